@@ -1,6 +1,6 @@
 import type { Io } from "./cli/terminal/io.ts";
 import { load } from "./src/base/lazy_import.ts";
-import { versionText } from "./src/base/version.ts";
+import { formatVersion } from "./src/base/version.ts";
 
 /** Runs a command. Each command loads only its own modules, so `ctl` never pays for the server (contract 6). */
 async function main(args: string[]): Promise<number> {
@@ -66,7 +66,7 @@ async function main(args: string[]): Promise<number> {
       if (unknown !== undefined) {
         return refuse(`svc: unknown argument ${JSON.stringify(unknown)} for version`);
       }
-      console.log(versionText(rest.length > 0));
+      console.log(formatVersion(rest.length > 0));
       return 0;
     }
     case "help":

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { median, pause, percentile, type Row } from "./measure.ts";
+import { computeMedian, computePercentile, pause, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const STARTS = 50;
@@ -23,7 +23,7 @@ export async function benchAgents(): Promise<Row[]> {
     const [before, started] = [await service.cpuMs(), performance.now()];
     const together = await measureReads(service, (STREAM_SECONDS - 2) * 1_000);
     const cpu = 100 * (await service.cpuMs() - before) / (performance.now() - started);
-    await untilEnded(service, AGENTS);
+    await waitUntilEnded(service, AGENTS);
     return { together, cpu, alone: await measureReads(service, 3_000) };
   });
   await Deno.remove(folder, { recursive: true });
@@ -44,11 +44,11 @@ export async function benchAgents(): Promise<Row[]> {
     },
     {
       what: `GET /api/workers/:id meanwhile (p99)`,
-      value: percentile(together, 99),
+      value: computePercentile(together, 99),
       unit: "ms",
-      bare: percentile(alone, 99),
+      bare: computePercentile(alone, 99),
       beside: "with none",
-      says: `p50 ${median(together).toFixed(1)} ms, worst ${Math.max(...together).toFixed(0)} ms`,
+      says: `p50 ${computeMedian(together).toFixed(1)} ms, worst ${Math.max(...together).toFixed(0)} ms`,
       max: 50,
     },
   ];
@@ -62,7 +62,7 @@ async function runWithAgents<T>(
 ): Promise<T> {
   await using service = await BenchService.start({ SVC_SHUTDOWN_GRACE: "0ms" }, config);
   const sessions: string[] = [];
-  for (let i = 0; i < AGENTS; i++) sessions.push(await newConversation(service, `w${i}`, engine));
+  for (let i = 0; i < AGENTS; i++) sessions.push(await createConversation(service, `w${i}`, engine));
   await settleMemory();
   const before = await service.memoryMb();
   for (const session of sessions) {
@@ -95,7 +95,7 @@ async function measureStarts(): Promise<Row> {
   const { folder, program, ledger } = await createFakeAgent();
   const engine = { command: program, warm: COLD, env: { BENCH_LEDGER: ledger, BENCH_PAUSE: "1" } };
   await using service = await BenchService.start({}, { engines: { default: "claude", claude: engine } });
-  const session = await newConversation(service, "Ada");
+  const session = await createConversation(service, "Ada");
   const sent = new Map<string, number>();
   for (let i = 0; i < STARTS; i++) {
     const at = performance.timeOrigin + performance.now();
@@ -103,7 +103,7 @@ async function measureStarts(): Promise<Row> {
       content: "go",
     });
     sent.set(message_id, at);
-    await untilEnded(service, i + 1);
+    await waitUntilEnded(service, i + 1);
   }
   const waits = (await Deno.readTextFile(ledger)).trim().split("\n").map((line) => {
     const [message = "", seconds = "0"] = line.split(" ");
@@ -112,9 +112,9 @@ async function measureStarts(): Promise<Row> {
   await Deno.remove(folder, { recursive: true });
   return {
     what: "message -> agent's process started (p50)",
-    value: median(waits),
+    value: computeMedian(waits),
     unit: "ms",
-    says: `p99 ${percentile(waits, 99).toFixed(0)} ms`,
+    says: `p99 ${computePercentile(waits, 99).toFixed(0)} ms`,
   };
 }
 
@@ -146,13 +146,13 @@ async function createFakeAgent(): Promise<{ folder: string; program: string; led
 }
 
 /** Creates a worker and a conversation with it. Returns the conversation's id. */
-export async function newConversation(service: BenchService, name: string, engine = ""): Promise<string> {
+export async function createConversation(service: BenchService, name: string, engine = ""): Promise<string> {
   const worker = await service.call("POST /api/workers", { name, engine });
   return (await service.call("POST /api/local/sessions", { worker_id: worker.id })).id;
 }
 
 /** Waits until `count` runs have ended. */
-export async function untilEnded(service: BenchService, count: number): Promise<void> {
+export async function waitUntilEnded(service: BenchService, count: number): Promise<void> {
   for (let ended = 0; ended < count; await pause(5)) {
     const { completed, failed } = await countTasks(service);
     ended = completed + failed;

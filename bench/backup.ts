@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Database } from "../src/store/db/database.ts";
-import { pause, percentile, type Row, short } from "./measure.ts";
+import { computePercentile, formatShort, pause, type Row } from "./measure.ts";
 import type { BenchService } from "./service.ts";
 import { TurnsService } from "./turns.ts";
 
@@ -32,14 +32,14 @@ export async function benchBackup(): Promise<Row[]> {
   });
   const seconds = (performance.now() - started) / 1_000;
   return [{
-    what: `longest turn while ${short(bytes / 1e9)} GB are backed up under 20 writes a second`,
+    what: `longest turn while ${formatShort(bytes / 1e9)} GB are backed up under 20 writes a second`,
     value: turn.wallMs,
     unit: "ms",
     bare: alone.wallMs,
     beside: "the writes alone",
-    says: `${short(turn.processorMs)} ms of processor; a write p50 ${short(percentile(writes, 50))}, p99 ${
-      short(percentile(writes, 99))
-    } ms; ${seconds.toFixed(0)} s in all`,
+    says: `${formatShort(turn.processorMs)} ms of processor; a write p50 ${
+      formatShort(computePercentile(writes, 50))
+    }, p99 ${formatShort(computePercentile(writes, 99))} ms; ${seconds.toFixed(0)} s in all`,
     max: GOAL_MS,
   }];
 }

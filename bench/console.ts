@@ -1,7 +1,7 @@
 import { type Browser, type BrowserContext, chromium } from "playwright-core";
 import { findBrowser } from "../test/harness/browser.ts";
 import { buildConsole } from "../build/console.ts";
-import { median, percentile, type Row, short } from "./measure.ts";
+import { computeMedian, computePercentile, formatShort, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const LOADS = 20;
@@ -118,9 +118,9 @@ async function measurePage(context: BrowserContext, name: string, url: string): 
     max: FIRST_PAGE_MAX_KB,
   }, {
     what: `console, ${name}: usable (p95)`,
-    value: percentile(times, 95),
+    value: computePercentile(times, 95),
     unit: "ms",
-    says: `p50 ${short(median(times))} ms`,
+    says: `p50 ${formatShort(computeMedian(times))} ms`,
     max: USABLE_MAX_MS,
   }];
 }

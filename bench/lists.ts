@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Database } from "../src/store/db/database.ts";
-import { median, percentile, type Row, short, timed } from "./measure.ts";
+import { computeMedian, computePercentile, formatShort, measureRuns, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const FEW = 1_000;
@@ -80,14 +80,14 @@ export async function benchLists(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const page of PAGES) {
     const [little, much] = [await measure(few, page, FEW), await measure(many, page, MANY)];
-    const ratio = percentile(much, 99) / percentile(little, 99);
+    const ratio = computePercentile(much, 99) / computePercentile(little, 99);
     rows.push({
       what: `${page.what} (p99)`,
-      value: percentile(much, 99),
+      value: computePercentile(much, 99),
       unit: "ms",
-      bare: percentile(little, 99),
+      bare: computePercentile(little, 99),
       beside: `with ${FEW} rows`,
-      says: `${ratio.toFixed(2)}x; p50 ${short(median(much))} ms`,
+      says: `${ratio.toFixed(2)}x; p50 ${formatShort(computeMedian(much))} ms`,
       ...buildGoal(page, ratio),
     });
   }
@@ -100,7 +100,7 @@ function buildGoal(page: Page, ratio: number): Pick<Row, "max" | "goal" | "met">
 }
 
 function measure(service: BenchService, page: Page, rows: number): Promise<number[]> {
-  return timed(REQUESTS, 20, async (n) => {
+  return measureRuns(REQUESTS, 20, async (n) => {
     await service.call(`GET ${page.path(n + 20, rows)}`);
   });
 }

@@ -27,28 +27,28 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-export function median(values: number[]): number {
-  return percentile(values, 50);
+export function computeMedian(values: number[]): number {
+  return computePercentile(values, 50);
 }
 
 /** Returns the value below which `percent` of the values lie. */
-export function percentile(values: number[], percent: number): number {
+export function computePercentile(values: number[], percent: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * percent / 100))] ?? NaN;
 }
 
 /** Rounds to three significant digits. */
-export function short(value: number): string {
+export function formatShort(value: number): string {
   return value >= 1_000 ? String(Math.round(value)) : String(Number(value.toPrecision(3)));
 }
 
 /** Formats the result table. */
-export function table(rows: Row[]): string {
+export function formatTable(rows: Row[]): string {
   const head = ["what", "figure", "beside", "says", "goal", ""];
   const lines = rows.map((row) => [
     row.what,
-    `${short(row.value)} ${row.unit}`,
-    row.bare === undefined ? "-" : `${short(row.bare)} ${row.unit} ${row.beside ?? ""}`,
+    `${formatShort(row.value)} ${row.unit}`,
+    row.bare === undefined ? "-" : `${formatShort(row.bare)} ${row.unit} ${row.beside ?? ""}`,
     row.says ?? "",
     row.goal ?? "",
     (row.met ?? null) === null ? "" : row.met ? "ok" : "MISSED",
@@ -62,7 +62,7 @@ export function table(rows: Row[]): string {
 }
 
 /** Runs `work` repeatedly, first `warm` times without measuring. Returns the ms of each run. */
-export async function timed(
+export async function measureRuns(
   times: number,
   warm: number,
   work: (index: number) => Promise<void>,
@@ -82,7 +82,7 @@ export interface BareServer extends AsyncDisposable {
 }
 
 /** Starts an empty Deno.serve that responds with `body`. */
-export async function bareServer(body: string): Promise<BareServer> {
+export async function startBareServer(body: string): Promise<BareServer> {
   const script = `
     const body = new TextEncoder().encode(${JSON.stringify(body)});
     const headers = { "content-type": "application/json" };
@@ -112,7 +112,7 @@ export async function bareServer(body: string): Promise<BareServer> {
 let emptyFile: string | null = null;
 
 /** Runs an empty program to its end. */
-export async function bareProgram(): Promise<void> {
+export async function runBareProgram(): Promise<void> {
   emptyFile ??= await Deno.makeTempFile({ suffix: ".ts" });
   await new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--no-config", emptyFile],
@@ -162,7 +162,7 @@ async function readAnswer(connection: Deno.TcpConn, buffer: Uint8Array): Promise
 }
 
 /** Measures the rate of `GET url` per second over several connections. */
-export async function rate(url: string, token?: string): Promise<number> {
+export async function measureRate(url: string, token?: string): Promise<number> {
   const target = new URL(url);
   const head = encoder.encode(
     `GET ${target.pathname}${target.search} HTTP/1.1\r\nhost: ${target.host}\r\n` +

@@ -1,4 +1,4 @@
-import { bareServer, median, type Row, timed } from "./measure.ts";
+import { computeMedian, measureRuns, type Row, startBareServer } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const TIMES = 150;
@@ -11,14 +11,19 @@ export async function benchReply(): Promise<Row[]> {
     SVC_ENGINES__CAT__KIND: "command",
     SVC_ENGINES__CAT__COMMAND: "cat",
   });
-  await using bare = await bareServer("{}");
+  await using bare = await startBareServer("{}");
   const echo = await measureReplies(service, "echo");
   const cat = await measureReplies(service, "cat");
-  const hops = await timed(TIMES, WARM, async () => {
+  const hops = await measureRuns(TIMES, WARM, async () => {
     for (let hop = 0; hop < 2; hop++) await (await fetch(bare.url, { method: "POST", body: "{}" })).text();
   });
-  const spawns = await timed(TIMES, WARM, spawnCat);
-  const [echoMs, catMs, hopsMs, spawnMs] = [median(echo), median(cat), median(hops), median(spawns)];
+  const spawns = await measureRuns(TIMES, WARM, spawnCat);
+  const [echoMs, catMs, hopsMs, spawnMs] = [
+    computeMedian(echo),
+    computeMedian(cat),
+    computeMedian(hops),
+    computeMedian(spawns),
+  ];
   const row = (what: string, value: number, bareMs: number, beside: string, goal: boolean): Row => ({
     what,
     value,
@@ -39,7 +44,7 @@ async function measureReplies(service: BenchService, engine: string): Promise<nu
   const worker = await service.call("POST /api/workers", { name: `bench-${engine}`, engine });
   const { id } = await service.call("POST /api/local/sessions", { worker_id: worker.id });
   const stream = await service.stream(id);
-  const times = await timed(TIMES, WARM, async (index) => {
+  const times = await measureRuns(TIMES, WARM, async (index) => {
     const before = stream.named("message").length;
     await service.call(`POST /api/local/sessions/${id}/messages`, { content: `message ${index}` });
     await stream.until((one) => one.named("message").length > before);

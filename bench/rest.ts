@@ -1,4 +1,4 @@
-import { bareServer, median, rate, type Row } from "./measure.ts";
+import { computeMedian, measureRate, type Row, startBareServer } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const ROUNDS = 3;
@@ -24,19 +24,19 @@ async function compare(
   body: string,
   percent: number,
 ): Promise<Row> {
-  await using bare = await bareServer(body);
+  await using bare = await startBareServer(body);
   const ours: number[] = [];
   const theirs: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    ours.push(await rate(service.url + path, service.token));
-    theirs.push(await rate(bare.url));
+    ours.push(await measureRate(service.url + path, service.token));
+    theirs.push(await measureRate(bare.url));
   }
-  const share = 100 * median(ours) / median(theirs);
+  const share = 100 * computeMedian(ours) / computeMedian(theirs);
   return {
     what,
-    value: median(ours),
+    value: computeMedian(ours),
     unit: "/s",
-    bare: median(theirs),
+    bare: computeMedian(theirs),
     beside: "empty Deno.serve, same bytes",
     says: `${share.toFixed(1)} % of it`,
     goal: `at least ${percent} %`,

@@ -3,7 +3,7 @@ import { benchAgents } from "./agents.ts";
 import { benchBackup } from "./backup.ts";
 import { benchConsole } from "./console.ts";
 import { benchLists } from "./lists.ts";
-import { addVerdict, type Row, table } from "./measure.ts";
+import { addVerdict, formatTable, type Row } from "./measure.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
 import { benchRunners } from "./runners.ts";
@@ -41,7 +41,7 @@ for (const name of wanted) {
   console.error(`measuring ${name} …`);
   rows.push(...(await bench()).map(addVerdict));
 }
-console.log(table(rows));
+console.log(formatTable(rows));
 const folder = new URL("./results/", import.meta.url).pathname;
 await Deno.mkdir(folder, { recursive: true });
 const file = `${folder}${new Date().toISOString().replace(/[:.]/g, "-")}.json`;

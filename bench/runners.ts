@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type RunnerProcess, startRunner } from "../test/harness/service/runner.ts";
-import { median, pause, type Row } from "./measure.ts";
+import { computeMedian, pause, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 // Label of the runners and their workers.
@@ -104,7 +104,7 @@ async function measurePickups(): Promise<Row> {
   }
   const startedAt = await readStamps(ledgerIn(world.folder));
   const [local = NaN, remote = NaN] = [here, away].map(({ sent }) =>
-    median([...sent].map(([id, at]) => (startedAt.get(id) ?? NaN) - at))
+    computeMedian([...sent].map(([id, at]) => (startedAt.get(id) ?? NaN) - at))
   );
   return {
     what: "task created -> program started on a runner (p50)",
@@ -196,8 +196,8 @@ async function measureLogs(): Promise<Row> {
   if (stored.length < LOG_BYTES) throw new Error(`the log has ${stored.length} bytes only`);
   const startedAt = await readStamps(ledgerIn(world.folder));
   const mbs = (ms: number) => LOG_BYTES / 1e3 / ms;
-  const rate = mbs(median(runs.map(({ id, endedAt }) => endedAt - (startedAt.get(id) ?? NaN))));
-  const disk = mbs(median(plain));
+  const rate = mbs(computeMedian(runs.map(({ id, endedAt }) => endedAt - (startedAt.get(id) ?? NaN))));
+  const disk = mbs(computeMedian(plain));
   return {
     what: "a log of 16 MiB, from the start of its program to its stored end",
     value: rate,

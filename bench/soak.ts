@@ -1,5 +1,5 @@
-import { fakeEnvironment } from "../test/harness/fakes/agents.ts";
-import { median, pause, percentile, type Row, short } from "./measure.ts";
+import { buildFakeEnvironment } from "../test/harness/fakes/agents.ts";
+import { computeMedian, computePercentile, formatShort, pause, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const SECONDS = Number(Deno.env.get("SVC_BENCH_SECONDS") ?? 600);
@@ -54,7 +54,7 @@ function sendMessage(service: BenchService, world: World): Promise<unknown> {
  */
 export async function benchSoak(): Promise<Row[]> {
   await using service = await BenchService.start({
-    ...fakeEnvironment(),
+    ...buildFakeEnvironment(),
     SVC_AUTH_PASSWORD: "bench",
     SVC_LIMITS__MAX_CONCURRENT_RUNS: "16",
     SVC_LIMITS__MAX_LOG_BYTES: "1000000",
@@ -122,19 +122,19 @@ async function sendRequests(service: BenchService, world: World, until: number) 
 function buildRows(waits: number[], errors: string[], curve: number[], runs: number): Row[] {
   const warm = curve.slice(Math.floor(curve.length * WARM_SHARE));
   const part = Math.ceil(warm.length / 4);
-  const first = median(warm.slice(0, part));
-  const last = median(warm.slice(-part));
+  const first = computeMedian(warm.slice(0, part));
+  const last = computeMedian(warm.slice(-part));
   const minute = Math.ceil(60 / SAMPLE_SECONDS);
   const minutes = Array.from(
     { length: Math.ceil(curve.length / minute) },
-    (_, i) => short(median(curve.slice(i * minute, (i + 1) * minute))),
+    (_, i) => formatShort(computeMedian(curve.slice(i * minute, (i + 1) * minute))),
   );
   console.error(`memory by the minute, MB: ${minutes.join(" ")}`);
   console.error(`${runs} floods of 500 MB`);
   if (errors.length > 0) console.error(`errors: ${[...new Set(errors)].slice(0, 5).join("\n")}`);
-  const p99 = percentile(waits, 99);
+  const p99 = computePercentile(waits, 99);
   const name = `${waits.length} requests at ${REQUESTS_PER_SECOND}/s, ${FLOODING_AGENTS} agents flooding`;
-  const bare = { value: median(waits), unit: "ms" };
+  const bare = { value: computeMedian(waits), unit: "ms" };
   return [
     { ...bare, what: `${name} (p50)` },
     { ...bare, what: `${name} (p99)`, value: p99, max: GOAL_MS },

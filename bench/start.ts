@@ -1,5 +1,5 @@
 import { startServer, svc } from "../test/harness/service/process.ts";
-import { bareProgram, median, type Row, timed } from "./measure.ts";
+import { computeMedian, measureRuns, type Row, runBareProgram } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const TIMES = 15;
@@ -8,7 +8,7 @@ const WARM = 3;
 /** Measures the cold start of `serve` and of `ctl` against an empty program, and memory after the start. */
 export async function benchStart(): Promise<Row[]> {
   const folder = await Deno.makeTempDir({ prefix: "svc-bench-" });
-  const empty = median(await timed(TIMES, WARM, bareProgram));
+  const empty = computeMedian(await measureRuns(TIMES, WARM, runBareProgram));
   const starts: number[] = [];
   for (let i = 0; i < TIMES; i++) {
     const started = performance.now();
@@ -17,14 +17,18 @@ export async function benchStart(): Promise<Row[]> {
     await server.end("SIGTERM");
   }
   const server = await startServer({ dataDir: folder });
-  const ctl = median(
-    await timed(TIMES, WARM, async () => void await svc(["ctl", "worker", "list"], { dataDir: folder })),
+  const ctl = computeMedian(
+    await measureRuns(
+      TIMES,
+      WARM,
+      async () => void await svc(["ctl", "worker", "list"], { dataDir: folder }),
+    ),
   );
   await server.end("SIGTERM");
   await Deno.remove(folder, { recursive: true });
   await using service = await BenchService.start();
   const memory = await service.memoryMb();
-  const ready = median(starts);
+  const ready = computeMedian(starts);
   return [
     {
       what: "svc serve: start to ready",

@@ -1,6 +1,6 @@
-import { newId } from "../src/base/id.ts";
+import { createId } from "../src/base/id.ts";
 import { Database } from "../src/store/db/database.ts";
-import { median, pause, percentile, type Row } from "./measure.ts";
+import { computeMedian, computePercentile, pause, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const PICKUPS = 200;
@@ -141,7 +141,7 @@ class Pickups implements AsyncDisposable {
       if (at !== undefined) waits.push(Number(seconds) * 1e3 - at);
     }
     const idlePercent = await measureIdleCpu(this.#service);
-    return { p50: median(waits), p99: percentile(waits, 99), idlePercent };
+    return { p50: computeMedian(waits), p99: computePercentile(waits, 99), idlePercent };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -174,7 +174,7 @@ async function storeSchedules(service: BenchService, workerId: string, count: nu
           `insert into task (id, message_id, worker_id, session_key, instruction, type, cron, status, next_run_at,
             created_by, created_at, updated_at)
           values (?, 'bench', ?, 'cli:bench', 'x', 'scheduled', '0 0 1 1 *', 'scheduled', ?, 'bench', 1, 1)`,
-        args: [newId(), workerId, next],
+        args: [createId(), workerId, next],
       })));
     }
     await db.close();

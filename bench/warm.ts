@@ -2,10 +2,10 @@ import { join } from "node:path";
 import type { AgentCommand, Dialogue, OpenMode, Order } from "../src/engine/protocol/adapter.ts";
 import { findAdapter } from "../src/engine/registry.ts";
 import { type Model, startModel } from "../test/engines/model.ts";
-import { PINS, programOf } from "../test/engines/pins.ts";
-import { pointedAt } from "../test/engines/rig.ts";
-import { newConversation, untilEnded } from "./agents.ts";
-import { median, percentile, type Row } from "./measure.ts";
+import { buildPinProgram, PINS } from "../test/engines/pins.ts";
+import { buildModelSettings } from "../test/engines/rig.ts";
+import { createConversation, waitUntilEnded } from "./agents.ts";
+import { computeMedian, computePercentile, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const TURNS = 20;
@@ -20,20 +20,25 @@ export async function benchWarm(): Promise<Row[]> {
   for (const pin of PINS) {
     const adapter = findAdapter(pin.kind);
     if (adapter?.driver !== "agent" || adapter.open === undefined) continue;
-    if (!await Deno.stat(programOf(pin)).then((info) => info.isFile, () => false)) {
+    if (!await Deno.stat(buildPinProgram(pin)).then((info) => info.isFile, () => false)) {
       console.error(`left out: ${pin.kind} is not in .cache/engines; make test-engines`);
       continue;
     }
     await using model = await startModel();
     const home = await Deno.makeTempDir({ prefix: "svc-bench-home-" });
-    const { env, ...rest } = pointedAt(pin.kind, model.url);
-    const engine = { command: programOf(pin), permissions: "full", ...rest, env: { HOME: home, ...env } };
+    const { env, ...rest } = buildModelSettings(pin.kind, model.url);
+    const engine = {
+      command: buildPinProgram(pin),
+      permissions: "full",
+      ...rest,
+      env: { HOME: home, ...env },
+    };
     const engines = { default: pin.kind, [pin.kind]: { ...engine, warm: {} } };
     const through: number[] = [];
     const alone: number[] = [];
     {
       await using service = await BenchService.start({}, { engines });
-      const session = await newConversation(service, "Ada");
+      const session = await createConversation(service, "Ada");
       const runDir = await Deno.makeTempDir({ dir: home });
       await Deno.mkdir(`${home}/state`);
       const byHand = new ManualAgent(adapter.open, engine, home, runDir);
@@ -41,7 +46,7 @@ export async function benchWarm(): Promise<Row[]> {
       for (let i = 0; i <= TURNS; i++) {
         const one = await measureUntilRequest(model, async () => {
           await service.call(`POST /api/local/sessions/${session}/messages`, { content: "hello" });
-          return untilEnded(service, i + 1);
+          return waitUntilEnded(service, i + 1);
         });
         const other = await measureUntilRequest(model, () => byHand.turn());
         if (i > 0) through.push(one), alone.push(other);
@@ -49,15 +54,15 @@ export async function benchWarm(): Promise<Row[]> {
       await byHand.end();
     }
     await Deno.remove(home, { recursive: true });
-    const more = median(through) - median(alone);
+    const more = computeMedian(through) - computeMedian(alone);
     rows.push({
       what: `message -> first request of ${pin.kind}, which stayed open (p50)`,
-      value: median(through),
+      value: computeMedian(through),
       unit: "ms",
-      bare: median(alone),
+      bare: computeMedian(alone),
       beside: "its own next turn",
-      says: `${more.toFixed(0)} ms more; p99 ${percentile(through, 99).toFixed(0)} and ${
-        percentile(alone, 99).toFixed(0)
+      says: `${more.toFixed(0)} ms more; p99 ${computePercentile(through, 99).toFixed(0)} and ${
+        computePercentile(alone, 99).toFixed(0)
       } ms`,
       goal: `at most ${GOAL_MORE_MS} ms more`,
       met: more <= GOAL_MORE_MS,

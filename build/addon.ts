@@ -24,7 +24,7 @@ const VIRTUAL = "svc:libsql-addon";
  * Reads the addon of a target: from node_modules for this machine's kind, else through a separate Deno install. Throws Error
  * unless its hash matches build/addon_sums.ts (reliability SUP-2).
  */
-export async function addonOf(target: Target): Promise<Addon> {
+export async function readAddon(target: Target): Promise<Addon> {
   const locked = (await readLock()).get(target.addon)?.[0];
   if (locked === undefined) {
     throw new Error(`Cannot build for ${target.name}: deno.lock has no ${target.addon}`);
@@ -64,7 +64,7 @@ async function fetchAddon(locked: Locked): Promise<Uint8Array> {
 }
 
 /** Replaces libsql's own search for its addon. The search looks for a package at run time, so the bundler cannot follow it. */
-export function addonPlugin(addon: Addon): Plugin {
+export function createAddonPlugin(addon: Addon): Plugin {
   return {
     name: "libsql-addon",
     resolveId: (id) => id === VIRTUAL ? id : null,

@@ -1,5 +1,5 @@
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
-import { joined } from "../src/base/bytes.ts";
+import { concatBytes } from "../src/base/bytes.ts";
 
 export interface Entry {
   name: string;
@@ -10,7 +10,7 @@ export interface Entry {
 const encoder = new TextEncoder();
 
 /** Packs a tar.gz. Every entry has the same time and no owner, so that the same entries give the same bytes. */
-export function tarGz(entries: Entry[], at: Date): Uint8Array {
+export function packTarGz(entries: Entry[], at: Date): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const { name, bytes, executable } of entries) {
     parts.push(buildTarHeader(name, bytes.length, executable ? 0o755 : 0o644, at), bytes);
@@ -18,7 +18,7 @@ export function tarGz(entries: Entry[], at: Date): Uint8Array {
   }
   // A tar ends with two empty blocks.
   parts.push(new Uint8Array(1024));
-  return gzipSync(joined(parts), { level: 9 });
+  return gzipSync(concatBytes(parts), { level: 9 });
 }
 
 function buildTarHeader(name: string, size: number, mode: number, at: Date): Uint8Array {
@@ -40,7 +40,7 @@ function buildTarHeader(name: string, size: number, mode: number, at: Date): Uin
 }
 
 /** Packs a zip by the same rules. */
-export function zip(entries: Entry[], at: Date): Uint8Array {
+export function packZip(entries: Entry[], at: Date): Uint8Array {
   const parts: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
   let offset = 0;
@@ -56,10 +56,10 @@ export function zip(entries: Entry[], at: Date): Uint8Array {
     directory.push(encodeNumbers(central), path);
     offset += local.length + path.length + packed.length;
   }
-  const index = joined(directory);
+  const index = concatBytes(directory);
   const count = entries.length;
   const end = [[0x06054b50, 4], [0, 4], [count, 2], [count, 2], [index.length, 4], [offset, 4], [0, 2]];
-  return joined([...parts, index, encodeNumbers(end)]);
+  return concatBytes([...parts, index, encodeNumbers(end)]);
 }
 
 function buildZipFields(name: string, bytes: Uint8Array, packed: number, at: Date): number[][] {

@@ -18,7 +18,7 @@ export interface Asset {
 const CALL = /\bopenAsset\(\s*("[^"]+"),\s*import\.meta\.url,?\s*\)/g;
 
 /** Collects the files that openAsset() calls name, and makes the calls open the embedded copies. */
-export function assetsPlugin(found: Map<string, Asset>): Plugin {
+export function createAssetsPlugin(found: Map<string, Asset>): Plugin {
   return {
     name: "assets",
     transform(code, id) {

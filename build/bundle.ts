@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
 import { type ChunkingContext, rolldown } from "rolldown";
-import { type Addon, addonPlugin, PACKED } from "./addon.ts";
-import { type Asset, assetsPlugin } from "./assets.ts";
+import { type Addon, createAddonPlugin, PACKED } from "./addon.ts";
+import { type Asset, createAssetsPlugin } from "./assets.ts";
 import { packConsole } from "./console_plugin.ts";
-import { loadCallsPlugin } from "./load_calls.ts";
+import { createLoadCallsPlugin } from "./load_calls.ts";
 import { type Locked, readLock, ROOT } from "./lock.ts";
-import { type Stamp, stampPlugin } from "./stamp.ts";
+import { createStampPlugin, type Stamp } from "./stamp.ts";
 
 /** Contents of one executable. */
 export interface Bundle {
@@ -34,7 +34,13 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
     input: { main: "main.ts" },
     platform: "node",
     preserveEntrySignatures: "allow-extension",
-    plugins: [consolePlugin, assetsPlugin(assets), loadCallsPlugin(), stampPlugin(stamp), addonPlugin(addon)],
+    plugins: [
+      consolePlugin,
+      createAssetsPlugin(assets),
+      createLoadCallsPlugin(),
+      createStampPlugin(stamp),
+      createAddonPlugin(addon),
+    ],
     onLog(level, log, report) {
       // Packages import optional packages inside a try.
       if (level === "warn" && log.code !== "EVAL") report("error", log);

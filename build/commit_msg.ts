@@ -7,7 +7,7 @@ const FORM = /^[a-z][a-z0-9 ,/._-]*: \S.*[^.\s]$/;
 const WRITTEN_BY_GIT = /^(Merge |Revert "|fixup! |squash! |amend! )/;
 
 /** Returns the problem of a commit subject, or "". */
-export function problemOfSubject(subject: string): string {
+export function findSubjectProblem(subject: string): string {
   if (WRITTEN_BY_GIT.test(subject)) return "";
   const length = [...subject].length;
   if (length > SUBJECT_MAX_CHARACTERS) {
@@ -33,7 +33,7 @@ async function readSubjects(args: string[]): Promise<string[]> {
 
 if (import.meta.main) {
   const subjects = await readSubjects(Deno.args);
-  const wrong = subjects.map((subject) => ({ subject, problem: problemOfSubject(subject) }))
+  const wrong = subjects.map((subject) => ({ subject, problem: findSubjectProblem(subject) }))
     .filter(({ problem }) => problem !== "");
   for (const { subject, problem } of wrong) {
     console.error(`Cannot accept the subject "${subject}": ${problem}.`);

@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
-import { addonOf } from "./addon.ts";
+import { readAddon } from "./addon.ts";
 import { type Bundle, bundle, ENTRY } from "./bundle.ts";
 import { ROOT } from "./lock.ts";
 import type { Stamp } from "./stamp.ts";
-import { type Target, targetOf } from "./target.ts";
+import { findTarget, type Target } from "./target.ts";
 import { V8_FLAGS } from "./v8_flags.ts";
 
 /** Builds the executable `output` for a target and returns its contents. Throws Error with one line. */
 export async function compile(target: Target, output: string, stamp: Stamp): Promise<Bundle> {
   const base = findBase(target);
   const folder = join(ROOT, ".cache", "build", target.name);
-  const made = await bundle(folder, await addonOf(target), stamp);
+  const made = await bundle(folder, await readAddon(target), stamp);
   await Deno.mkdir(dirname(output), { recursive: true });
   const deno = Deno.env.get("DENO_FOR_COMPILE") ?? Deno.execPath();
   const { success, stderr } = await new Deno.Command(deno, {
@@ -58,7 +58,7 @@ function findBase(target: Target): Record<string, string> {
   const variable = getBaseVariable(target);
   const own = Deno.env.get(variable);
   if (own !== undefined) return { DENORT_BIN: own };
-  const foreign = target.triple !== targetOf(undefined).triple;
+  const foreign = target.triple !== findTarget(undefined).triple;
   if (foreign && Deno.env.get("DENORT_BIN") !== undefined) {
     throw new Error(
       `Cannot build for ${target.name}: DENORT_BIN is a base for this machine's kind; name one for that target in ${variable}`,
@@ -68,11 +68,11 @@ function findBase(target: Target): Record<string, string> {
 }
 
 /** Returns the SHA-256 of a file in hexadecimal. */
-export async function sha256(file: string): Promise<string> {
+export async function hashFile(file: string): Promise<string> {
   return createHash("sha256").update(await Deno.readFile(file)).digest("hex");
 }
 
 /** Writes `<file>.sha256` in the format of `sha256sum --check`. */
 export async function writeSum(file: string): Promise<void> {
-  await Deno.writeTextFile(`${file}.sha256`, `${await sha256(file)}  ${basename(file)}\n`);
+  await Deno.writeTextFile(`${file}.sha256`, `${await hashFile(file)}  ${basename(file)}\n`);
 }

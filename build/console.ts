@@ -133,7 +133,7 @@ ${
 let built: { newest: number; files: Promise<ConsoleFiles> } | null = null;
 
 /** Bundles the console from source on the first request, and again after a change. */
-export async function sourceConsole(): Promise<ConsoleFiles> {
+export async function bundleConsoleFromSource(): Promise<ConsoleFiles> {
   const newest = findNewestChange(HOME);
   if (built === null || built.newest !== newest) built = { newest, files: bundleInMemory() };
   try {

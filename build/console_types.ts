@@ -3,11 +3,11 @@ import { dirname, join } from "node:path";
 import openapiTypescript, { astToString } from "openapi-typescript";
 import { VERSION } from "../src/base/version.ts";
 import { ROUTES } from "../src/http/app.ts";
-import { openApiDocument } from "../src/http/openapi.ts";
+import { buildOpenApiDocument } from "../src/http/openapi.ts";
 import { ROOT } from "./lock.ts";
 
 const file = join(ROOT, ".cache/console/schema.ts");
-const document = JSON.stringify(await openApiDocument(ROUTES, VERSION));
+const document = JSON.stringify(await buildOpenApiDocument(ROUTES, VERSION));
 // A request may omit a field that has a default.
 const types = astToString(await openapiTypescript(document, { defaultNonNullable: false }));
 await Deno.mkdir(dirname(file), { recursive: true });

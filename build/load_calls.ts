@@ -18,7 +18,7 @@ const KNOWS_ITS_PLACE = [
  * Turns each load() call back into an import (decision 0005): in one bundle an unused import costs nothing. Throws Error for
  * code that would read a file of the source tree at run time.
  */
-export function loadCallsPlugin(): Plugin {
+export function createLoadCallsPlugin(): Plugin {
   return {
     name: "load-calls",
     transform(code, id) {

@@ -4,10 +4,10 @@ import { compile, writeSum } from "./compile.ts";
 import { ROOT } from "./lock.ts";
 import { writeManPages } from "./man.ts";
 import { readStamp } from "./stamp.ts";
-import { targetOf } from "./target.ts";
+import { findTarget } from "./target.ts";
 
 try {
-  const target = targetOf(undefined);
+  const target = findTarget(undefined);
   const output = join(ROOT, "dist", target.program);
   const stamp = await readStamp();
   const { files } = await compile(target, output, stamp);

@@ -8,7 +8,7 @@ import { ROOT } from "./lock.ts";
 import { readStamp, type Stamp } from "./stamp.ts";
 
 /** Returns `svc.1` and `svc-ctl.1`, byte for byte the same for the same source (reliability SUP-4). */
-export async function manPages(
+export async function buildManPages(
   stamp: Pick<Stamp, "version" | "commitTime">,
 ): Promise<Record<string, string>> {
   const date = new Date(stamp.commitTime || 0).toISOString().slice(0, 10);
@@ -119,7 +119,7 @@ function escapeRoff(text: string): string {
 export async function writeManPages(stamp: Stamp): Promise<void> {
   const folder = join(ROOT, "dist", "man");
   await Deno.mkdir(folder, { recursive: true });
-  for (const [name, text] of Object.entries(await manPages(stamp))) {
+  for (const [name, text] of Object.entries(await buildManPages(stamp))) {
     await Deno.writeTextFile(join(folder, name), text);
   }
 }

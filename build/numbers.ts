@@ -7,15 +7,15 @@ import {
   readTestNames,
   readUserTexts,
 } from "../test/harness/house/language.ts";
-import { sourceFiles, textOf } from "../test/harness/house/tree.ts";
+import { listSourceFiles, readText } from "../test/harness/house/tree.ts";
 
 const PRODUCTION = ["src", "cli", "console"];
 const SHORT_FILE_MAX_LINES = 30;
 
-const production = sourceFiles("main.ts", ...PRODUCTION);
+const production = listSourceFiles("main.ts", ...PRODUCTION);
 
 function countLines(files: readonly string[]): number {
-  return files.reduce((lines, file) => lines + textOf(file).split("\n").length - 1, 0);
+  return files.reduce((lines, file) => lines + readText(file).split("\n").length - 1, 0);
 }
 
 function listRepository(): string[] {
@@ -31,7 +31,7 @@ function findLargestFolder(): string {
 }
 
 function matchAll(pattern: RegExp): string[] {
-  return production.flatMap((file) => [...textOf(file).matchAll(pattern)].map(([, name = ""]) => name));
+  return production.flatMap((file) => [...readText(file).matchAll(pattern)].map(([, name = ""]) => name));
 }
 
 function formatShare(hits: number, all: number): string {
@@ -44,9 +44,11 @@ const names = readTestNames("test");
 const functions = matchAll(/^(?:export )?(?:async )?function (\w+)/gm);
 
 const rows: [string, string | number][] = [
-  ...PRODUCTION.map((folder): [string, number] => [`lines of ${folder}`, countLines(sourceFiles(folder))]),
+  ...PRODUCTION.map((
+    folder,
+  ): [string, number] => [`lines of ${folder}`, countLines(listSourceFiles(folder))]),
   ["lines of production", countLines(production)],
-  ["lines of test", countLines(sourceFiles("test"))],
+  ["lines of test", countLines(listSourceFiles("test"))],
   ["lines of the repository", countLines(listRepository())],
   ["largest folder of production (files)", findLargestFolder()],
   [

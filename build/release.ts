@@ -1,19 +1,19 @@
 // `make release` writes an archive per target, SHA256SUMS and the bill of materials to dist/release.
 import { join } from "node:path";
-import { type Entry, tarGz, zip } from "./archive.ts";
+import { type Entry, packTarGz, packZip } from "./archive.ts";
 import type { Bundle } from "./bundle.ts";
-import { compile, sha256 } from "./compile.ts";
-import { manPages } from "./man.ts";
+import { compile, hashFile } from "./compile.ts";
+import { buildManPages } from "./man.ts";
 import { type Locked, ROOT } from "./lock.ts";
-import { bom, licenceOf, notices, type Part } from "./sbom.ts";
+import { buildBom, formatNotices, type Part, readLicence } from "./sbom.ts";
 import { readStamp } from "./stamp.ts";
-import { type Target, targetOf, TARGETS } from "./target.ts";
+import { findTarget, type Target, TARGETS } from "./target.ts";
 
 const FOLDER = join(ROOT, "dist", "release");
 const stamp = await readStamp();
 const writtenAt = new Date(stamp.commitTime || 0);
 
-const wanted = Deno.args.length === 0 ? TARGETS : Deno.args.map(targetOf);
+const wanted = Deno.args.length === 0 ? TARGETS : Deno.args.map(findTarget);
 await Deno.remove(FOLDER, { recursive: true }).catch(() => {});
 await Deno.mkdir(FOLDER, { recursive: true });
 
@@ -25,7 +25,7 @@ for (const target of wanted) {
   try {
     const program = join(FOLDER, target.name, target.program);
     const parts = await listParts(await compile(target, program, stamp), target);
-    if (target === targetOf(undefined)) runtime = await readDenoInside(program);
+    if (target === findTarget(undefined)) runtime = await readDenoInside(program);
     for (const part of parts) packages.set(`${part.name}@${part.version}`, part);
     files.push(await pack(target, program, parts));
   } catch (error) {
@@ -35,7 +35,7 @@ for (const target of wanted) {
   await Deno.remove(join(FOLDER, target.name), { recursive: true }).catch(() => {});
 }
 if (files.length > 0) {
-  const bill = bom([...packages.values()].sort((a, b) => a.name < b.name ? -1 : 1), runtime, stamp);
+  const bill = buildBom([...packages.values()].sort((a, b) => a.name < b.name ? -1 : 1), runtime, stamp);
   files.push(
     await writeReleaseFile(
       `svc-${stamp.version}.cdx.json`,
@@ -43,7 +43,9 @@ if (files.length > 0) {
     ),
   );
   files.push(await writeInstaller());
-  const sums = await Promise.all(files.map(async (file) => `${await sha256(join(FOLDER, file))}  ${file}\n`));
+  const sums = await Promise.all(
+    files.map(async (file) => `${await hashFile(join(FOLDER, file))}  ${file}\n`),
+  );
   await Deno.writeTextFile(join(FOLDER, "SHA256SUMS"), sums.join(""));
 }
 console.log(
@@ -65,14 +67,14 @@ async function pack(target: Target, program: string, parts: Part[]): Promise<str
     { name: `${name}/config.yaml.example`, bytes: await text("config.yaml.example"), executable: false },
     {
       name: `${name}/NOTICES.txt`,
-      bytes: new TextEncoder().encode(notices(parts, runtime)),
+      bytes: new TextEncoder().encode(formatNotices(parts, runtime)),
       executable: false,
     },
   ];
-  for (const [page, roff] of Object.entries(await manPages(stamp))) {
+  for (const [page, roff] of Object.entries(await buildManPages(stamp))) {
     entries.push({ name: `${name}/man/${page}`, bytes: new TextEncoder().encode(roff), executable: false });
   }
-  const bytes = target.archive === "zip" ? zip(entries, writtenAt) : tarGz(entries, writtenAt);
+  const bytes = target.archive === "zip" ? packZip(entries, writtenAt) : packTarGz(entries, writtenAt);
   console.log(`${name}.${target.archive}  ${(bytes.length / 1e6).toFixed(1)} MB`);
   return await writeReleaseFile(`${name}.${target.archive}`, bytes);
 }
@@ -82,9 +84,9 @@ async function pack(target: Target, program: string, parts: Part[]): Promise<str
  * machine's addon.
  */
 async function listParts({ packages: inside }: Bundle, target: Target): Promise<Part[]> {
-  const here = targetOf(undefined).addon;
+  const here = findTarget(undefined).addon;
   const licence = (locked: Locked) =>
-    licenceOf(locked, locked.name === target.addon ? { ...locked, name: here } : locked);
+    readLicence(locked, locked.name === target.addon ? { ...locked, name: here } : locked);
   return await Promise.all(inside.map(async (locked) => ({ ...locked, licence: await licence(locked) })));
 }
 

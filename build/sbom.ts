@@ -11,7 +11,7 @@ export interface Licence {
 }
 
 /** Reads the licence of an installed package. An addon for another machine has the licence of this machine's addon. */
-export async function licenceOf(locked: Locked, installed: Locked = locked): Promise<Licence> {
+export async function readLicence(locked: Locked, installed: Locked = locked): Promise<Licence> {
   const store = join(ROOT, "node_modules", ".deno");
   const prefix = `${installed.name.replace("/", "+")}@${installed.version}`;
   const folder =
@@ -42,7 +42,7 @@ export interface Part extends Locked {
  * Builds the bill of materials (CycloneDX 1.6) from the contents of the executables, not from the build machine. Hashes come
  * from deno.lock (reliability SUP-1).
  */
-export function bom(parts: Part[], runtime: string, stamp: Stamp): object {
+export function buildBom(parts: Part[], runtime: string, stamp: Stamp): object {
   const components = [buildDenoPart(runtime), ...parts.map(buildComponent)];
   const digest = createHash("sha256").update(JSON.stringify([stamp, components])).digest("hex");
   return {
@@ -105,7 +105,7 @@ function buildLicenceEntry(expression: string): object {
 }
 
 /** Formats the licences of all contents as text. */
-export function notices(parts: Part[], runtime: string): string {
+export function formatNotices(parts: Part[], runtime: string): string {
   const head =
     `svc contains the runtime Deno ${runtime} (MIT, Copyright 2018-2026 the Deno authors, with V8 and other parts under ` +
     "their own licences) and these packages:\n";

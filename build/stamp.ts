@@ -34,7 +34,7 @@ async function runGit(...args: string[]): Promise<string> {
 }
 
 /** Inserts the stamp into src/base/version.ts in the bundle. A JSON file would slow the start (facts, Deno 7). */
-export function stampPlugin(stamp: Stamp): Plugin {
+export function createStampPlugin(stamp: Stamp): Plugin {
   return {
     name: "stamp",
     transform(code, id) {

@@ -28,7 +28,7 @@ export const TARGETS: readonly Target[] = [
 ];
 
 /** Finds a target by name, or that of this machine. Throws Error with the known names. */
-export function targetOf(name: string | undefined): Target {
+export function findTarget(name: string | undefined): Target {
   const found = TARGETS.find((target) =>
     name === undefined ? target.triple === Deno.build.target : target.name === name
   );

@@ -1,5 +1,5 @@
 import { load } from "../src/base/lazy_import.ts";
-import { versionText } from "../src/base/version.ts";
+import { formatVersion } from "../src/base/version.ts";
 import { ServiceError } from "../src/domain/call/error.ts";
 import { Client } from "./client/client.ts";
 import { isConnectionLost } from "./client/connection.ts";
@@ -21,7 +21,7 @@ const VERSION_FLAGS = ["--version", "-V", "-v"];
 export async function run(args: string[], io: Io): Promise<number> {
   const json = args.includes("--json");
   if (VERSION_FLAGS.includes(args[0] ?? "")) {
-    io.out(`${versionText(json)}\n`);
+    io.out(`${formatVersion(json)}\n`);
     return EXIT.done;
   }
   try {

@@ -1,4 +1,4 @@
-import { ConfigError, onlyConfig } from "../src/config/file.ts";
+import { ConfigError, readConfigFlag } from "../src/config/file.ts";
 import { Client } from "./client/client.ts";
 import { EXIT, Exit, getExitCode } from "./terminal/exit.ts";
 import type { Io } from "./terminal/io.ts";
@@ -12,7 +12,7 @@ const ANSWER_MAX_MS = 4_000;
  */
 export async function checkHealth(args: string[], io: Io): Promise<number> {
   try {
-    const ready = await new Client(io, { config: onlyConfig("health", args) }).isReady(ANSWER_MAX_MS);
+    const ready = await new Client(io, { config: readConfigFlag("health", args) }).isReady(ANSWER_MAX_MS);
     io.out(ready ? "ready\n" : "not ready\n");
     return ready ? EXIT.done : EXIT.tryAgain;
   } catch (error) {

@@ -1,4 +1,4 @@
-import { takeConfig } from "../src/config/file.ts";
+import { extractConfigFlag } from "../src/config/file.ts";
 import { openProcessIo } from "./terminal/io.ts";
 import { confirm } from "./terminal/prompt.ts";
 
@@ -18,7 +18,7 @@ export function parseRestoreArguments(args: string[]): RestoreArguments | string
   const files: string[] = [];
   const found: RestoreArguments = { file: "", config: undefined, yes: false, newKey: false, paused: false };
   try {
-    const { config, rest } = takeConfig(args);
+    const { config, rest } = extractConfigFlag(args);
     found.config = config;
     for (const word of rest) {
       if (word === "--yes" || word === "--force") found.yes = true;

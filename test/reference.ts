@@ -20,7 +20,7 @@ and tabs and line breaks as \`\\t\` and \`\\n\`. \`--json\` prints the server's 
 How \`svc ctl\` finds the server and logs in: [api.md](api.md#from-the-command-line).
 `;
 
-export async function reference(): Promise<string> {
+export async function buildReference(): Promise<string> {
   const parts = [HEAD, flagTable("Flags of every command", SHARED_OPTIONS), exitCodes(), ownCodes()];
   for (const [name, { about }] of Object.entries(GROUPS)) {
     const group = await loadGroup(name);
@@ -70,5 +70,5 @@ function meaning({ about, required, unless, default: fallback, choices, type }: 
 }
 
 if (import.meta.main) {
-  await Deno.writeTextFile(new URL(`../${REFERENCE}`, import.meta.url), await reference());
+  await Deno.writeTextFile(new URL(`../${REFERENCE}`, import.meta.url), await buildReference());
 }

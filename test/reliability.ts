@@ -1,5 +1,5 @@
 // Writes docs/reliability.md from test/promises.md and the tags of tests: `make docs`.
-import { sourceFiles, textOf } from "./harness/house/tree.ts";
+import { listSourceFiles, readText } from "./harness/house/tree.ts";
 
 /** A test, or a check of a long run, with the ids of its promises. */
 export interface Proof {
@@ -12,9 +12,9 @@ const TAG = /\[((?:[A-Z]{3}-\d+)(?:, [A-Z]{3}-\d+)*)\]/g;
 const ROW = /^\| ([A-Z]{3}-\d+) \| (.+?) \| (.*?) ?\|$/gm;
 
 /** Finds every tag below test/, at the end of a name or in a comment. */
-export function findProofs(files = sourceFiles("test")): Proof[] {
+export function findProofs(files = listSourceFiles("test")): Proof[] {
   return files.flatMap((file) => {
-    const text = textOf(file);
+    const text = readText(file);
     return [...text.matchAll(TAG)].map(({ 0: tag, 1: ids = "", index }) => ({
       file,
       title: titleBefore(text, index, text[index + tag.length] ?? ""),
@@ -33,12 +33,12 @@ function titleBefore(text: string, end: number, quote: string): string {
 
 /** Reads the promises: id, text, and a note where one is needed. */
 export function readPromises(): { id: string; note: string }[] {
-  return [...textOf("test/promises.md").matchAll(ROW)].map(([, id = "", , note = ""]) => ({ id, note }));
+  return [...readText("test/promises.md").matchAll(ROW)].map(([, id = "", , note = ""]) => ({ id, note }));
 }
 
 /** Builds docs/reliability.md. */
 export function buildReliability(proofs = findProofs()): string {
-  return textOf("test/promises.md").replaceAll(ROW, (_row, id: string, text: string, note: string) => {
+  return readText("test/promises.md").replaceAll(ROW, (_row, id: string, text: string, note: string) => {
     const own = Map.groupBy(proofs.filter(({ ids }) => ids.includes(id)), ({ file }) => file);
     const tests = [...own].map(([file, found]) =>
       `\`${file}\` ${found.map(({ title }) => `"${title.replaceAll("|", "\\|")}"`).join(", ")}`

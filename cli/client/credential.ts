@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { keyBytes, OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../src/base/token.ts";
+import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, readKeyBytes, signToken } from "../../src/base/token.ts";
 import type { ClientConfig } from "../../src/config/file.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
 import { usageError } from "../terminal/exit.ts";
@@ -110,7 +110,7 @@ export class Credential {
       ver: OPERATOR_KEY_VERSION,
       instance: running.instance,
     };
-    return await signToken(keyBytes(key), claims, OPERATOR_KEY_TTL_S, Date.now());
+    return await signToken(readKeyBytes(key), claims, OPERATOR_KEY_TTL_S, Date.now());
   }
 }
 

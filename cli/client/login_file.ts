@@ -56,14 +56,14 @@ export async function updateLogins(io: Io, change: (hosts: Logins) => Logins): P
   const path = findLoginPath(io.env);
   if (path === null) throw refuseLoginFile("hosts.yaml", "neither XDG_CONFIG_HOME nor HOME is set");
   const changed = change(await readLogins(io));
-  const { yamlText } = await load<typeof import("../../src/config/yaml.ts")>(
+  const { formatYaml } = await load<typeof import("../../src/config/yaml.ts")>(
     "../../src/config/yaml.ts",
     import.meta.url,
   );
   await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const partial = `${path}.${Deno.pid}.part`;
   try {
-    await Deno.writeTextFile(partial, yamlText(changed), { mode: 0o600, createNew: true });
+    await Deno.writeTextFile(partial, formatYaml(changed), { mode: 0o600, createNew: true });
     await Deno.rename(partial, path);
   } catch (error) {
     await Deno.remove(partial).catch(() => {});

@@ -1,4 +1,4 @@
-import { durationMs } from "../../src/base/duration.ts";
+import { parseDurationMs } from "../../src/base/duration.ts";
 import { usageError } from "../terminal/exit.ts";
 import { option } from "./command.ts";
 
@@ -16,7 +16,7 @@ export function parseTimeout(timeout: string | undefined, fallback: number): num
 /** Returns the milliseconds of a duration flag, or `fallback`. Throws a usage error. */
 export function parseDuration(value: unknown, flag: string, fallback: number): number {
   if (value === undefined) return fallback;
-  const ms = durationMs(String(value));
+  const ms = parseDurationMs(String(value));
   if (ms === null) {
     throw usageError(`${flag}: ${JSON.stringify(value)} is not a duration such as 30s, 5m or 500ms`);
   }

@@ -1,6 +1,6 @@
 import { isAbsolute, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { absolutePath, readConfigSource } from "../../src/config/file.ts";
+import { readConfigSource, resolveConfigPath } from "../../src/config/file.ts";
 import { EXIT, Exit, getExitCode, usageError } from "../terminal/exit.ts";
 import { BrokenPipe, type Io } from "../terminal/io.ts";
 import { formatTopHelp } from "../commands/top_commands.ts";
@@ -177,7 +177,7 @@ async function readDataDir(config: string): Promise<string | null> {
   if (!isThere) return null;
   const { document, base } = await readConfigSource(config);
   const named = document?.getIn(["data_dir"]);
-  return typeof named === "string" ? absolutePath(base, named) : null;
+  return typeof named === "string" ? resolveConfigPath(base, named) : null;
 }
 
 function findDirectories(

@@ -1,7 +1,14 @@
 import { findEventStart, listAudit, listEvents, readEvents } from "./system/event.ts";
-import { createCode, logIn, logout, place, refresh, whoami } from "./account/login.ts";
-import { changePassword, getOverview, listBeeRuns, readiness, resume, rotateKey } from "./system/system.ts";
-import { beginOidc, finishOidc } from "./account/oidc_login.ts";
+import { createCode, describeCaller, getCookieScope, logIn, logout, refresh } from "./account/login.ts";
+import {
+  changePassword,
+  findReadiness,
+  getOverview,
+  listBeeRuns,
+  resume,
+  rotateKey,
+} from "./system/system.ts";
+import { finishOidc, startOidc } from "./account/oidc_login.ts";
 import { createToken, deleteToken, listTokens } from "./account/token.ts";
 import { createUser, deleteUser, getUser, listUsers, setPassword, updateUser } from "./account/user.ts";
 import { askQuestion } from "./work/question_ask.ts";
@@ -47,7 +54,7 @@ import {
   sendMessage,
   traceMessage,
 } from "./chat/message.ts";
-import { applyFleet, exportFleet, planOfFleet } from "./workers/fleet.ts";
+import { applyFleet, exportFleet, previewFleet } from "./workers/fleet.ts";
 import { getEngine, liftEngine, listEngines } from "./workers/engine.ts";
 import {
   cancelExecution,
@@ -68,7 +75,7 @@ import {
 } from "./work/question.ts";
 import { cancelQueue, listQueue } from "./work/queue.ts";
 import { listSeries, listUsage } from "./workers/usage.ts";
-import { keepUpload, openMedia, prepareUpload } from "./chat/media.ts";
+import { openMedia, prepareUpload, storeUpload } from "./chat/media.ts";
 import { deleteMemory, getMemory, listMemory, saveMemory } from "./workers/memory.ts";
 import { readMetrics } from "./system/metrics.ts";
 import { pair } from "./chat/pairing.ts";
@@ -111,10 +118,10 @@ export function createOperations(dependencies: Dependencies) {
       logIn,
       refresh,
       logout,
-      place,
-      whoami,
+      place: getCookieScope,
+      whoami: describeCaller,
       createCode,
-      beginOidc,
+      beginOidc: startOidc,
       finishOidc,
     }),
     user: bind({
@@ -163,7 +170,7 @@ export function createOperations(dependencies: Dependencies) {
       delete: deleteBudget,
       lift: liftBudget,
     }),
-    fleet: bind({ export: exportFleet, plan: planOfFleet, apply: applyFleet }),
+    fleet: bind({ export: exportFleet, plan: previewFleet, apply: applyFleet }),
     runner: bind({
       list: listRunners,
       create: createRunner,
@@ -239,7 +246,7 @@ export function createOperations(dependencies: Dependencies) {
       send: sendChatMessage,
       messages: listMessages,
       prepareUpload,
-      keepUpload,
+      keepUpload: storeUpload,
       openMedia,
       findStreamStart,
       readStream: readConversation,
@@ -254,7 +261,7 @@ export function createOperations(dependencies: Dependencies) {
       resume,
       rotateKey,
       metrics: readMetrics,
-      readiness,
+      readiness: findReadiness,
     }),
   };
 }

@@ -86,7 +86,7 @@ async function* readBlocks(file: Deno.FsFile, size: number, name: string): Async
 /**
  * Yields every file below a folder as `<prefix>/<path>`, or nothing when the folder does not exist. Skips links and devices.
  */
-export async function* filesBelow(folder: string, prefix: string): AsyncGenerator<ArchiveFile> {
+export async function* listFilesBelow(folder: string, prefix: string): AsyncGenerator<ArchiveFile> {
   let entries: Deno.DirEntry[];
   try {
     entries = await Array.fromAsync(Deno.readDir(folder));
@@ -97,7 +97,7 @@ export async function* filesBelow(folder: string, prefix: string): AsyncGenerato
   for (const entry of entries.sort((a, b) => a.name < b.name ? -1 : 1)) {
     const path = join(folder, entry.name);
     const name = `${prefix}/${entry.name}`;
-    if (entry.isDirectory) yield* filesBelow(path, name);
+    if (entry.isDirectory) yield* listFilesBelow(path, name);
     else if (entry.isFile) yield { name, content: { path } };
   }
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { Buffer } from "node:buffer";
 
 /** Returns the length of a text in UTF-8 bytes without encoding it. Every text limit uses this unit (contract 1.8). */
-export function byteLength(text: string): number {
+export function countBytes(text: string): number {
   return Buffer.byteLength(text);
 }
 
@@ -12,13 +12,13 @@ const decoder = new TextDecoder();
 
 /** Returns the start of a text in at most `max` UTF-8 bytes and never splits a character. */
 export function cutToBytes(text: string, max: number): string {
-  if (byteLength(text) <= max) return text;
+  if (countBytes(text) <= max) return text;
   // Every character takes a byte or more, so only the first `max` characters need encoding.
   return decoder.decode(encoder.encode(text.slice(0, max)).subarray(0, max)).replace(/\ufffd+$/, "");
 }
 
 /** Concatenates the chunks. Returns a single chunk without copying it. */
-export function joined(parts: readonly Uint8Array[]): Uint8Array {
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
   const [first = new Uint8Array()] = parts;
   if (parts.length <= 1) return first;
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));

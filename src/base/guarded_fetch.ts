@@ -4,7 +4,7 @@ import { request as tlsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { isPublicAddress } from "./address.ts";
-import { byteLength } from "./bytes.ts";
+import { countBytes } from "./bytes.ts";
 
 type Resolve = (name: string) => Promise<string[]>;
 
@@ -30,13 +30,13 @@ export interface OutsideAnswer {
 }
 
 /** The address is forbidden. No request was sent. */
-export class RefusedAddress extends Error {}
+export class RefusedAddressError extends Error {}
 
 /** No connection was established. No request was sent. */
-export class NotReached extends Error {}
+export class NotReachedError extends Error {}
 
 /** The connection broke before a whole response arrived. The request may have succeeded. */
-export class NoAnswer extends Error {}
+export class NoAnswerError extends Error {}
 
 const resolveName: Resolve = async (name) => {
   const found = await lookup(name, { all: true });
@@ -50,10 +50,10 @@ const resolveName: Resolve = async (name) => {
 export async function callOutside(options: OutsideRequest): Promise<OutsideAnswer> {
   const url = URL.parse(options.url);
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new RefusedAddress("the address must start with https:// or http://");
+    throw new RefusedAddressError("the address must start with https:// or http://");
   }
   if (url.username !== "" || url.password !== "") {
-    throw new RefusedAddress("the address must not contain a user name or a password");
+    throw new RefusedAddressError("the address must not contain a user name or a password");
   }
   const startedAt = performance.now();
   const address = await findCheckedAddress(url, options);
@@ -70,13 +70,13 @@ async function findCheckedAddress(
   try {
     addresses = isIP(host) === 0 ? await limitTime(timeoutMs, resolve(host)) : [host];
   } catch (error) {
-    throw new NotReached(`the name ${host} has no address: ${formatError(error)}`);
+    throw new NotReachedError(`the name ${host} has no address: ${formatError(error)}`);
   }
   const [first] = addresses;
-  if (first === undefined) throw new NotReached(`the name ${host} has no address`);
+  if (first === undefined) throw new NotReachedError(`the name ${host} has no address`);
   const wrong = allowPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
   if (wrong !== undefined) {
-    throw new RefusedAddress(`${host} is at ${wrong}, which is not a public address`);
+    throw new RefusedAddressError(`${host} is at ${wrong}, which is not a public address`);
   }
   return first;
 }
@@ -98,7 +98,7 @@ function send(url: URL, address: string, options: OutsideRequest, leftMs: number
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
       const words = formatError(error);
-      reject(isConnected ? new NoAnswer(words) : new NotReached(words));
+      reject(isConnected ? new NoAnswerError(words) : new NotReachedError(words));
     };
     const request = (isTls ? tlsRequest : plainRequest)({
       host: address,
@@ -110,7 +110,7 @@ function send(url: URL, address: string, options: OutsideRequest, leftMs: number
       headers: {
         ...headers,
         host: url.host,
-        ...(body === undefined ? {} : { "content-length": String(countBytes(body)) }),
+        ...(body === undefined ? {} : { "content-length": String(measureBody(body)) }),
       },
       ...(isTls ? { servername: isIP(host) === 0 ? host : "" } : {}),
     }, (message: IncomingMessage) => {
@@ -158,8 +158,8 @@ function readHeaders(message: IncomingMessage): Record<string, string> {
   return Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name, String(value)]));
 }
 
-function countBytes(body: string | Uint8Array): number {
-  return typeof body === "string" ? byteLength(body) : body.length;
+function measureBody(body: string | Uint8Array): number {
+  return typeof body === "string" ? countBytes(body) : body.length;
 }
 
 function formatError(error: unknown): string {

@@ -43,12 +43,12 @@ export class HumanWaits {
   }
 
   /** Counts the given runs that wait. */
-  countOf(executionIds: readonly string[]): number {
+  count(executionIds: readonly string[]): number {
     return executionIds.filter((id) => (this.#runs.get(id)?.open ?? 0) > 0).length;
   }
 
   /** Returns how long the run has waited in total, in ms. */
-  waitedMs(executionId: string): number {
+  getWaitedMs(executionId: string): number {
     const wait = this.#runs.get(executionId);
     if (wait === undefined) return 0;
     return wait.before + (wait.open > 0 ? this.#clock.monotonic() - wait.since : 0);

@@ -1,7 +1,7 @@
 import { v7, validate } from "uuid";
 
 /** Creates a UUIDv7, always greater than the previous one of this process, so that id order is creation order. */
-export function newId(): string {
+export function createId(): string {
   return v7();
 }
 

@@ -6,7 +6,7 @@ export const LOG_LEVELS = ["debug", "info", "warning", "error"] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Returns the logger of an area. Loggers write nothing before configureLog(), so tests stay quiet. */
-export function logger(area: string): Logger {
+export function createLogger(area: string): Logger {
   return getLogger(["svc", area]);
 }
 

@@ -19,18 +19,18 @@ const current = new AsyncLocalStorage<Origin>();
  * Runs `work` as a request from this origin: journal entries in the caller's name get its address and user agent
  * automatically. The service's own changes have no origin.
  */
-export function withOrigin<T>(origin: Origin, work: () => Promise<T>): Promise<T> {
+export function runWithOrigin<T>(origin: Origin, work: () => Promise<T>): Promise<T> {
   return current.run({ ...origin, userAgent: origin.userAgent.slice(0, USER_AGENT_MAX) }, work);
 }
 
 /** Returns the origin of the current request if `actor` sent it, else an empty one. */
-export function originOf(actor: string): Omit<Origin, "actor"> {
+export function getOrigin(actor: string): Omit<Origin, "actor"> {
   const origin = current.getStore();
   return origin === undefined || origin.actor !== actor ? NOWHERE : origin;
 }
 
 /** Sets the caller of the current request. A login knows its caller only at the end. */
-export function nameOrigin(actor: string): void {
+export function setOriginActor(actor: string): void {
   const origin = current.getStore();
   if (origin !== undefined) origin.actor = actor;
 }

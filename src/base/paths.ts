@@ -36,7 +36,7 @@ export interface DataPaths {
 }
 
 /** Returns the layout of a data directory. `files` is the directory of shared files. */
-export function dataPaths(root: string, files = root): DataPaths {
+export function buildDataPaths(root: string, files = root): DataPaths {
   return {
     root,
     lock: join(root, "svc.lock"),
@@ -61,7 +61,7 @@ export function dataPaths(root: string, files = root): DataPaths {
 }
 
 /** Returns the path of `svc` for agents. */
-export function ctlPath(paths: DataPaths): string {
+export function getCtlPath(paths: DataPaths): string {
   return join(paths.bin, "svc");
 }
 
@@ -69,22 +69,22 @@ export function ctlPath(paths: DataPaths): string {
  * Returns the log path of an execution or bee run. The id is a checked UUID. Its last digits spread the files over 256
  * directories.
  */
-export function logPath(paths: DataPaths, id: string): string {
+export function getLogPath(paths: DataPaths, id: string): string {
   return join(paths.logs, id.slice(-2), `${id}.log`);
 }
 
 /** Returns the private directory of one engine start. */
-export function runDirOf(paths: DataPaths, id: string): string {
+export function getRunDir(paths: DataPaths, id: string): string {
   return join(paths.runs, id);
 }
 
 /** Returns the path of the engine's raw events, next to the log. */
-export function eventsPath(paths: DataPaths, id: string): string {
+export function getEventsPath(paths: DataPaths, id: string): string {
   return join(paths.logs, id.slice(-2), `${id}.jsonl`);
 }
 
 /** Returns where an engine keeps this worker's state, or null when it uses its default place. */
-export function stateDirOf(
+export function getStateDir(
   paths: DataPaths,
   workerId: string,
   engine: { name: string; agent: boolean; config: { state: "per_worker" | "shared" } },
@@ -95,30 +95,33 @@ export function stateDirOf(
 
 /** Returns whether a work directory would expose the service's own data. Paths below the default work directories do not. */
 export function touchesData(path: string, paths: DataPaths): boolean {
-  const root = realPath(paths.root);
-  const files = realPath(paths.files);
-  if (files !== root && (within(path, files) || within(files, path))) return true;
-  if (!within(path, root)) return false;
-  return path === root || path === realPath(paths.workers) || !within(path, realPath(paths.workers));
+  const root = resolveLinks(paths.root);
+  const files = resolveLinks(paths.files);
+  if (files !== root && (isWithin(path, files) || isWithin(files, path))) return true;
+  if (!isWithin(path, root)) return false;
+  return path === root || path === resolveLinks(paths.workers) ||
+    !isWithin(path, resolveLinks(paths.workers));
 }
 
 /** Returns whether `path` is `folder` or lies below it. */
-export function within(path: string, folder: string): boolean {
+export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
 const LINKS_MAX = 40;
 
 /** Resolves symbolic links, even when their targets do not exist yet. */
-export function realPath(path: string, links = 0): string {
+export function resolveLinks(path: string, links = 0): string {
   try {
     return Deno.realPathSync(path);
   } catch {
     const parent = dirname(path);
     if (parent === path) return path;
-    const here = join(realPath(parent, links), basename(path));
+    const here = join(resolveLinks(parent, links), basename(path));
     const target = readLink(here);
-    return target === null || links >= LINKS_MAX ? here : realPath(resolve(dirname(here), target), links + 1);
+    return target === null || links >= LINKS_MAX
+      ? here
+      : resolveLinks(resolve(dirname(here), target), links + 1);
   }
 }
 

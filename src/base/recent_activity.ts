@@ -10,7 +10,7 @@ export class RecentActivity {
   }
 
   /** Returns the latest steps, oldest first. */
-  of(executionId: string): readonly string[] {
+  list(executionId: string): readonly string[] {
     return this.#runs.get(executionId) ?? [];
   }
 

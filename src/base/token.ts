@@ -125,7 +125,7 @@ async function sign(key: Uint8Array, { sub, iat, exp, jti, ...rest }: Claims): P
 }
 
 /** Returns the bytes of a configured secret. Throws a plain Error for a short one. */
-export function keyBytes(secret: string): Uint8Array {
+export function readKeyBytes(secret: string): Uint8Array {
   const bytes = new TextEncoder().encode(secret);
   if (bytes.length < KEY_MIN_BYTES) {
     throw new Error(
@@ -136,6 +136,6 @@ export function keyBytes(secret: string): Uint8Array {
 }
 
 /** Returns a fingerprint of a signing key, with which servers of one database compare their keys (contract 18). */
-export function keyFingerprint(key: Uint8Array): string {
+export function computeKeyFingerprint(key: Uint8Array): string {
   return createHmac("sha256", key).update("svc signing key").digest("hex").slice(0, 16);
 }

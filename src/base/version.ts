@@ -8,7 +8,7 @@ export const LIBSQL_VERSION = "0.5.29";
 export const SQLITE_VERSION = "3.45.1";
 
 /** Formats the output of `svc version`: one line, or with `json` one object with the versions of all components. */
-export function versionText(json: boolean): string {
+export function formatVersion(json: boolean): string {
   if (!json) {
     const built = COMMIT === ""
       ? "from source"

@@ -20,7 +20,7 @@ export const WAKEUP = {
 } as const;
 
 /** Returns the wakeup name for the events of one conversation. */
-export function conversationWakeup(sessionKey: string): string {
+export function getConversationWakeup(sessionKey: string): string {
   return `conversation:${sessionKey}`;
 }
 

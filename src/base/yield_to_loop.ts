@@ -9,7 +9,7 @@ let lastFairAt = -Infinity;
  * the network (facts, Deno 12), so a timer interrupts it every few milliseconds. A timer alone would cost a millisecond each
  * time.
  */
-export function turn(): Promise<void> {
+export function yieldToLoop(): Promise<void> {
   return new Promise((resolve) => {
     if (performance.now() - lastFairAt < FAIR_EVERY_MS) return void setImmediate(resolve);
     setTimeout(() => {

@@ -3,9 +3,9 @@ import type { ConsoleFiles } from "../http/console.ts";
 
 /** Bundles the console from source. A build replaces this module with finished files (decision 0027). */
 export async function openConsole(): Promise<ConsoleFiles> {
-  const { sourceConsole } = await load<typeof import("../../build/console.ts")>(
+  const { bundleConsoleFromSource } = await load<typeof import("../../build/console.ts")>(
     "../../build/console.ts",
     import.meta.url,
   );
-  return await sourceConsole();
+  return await bundleConsoleFromSource();
 }

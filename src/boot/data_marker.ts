@@ -1,15 +1,15 @@
 import { basename, dirname, join, relative } from "node:path";
 import { z } from "zod";
 import { ServiceError } from "../domain/call/error.ts";
-import { newId } from "../base/id.ts";
-import { logger } from "../base/log.ts";
-import { type DataPaths, realPath } from "../base/paths.ts";
+import { createId } from "../base/id.ts";
+import { createLogger } from "../base/log.ts";
+import { type DataPaths, resolveLinks } from "../base/paths.ts";
 import { writeWhole } from "../base/whole_file.ts";
 import type { Database } from "../store/db/database.ts";
 import { readSchema } from "../store/db/migrate.ts";
-import { findSetting, saveSetting } from "../store/db/setting.ts";
+import { findSetting, storeSetting } from "../store/db/setting.ts";
 
-const log = logger("database");
+const log = createLogger("database");
 
 const markerSchema = z.object({ database: z.string(), id: z.string() });
 type Marker = z.output<typeof markerSchema>;
@@ -43,7 +43,7 @@ export class DataMarker {
     const text = await Deno.readTextFile(paths.marker).catch(() => "null");
     const found = markerSchema.nullable().catch(null).parse(parseJson(text));
     const marker = new DataMarker(paths, database, found);
-    const path = filePath(url);
+    const path = getFilePath(url);
     if (path !== null && marker.#isKnown()) {
       const size = (await Deno.stat(path).catch(() => null))?.size ?? null;
       if (size === null) throw marker.#createLostError("its file is gone");
@@ -63,8 +63,8 @@ export class DataMarker {
     if (this.#database === ":memory:") return;
     let id = await findSetting(db, "database_id");
     if (id === null) {
-      id = newId();
-      await db.write([saveSetting("database_id", id)]);
+      id = createId();
+      await db.write([storeSetting("database_id", id)]);
     }
     if (this.#found?.id === id && this.#isKnown()) return;
     if (this.#found !== null) {
@@ -97,14 +97,14 @@ function parseJson(text: string): unknown {
 }
 
 /** Returns the path of a database file, or null for another URL. */
-export function filePath(url: string): string | null {
+export function getFilePath(url: string): string | null {
   return url.startsWith("file:") ? url.slice("file:".length) : null;
 }
 
 // The relative path lets operators move the directory. A URL loses its secrets.
 function formatName(paths: DataPaths, url: string): string {
-  const path = filePath(url);
+  const path = getFilePath(url);
   if (path === null) return url.replace(/\/\/[^@/]*@/, "//").replace(/\?.*$/, "");
-  const inside = relative(paths.root, join(realPath(dirname(path)), basename(path)));
+  const inside = relative(paths.root, join(resolveLinks(dirname(path)), basename(path)));
   return inside.startsWith("..") ? path : inside;
 }

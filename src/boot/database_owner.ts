@@ -1,25 +1,25 @@
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
-import { newId } from "../base/id.ts";
-import { logger } from "../base/log.ts";
+import { createId } from "../base/id.ts";
+import { createLogger } from "../base/log.ts";
 import { writeWhole } from "../base/whole_file.ts";
 import { type Database, TAKEN_OVER } from "../store/db/database.ts";
 import { isReachable } from "../store/events/health.ts";
 import {
-  beatOwner,
-  beatStandby,
-  fenceOf,
+  buildFence,
+  deleteStandby,
   findOwner,
-  type FoundStandby,
-  leaveStandby,
-  mayHaveOwner,
+  hasOwnerTable,
   type Owner,
   releaseDatabase,
+  type StandbyStatus,
+  storeOwnerHeartbeat,
+  storeStandbyHeartbeat,
   takeDatabase,
 } from "../store/db/database_owner.ts";
 import { LockedError } from "./lock.ts";
 
-const log = logger("database");
+const log = createLogger("database");
 
 const BEAT_MS = 5_000;
 const CHECK_MS = 1_000;
@@ -65,7 +65,7 @@ export class DatabaseOwner {
   /** The fault of the database server, or null. */
   fault: string | null = null;
   /** The standbys at the last heartbeat, including those that waited within the last hour. */
-  standbys: FoundStandby[] = [];
+  standbys: StandbyStatus[] = [];
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #who: Owner;
@@ -104,7 +104,7 @@ export class DatabaseOwner {
 
   /** Takes the database if it has no owner. Returns whether it succeeded. */
   async tryTake(): Promise<boolean> {
-    if (!await mayHaveOwner(this.#db)) return true;
+    if (!await hasOwnerTable(this.#db)) return true;
     const owner = await findOwner(this.#db);
     if (owner !== null && owner.id !== this.#who.id && owner.silent_ms <= STALE_MS) return false;
     this.#reportedAt = this.#now();
@@ -122,21 +122,21 @@ export class DatabaseOwner {
   /** Takes the database and lets only this process write. Requires the schema. */
   async fence(): Promise<void> {
     await this.take();
-    this.#db.fenceOff(fenceOf(this.#who.fence));
-    await this.#db.write([leaveStandby(this.#who.id)]);
+    this.#db.fenceOff(buildFence(this.#who.fence));
+    await this.#db.write([deleteStandby(this.#who.id)]);
   }
 
   /** Reports this standby to the owner. */
   async wait(): Promise<void> {
-    await beatStandby(this.#db, this.#who);
+    await storeStandbyHeartbeat(this.#db, this.#who);
   }
 
   /** Removes this standby. */
   async leave(): Promise<void> {
-    await this.#db.write([leaveStandby(this.#who.id)]).catch(() => {});
+    await this.#db.write([deleteStandby(this.#who.id)]).catch(() => {});
   }
 
-  /** Starts the reports. If reports fail while a standby is known, stops writing in time to end all runs before the takeover. */
+  /** Starts the reports. Stops writing in time to end all runs before the takeover. */
   start(): void {
     void this.#beat();
     this.#check();
@@ -152,7 +152,7 @@ export class DatabaseOwner {
     this.#reporting = true;
     const sent = this.#now();
     try {
-      this.#setStandbys(await beatOwner(this.#db), sent.monotonic);
+      this.#setStandbys(await storeOwnerHeartbeat(this.#db), sent.monotonic);
       this.#reportedAt = sent;
       this.#misses = 0;
       if (this.fault !== null) log.info("The database server accepts writes again");
@@ -166,7 +166,7 @@ export class DatabaseOwner {
     }
   }
 
-  #setStandbys(standbys: FoundStandby[], at: number): void {
+  #setStandbys(standbys: StandbyStatus[], at: number): void {
     this.standbys = standbys;
     if (standbys.length === 0) return;
     if (this.#standbyAt === -Infinity && this.#stopGraceMs > STANDBY_STOP_GRACE_MAX_MS) {
@@ -233,7 +233,7 @@ export class DatabaseOwner {
 async function ensureOwnerId(path: string): Promise<string> {
   const found = (await Deno.readTextFile(path).catch(() => "")).trim();
   if (found !== "") return found;
-  const id = newId();
+  const id = createId();
   await writeWhole(path, `${id}\n`);
   return id;
 }

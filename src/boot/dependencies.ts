@@ -1,27 +1,27 @@
 import { type Clock, systemClock } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
-import { type DataPaths, dataPaths } from "../base/paths.ts";
+import { createLogger } from "../base/log.ts";
+import { buildDataPaths, type DataPaths } from "../base/paths.ts";
 import { ConfigError } from "../config/file.ts";
 import type { LoadedConfig } from "../config/schema.ts";
-import { machineTimeZone } from "../config/time_zone.ts";
+import { findMachineTimeZone } from "../config/time_zone.ts";
 import type { Connections } from "../http/server/connections.ts";
-import { bindPort, limitsOf } from "../http/server/listener.ts";
+import { bindPort, buildConnectionLimits } from "../http/server/listener.ts";
 import { answerAsStandby } from "../http/server/standby.ts";
 import type { Platform } from "../platform/platform.ts";
-import { keepAddonIn } from "../store/db/addon.ts";
+import { setAddonDirectory } from "../store/db/addon.ts";
 import { Database } from "../store/db/database.ts";
 import { DatabaseOwner, STANDBY_STOP_GRACE_MAX_MS } from "./database_owner.ts";
-import { DataMarker, filePath } from "./data_marker.ts";
+import { DataMarker, getFilePath } from "./data_marker.ts";
 import { ensureCredential, loadKey, openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory } from "./lock.ts";
 import { feedWatchdog, tellManager } from "./notify.ts";
-import type { Foundation } from "./services.ts";
+import type { BootResources } from "./services.ts";
 import { createPlatforms } from "./platforms.ts";
-import { checkShared, claimFiles, sharedKey } from "./shared_database.ts";
+import { checkShared, claimFiles, loadSharedKey } from "./shared_database.ts";
 import { openPatiently, takeWhenFree } from "./standby.ts";
 import { upgrade } from "./upgrade.ts";
 
-const log = logger("server");
+const log = createLogger("server");
 
 interface Replaced {
   clock?: Clock;
@@ -41,17 +41,20 @@ interface Resources {
  * Takes the data directory, the port and the database, and upgrades the schema. With `standby` it waits for the database first. Throws
  * LockedError, ServiceError, ConfigError, StandbyEnded or an Error for the operator, after releasing everything.
  */
-export async function openFoundation(
+export async function openBootResources(
   loaded: LoadedConfig,
   { clock = systemClock, standby, platforms }: Replaced,
-): Promise<Foundation> {
+): Promise<BootResources> {
   const { config } = loaded;
-  const timeZone = config.scheduler.time_zone || machineTimeZone(Deno.env.get("TZ"));
+  const timeZone = config.scheduler.time_zone || findMachineTimeZone(Deno.env.get("TZ"));
   if (standby !== undefined) checkStopGrace(config.limits.stop_grace);
   const root = await openDataDirectory(config.data_dir);
   const hasFilesDir = config.files_dir !== config.data_dir;
-  const paths = dataPaths(root, hasFilesDir ? await openDataDirectory(config.files_dir, "files_dir") : root);
-  const lock = await lockDataDirectory(paths.lock, filePath(config.database.url));
+  const paths = buildDataPaths(
+    root,
+    hasFilesDir ? await openDataDirectory(config.files_dir, "files_dir") : root,
+  );
+  const lock = await lockDataDirectory(paths.lock, getFilePath(config.database.url));
   let port: Deno.TcpListener | null = null;
   try {
     // Bind before storing anything, so that a failed start creates no password (contract 8.17).
@@ -71,12 +74,12 @@ export async function openFoundation(
   }
 }
 
-type OpenedDatabase = Pick<Foundation, "db" | "key" | "operator" | "owner" | "taken">;
+type OpenedDatabase = Pick<BootResources, "db" | "key" | "operator" | "owner" | "taken">;
 
 async function openDatabase({ loaded, paths, clock }: Resources): Promise<OpenedDatabase> {
   const { database, limits } = loaded.config;
   const marker = await DataMarker.read(paths, database.url);
-  keepAddonIn(paths.addon);
+  setAddonDirectory(paths.addon);
   const db = await Database.open(database.url, database.auth_token);
   const owner = db.remote
     ? await DatabaseOwner.open(db, ownerOptions(paths, clock, limits.stop_grace))
@@ -97,7 +100,7 @@ async function standBy(
 ): Promise<OpenedDatabase> {
   const { server, database, auth, limits } = loaded.config;
   const announced = { path: paths.serverFile, instance: crypto.randomUUID() };
-  const taken = answerAsStandby(port, limitsOf(server), announced);
+  const taken = answerAsStandby(port, buildConnectionLimits(server), announced);
   let owner: DatabaseOwner | null = null;
   try {
     const marker = await DataMarker.read(paths, database.url);
@@ -160,6 +163,6 @@ async function prepare(
   owner?.start();
   await marker.write(db);
   if (db.remote) await claimFiles(db, paths);
-  const key = db.remote ? await sharedKey(db, paths, secret) : await loadKey(secret, paths.secretKey);
+  const key = db.remote ? await loadSharedKey(db, paths, secret) : await loadKey(secret, paths.secretKey);
   return { db, key, operator: await ensureCredential(db, loaded, clock), owner };
 }

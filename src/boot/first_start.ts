@@ -13,22 +13,22 @@ import {
   type Credential,
   deleteRefreshTokens,
   findCredential,
-  saveCredential,
+  storeCredential,
 } from "../store/account/credential.ts";
 import type { Database } from "../store/db/database.ts";
 import { record } from "../store/events/journal.ts";
-import { findOperator, saveOperator } from "../store/account/user.ts";
+import { findOperator, storeOperator } from "../store/account/user.ts";
 import { backoffMs } from "../base/backoff.ts";
 import { type Clock, sleep } from "../base/clock.ts";
-import { newId } from "../base/id.ts";
-import { logger } from "../base/log.ts";
-import { keyBytes } from "../base/token.ts";
+import { createId } from "../base/id.ts";
+import { createLogger } from "../base/log.ts";
+import { readKeyBytes } from "../base/token.ts";
 import { writeWhole } from "../base/whole_file.ts";
 
 const KEY_BYTES = 48;
 const COMPARE_BACKOFF = { firstMs: 1_000, lastMs: 60_000 };
 
-const log = logger("auth");
+const log = createLogger("auth");
 
 /** Creates the directory with mode 0700 if it is missing. Returns its real path. Throws an Error for the operator. */
 export async function openDataDirectory(path: string, key = "data_dir"): Promise<string> {
@@ -50,9 +50,9 @@ export async function openDataDirectory(path: string, key = "data_dir"): Promise
 
 /** Loads the configured signing key, or the one of the data directory, which the first start creates with mode 0600 (contract 2). */
 export async function loadKey(configured: string, path: string): Promise<Uint8Array> {
-  if (configured !== "") return keyBytes(configured);
+  if (configured !== "") return readKeyBytes(configured);
   try {
-    return keyBytes((await Deno.readTextFile(path)).trim());
+    return readKeyBytes((await Deno.readTextFile(path)).trim());
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) {
       throw new Error(
@@ -62,7 +62,7 @@ export async function loadKey(configured: string, path: string): Promise<Uint8Ar
   }
   const secret = Buffer.from(randomBytes(KEY_BYTES)).toString("base64url");
   await writeWhole(path, secret + "\n");
-  return keyBytes(secret);
+  return readKeyBytes(secret);
 }
 
 export interface Operator {
@@ -98,7 +98,7 @@ export async function ensureCredential(db: Database, loaded: LoadedConfig, clock
   const changed = stored !== null && stored.password_hash !== rest.password_hash;
   const credential = { username, ...rest, version: (stored?.version ?? 1) + (changed ? 1 : 0) };
   await db.write([
-    ...saveCredential(credential, now),
+    ...storeCredential(credential, now),
     ...(changed ? [deleteRefreshTokens(), record(now, { kind: "auth.password_changed" })] : []),
   ]);
   return { id: await ensureOperator(db, username, now), credential, generated, compare: null };
@@ -144,7 +144,7 @@ async function storeIfChanged(db: Database, password: string, clock: Clock): Pro
 async function ensureOperator(db: Database, username: string, now: number): Promise<string> {
   const known = await findOperator(db);
   if (known !== null && known.name === username) return known.id;
-  await db.write(saveOperator(newId(), username, now));
+  await db.write(storeOperator(createId(), username, now));
   const saved = await findOperator(db);
   if (saved === null) throw new Error("the operator is not among the users");
   return saved.id;

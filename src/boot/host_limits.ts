@@ -9,7 +9,7 @@ const MEMORY_EACH_BYTES = 4e9;
 const STAYING_MAX = 32;
 
 /** Describes this machine for engines. `memoryBytes` replaces the detected memory limit. */
-export function machineOf(
+export function describeMachine(
   { memoryBytes, ...given }: { umask: number; stopGraceMs: number; memoryBytes?: number | undefined },
 ): Machine {
   return {
@@ -17,12 +17,12 @@ export function machineOf(
     path: Deno.env.get("PATH") ?? "",
     inherited: Deno.env.toObject(),
     root: Deno.uid() === 0,
-    keepAlive: keepAliveIn(memoryBytes ?? usableMemory(Deno.systemMemoryInfo().total)),
+    keepAlive: buildKeepAlive(memoryBytes ?? findUsableMemory(Deno.systemMemoryInfo().total)),
   };
 }
 
 /** Builds the default limit of idle engine processes: one for each 4 GB, none below 8 GB (contract 19.1). */
-export function keepAliveIn(memoryBytes: number): KeepAlive | null {
+export function buildKeepAlive(memoryBytes: number): KeepAlive | null {
   if (memoryBytes < STAYING_MEMORY_BYTES) return null;
   const max = Math.min(Math.floor(memoryBytes / MEMORY_EACH_BYTES), STAYING_MAX);
   return { warm: engineSchema.shape.warm.unwrap().parse({ max }), idle: new IdleProcesses(max) };
@@ -32,7 +32,7 @@ export function keepAliveIn(memoryBytes: number): KeepAlive | null {
  * Finds the bytes of `total` that the control groups of this process allow. Returns 0 on systems where open processes cannot be watched
  * (contract 19.3). `root` contains the files of the kernel.
  */
-export function usableMemory(total: number, root = "/"): number {
+export function findUsableMemory(total: number, root = "/"): number {
   if (Deno.build.os !== "linux") return 0;
   const groups = readText(join(root, "proc/self/cgroup")).split("\n");
   return Math.min(total, ...groups.flatMap((line) => readLimits(line, join(root, "sys/fs/cgroup"))));

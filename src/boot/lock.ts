@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { realPath } from "../base/paths.ts";
+import { resolveLinks } from "../base/paths.ts";
 
 /** Another running server uses the data directory. Exit code 5 (contract 6). */
 export class LockedError extends Error {
@@ -35,7 +35,9 @@ export async function lockDataDirectory(path: string, database: string | null): 
       files.push(directory);
       if (!await tryLock(directory)) throw createLockedError(path);
     }
-    if (database !== null && database !== ":memory:" && realPath(dirname(database)) !== realPath(root)) {
+    if (
+      database !== null && database !== ":memory:" && resolveLinks(dirname(database)) !== resolveLinks(root)
+    ) {
       const databaseLock = await openLock(
         `${database}.lock`,
         (error) => createDatabaseError(database, error),

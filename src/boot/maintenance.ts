@@ -7,7 +7,7 @@ import type { Stage } from "../pipeline/stage/stage.ts";
 import { createRetention } from "../pipeline/maintenance/retention.ts";
 
 /** Creates the stages for budgets, retention and backups. */
-export function createUpkeep(
+export function createMaintenanceStages(
   parts: Services,
   config: Config,
   stopRun: (executionId: string, words: string) => Promise<void>,

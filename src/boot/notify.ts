@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 
-const log = logger("server");
+const log = createLogger("server");
 
 /**
  * Sends a state such as `READY=1` to the service manager, whose socket is in NOTIFY_SOCKET (sd_notify(3)). Does nothing without the variable,

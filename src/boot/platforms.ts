@@ -1,8 +1,8 @@
-import { carryOutCommand } from "../api/chat/chat_command.ts";
-import { gapOf, lastHeard, receiveMessage } from "../api/chat/inbound.ts";
+import { runChatCommand } from "../api/chat/chat_command.ts";
+import { createGapStore, listLastReceived, receiveMessage } from "../api/chat/inbound.ts";
 import type { Deps, Services } from "../api/call/services.ts";
-import type { Connected, PlatformRules, Platforms } from "../api/call/platforms.ts";
-import { newId } from "../base/id.ts";
+import type { PlatformConnection, PlatformRules, Platforms } from "../api/call/platforms.ts";
+import { createId } from "../base/id.ts";
 import type { Wakeups } from "../base/wakeups.ts";
 import type { RecentActivity } from "../base/recent_activity.ts";
 import type { DataPaths } from "../base/paths.ts";
@@ -10,11 +10,11 @@ import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
 import { LOCAL_PLATFORM } from "../domain/call/message_id.ts";
 import { createAttachments } from "../pipeline/intake/attachments.ts";
-import type { CarryOut } from "../pipeline/intake/chat_commands.ts";
+import type { CommandExecutor } from "../pipeline/intake/chat_commands.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
 import { createNotices } from "../pipeline/delivery/notices.ts";
 import { ProgressSigns } from "../pipeline/delivery/progress.ts";
-import { createSurroundings } from "../pipeline/maintenance/health_monitor.ts";
+import { createHealthMonitor } from "../pipeline/maintenance/health_monitor.ts";
 import { Outbox } from "../pipeline/delivery/outbox.ts";
 import { createWebhookStage } from "../pipeline/delivery/webhooks.ts";
 import { createLocal } from "../platform/local/local.ts";
@@ -31,7 +31,7 @@ export async function createPlatforms(
   clock: Clock,
   replaced: readonly Platform[] = [],
 ): Promise<Platforms> {
-  const all = new Map<string, Connected>([[LOCAL_PLATFORM, createLocalPlatform(clock)]]);
+  const all = new Map<string, PlatformConnection>([[LOCAL_PLATFORM, createLocalPlatform(clock)]]);
   for (const [name, config] of Object.entries(platforms).sort(([a], [b]) => a < b ? -1 : 1)) {
     const given = replaced.find((platform) => platform.name === name);
     const platform = config.enabled ? given ?? await createPlatform(name, config, clock) : null;
@@ -40,7 +40,7 @@ export async function createPlatforms(
   return all;
 }
 
-function createLocalPlatform(clock: Clock): Connected {
+function createLocalPlatform(clock: Clock): PlatformConnection {
   const rules: PlatformRules = {
     name: LOCAL_PLATFORM,
     kind: "local",
@@ -68,15 +68,15 @@ export async function storeWebhooks(
   { db, clock }: Deps<"db" | "clock">,
   { webhooks }: Config,
 ): Promise<void> {
-  await db.write(syncWebhooks(webhooks.map((one) => ({ ...one, id: newId() })), clock.now()));
+  await db.write(syncWebhooks(webhooks.map((one) => ({ ...one, id: createId() })), clock.now()));
 }
 
 export function startPlatforms(needs: Deps<"db" | "clock" | "limits" | "platforms">): void {
   for (const { platform, rules } of needs.platforms.values()) {
     platform?.start(
       (incoming) => receiveMessage(needs, rules, incoming),
-      () => lastHeard(needs, rules.name),
-      gapOf(needs, rules.name),
+      () => listLastReceived(needs, rules.name),
+      createGapStore(needs, rules.name),
     );
   }
 }
@@ -93,12 +93,12 @@ interface DeliveryDeps {
   umask: number;
 }
 
-export function commandsOf(parts: Services): CarryOut {
-  return (message, command) => carryOutCommand(parts, message, command);
+export function bindChatCommands(parts: Services): CommandExecutor {
+  return (message, command) => runChatCommand(parts, message, command);
 }
 
 /** Creates the stages that send replies, progress, events and notices. */
-export function createSending(
+export function createDeliveryStages(
   base: { db: Database; clock: Clock; wakeups: Wakeups },
   { platforms: all, steps, paths, config, umask }: DeliveryDeps,
 ): { stages: Stage[]; settled: () => Promise<void> } {
@@ -107,19 +107,22 @@ export function createSending(
   );
   const outbox = new Outbox({ ...base, platforms });
   const showing = platforms.filter(({ progress }) => progress !== undefined);
-  const signs = new ProgressSigns({ ...base, platforms: showing, steps, holds: outbox.holds });
+  const signs = new ProgressSigns({ ...base, platforms: showing, steps, holds: outbox.cooldowns });
   const maxUploadBytes = config.limits.max_upload_bytes;
   const webhooks = createWebhookStage(base);
   const stages = [
     outbox.stage,
     webhooks.stage,
     createNotices({ ...base, rules: config.notices, umask }),
-    createSurroundings({ ...base, platforms, root: paths.root }),
+    createHealthMonitor({ ...base, platforms, root: paths.root }),
     // A stage that no platform needs would cost a query per second.
     ...(showing.length === 0 ? [] : [signs.stage]),
     ...(platforms.some(({ fetch }) => fetch !== undefined)
       ? [createAttachments({ ...base, platforms, paths, maxUploadBytes })]
       : []),
   ];
-  return { stages, settled: async () => void await Promise.all([outbox.settled(), webhooks.settled()]) };
+  return {
+    stages,
+    settled: async () => void await Promise.all([outbox.waitForDeliveries(), webhooks.settled()]),
+  };
 }

@@ -1,4 +1,4 @@
-import { keepAddonIn } from "../store/db/addon.ts";
+import { setAddonDirectory } from "../store/db/addon.ts";
 import { inspect } from "../store/db/database.ts";
 
 /**
@@ -6,7 +6,7 @@ import { inspect } from "../store/db/database.ts";
  * backup with it in a separate process (reliability BAK-1). `folder` contains libSQL's addon.
  */
 export async function printFaults([path = "", folder = ""]: string[]): Promise<number> {
-  if (folder !== "") keepAddonIn(folder);
+  if (folder !== "") setAddonDirectory(folder);
   const faults = await inspect(path);
   for (const fault of faults) console.log(fault);
   return faults.length === 0 ? 0 : 1;

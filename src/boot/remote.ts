@@ -4,10 +4,10 @@ import { type Clock, sleep } from "../base/clock.ts";
 import type { RecentActivity } from "../base/recent_activity.ts";
 import { WAKEUP } from "../base/wakeups.ts";
 import type { LeaseTimes } from "../domain/workers/runner.ts";
-import { logWakeup } from "../http/stream/log_stream.ts";
+import { buildLogWakeup } from "../http/stream/log_stream.ts";
 import { Placement } from "../pipeline/dispatch/placement.ts";
 import type { Rules } from "../run/ending.ts";
-import { Polls } from "../run/remote/claim_requests.ts";
+import { ClaimRequests } from "../run/remote/claim_requests.ts";
 import { Recorder } from "../run/recorder.ts";
 import { RemoteClaims } from "../run/remote/remote_claims.ts";
 import { RemoteReports } from "../run/remote/remote_reports.ts";
@@ -34,7 +34,7 @@ export function createRemote(
   { rules, steps, times }: { rules: Rules; steps: RecentActivity; times: LeaseTimes },
 ): Remote {
   const { db, clock, wakeups, paths, engines, authority, timeZone, limits, waits } = parts;
-  const polls = new Polls();
+  const polls = new ClaimRequests();
   const recorder = new Recorder({ db, clock, engines, rules });
   const endRun = async (executionId: string, reason: string) => {
     if (!await isRemote(db, executionId)) return;
@@ -47,16 +47,16 @@ export function createRemote(
     wakeDispatcher: () => wakeups.notify(WAKEUP.dispatcher),
   });
   const reports = new RemoteReports({
-    ...{ db, clock, wakeups, paths, recorder, times, waits, steps, logWakeup },
+    ...{ db, clock, wakeups, paths, recorder, times, waits, steps, logWakeup: buildLogWakeup },
     maxLogBytes: limits.max_log_bytes,
   });
   return {
     claim: (...given) => claims.claim(...given),
-    beat: (...given) => reports.beat(...given),
-    log: (...given) => reports.log(...given),
-    report: (...given) => reports.report(...given),
-    media: (...given) => reports.media(...given),
-    end: (...given) => reports.end(...given),
+    beat: (...given) => reports.renewLeases(...given),
+    log: (...given) => reports.appendLog(...given),
+    report: (...given) => reports.storeReports(...given),
+    media: (...given) => reports.openMedia(...given),
+    end: (...given) => reports.storeEnd(...given),
     placement: new Placement({ db, clock, paths, engines, polls, times }),
     interrupt: (executionId) => endRun(executionId, "cancelled"),
     stopFor: (executionId, words) => endRun(executionId, `budget: ${words}`),

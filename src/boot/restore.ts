@@ -2,19 +2,19 @@ import { basename, dirname, join } from "node:path";
 import { ArchiveError, unpackArchive } from "../base/archive.ts";
 import { loadConfig, type LoadedConfig } from "../config/schema.ts";
 import { ConfigError } from "../config/file.ts";
-import { DataMarker, filePath } from "./data_marker.ts";
+import { DataMarker, getFilePath } from "./data_marker.ts";
 import { BACKUP, type Manifest, manifestSchema } from "../domain/system/backup.ts";
 import { ServiceError } from "../domain/call/error.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { type DataLock, lockDataDirectory, LockedError } from "./lock.ts";
-import { type DataPaths, dataPaths } from "../base/paths.ts";
+import { buildDataPaths, type DataPaths } from "../base/paths.ts";
 import { syncPath, writeWhole } from "../base/whole_file.ts";
-import { keepAddonIn } from "../store/db/addon.ts";
-import { endAllLogins } from "../store/account/credential.ts";
+import { setAddonDirectory } from "../store/db/addon.ts";
+import { revokeAllLogins } from "../store/account/credential.ts";
 import { Database, inspect } from "../store/db/database.ts";
 import { record } from "../store/events/journal.ts";
 import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/db/migrate.ts";
-import { saveSetting } from "../store/db/setting.ts";
+import { storeSetting } from "../store/db/setting.ts";
 import { relocate } from "../store/db/relocate.ts";
 
 const EXIT = { done: 0, unexpected: 1, usage: 2, inUse: 5, declined: 7 } as const;
@@ -39,7 +39,7 @@ export async function restore(options: RestoreOptions): Promise<number> {
   let lock: DataLock | null = null;
   try {
     const loaded = await loadConfig(options.config, Deno.env.toObject());
-    const database = filePath(loaded.config.database.url);
+    const database = getFilePath(loaded.config.database.url);
     if (database === null) {
       options.say(
         "svc: Cannot restore: the database is on a libSQL server. Restore it there, with the tools of the server.",
@@ -47,9 +47,9 @@ export async function restore(options: RestoreOptions): Promise<number> {
       return EXIT.usage;
     }
     Deno.umask(0o077);
-    const paths = dataPaths(await openDataDirectory(loaded.config.data_dir));
+    const paths = buildDataPaths(await openDataDirectory(loaded.config.data_dir));
     lock = await lockDataDirectory(paths.lock, database);
-    keepAddonIn(paths.addon);
+    setAddonDirectory(paths.addon);
     return await restoreInto(paths, database, loaded, options);
   } catch (error) {
     options.say(`svc: ${error instanceof Error ? error.message : error}`);
@@ -183,8 +183,8 @@ async function prepare(
     await relocate(db, manifest.data_dir, paths.root);
     const now = Date.now();
     await db.write([
-      ...(newKey ? endAllLogins(now) : []),
-      ...(paused ? [saveSetting("schedules_paused", "1")] : []),
+      ...(newKey ? revokeAllLogins(now) : []),
+      ...(paused ? [storeSetting("schedules_paused", "1")] : []),
       record(now, { kind: "system.restored", data: { created_at: manifest.created_at, paused } }),
     ]);
     // Only the database file moves to its place, and changes in the WAL file would be lost.

@@ -2,21 +2,21 @@ import { parseArgs } from "node:util";
 import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { isUuid } from "../base/id.ts";
-import { dataPaths } from "../base/paths.ts";
+import { buildDataPaths } from "../base/paths.ts";
 import { writeWhole } from "../base/whole_file.ts";
-import { configureLog, logger } from "../base/log.ts";
+import { configureLog, createLogger } from "../base/log.ts";
 import { ConfigError, readSecretFile } from "../config/file.ts";
 import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
 import { engineSchema } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
-import { Leftovers } from "../runner/orphan_runs.ts";
-import { Link, Refused } from "../runner/service_client.ts";
+import { OrphanRuns } from "../runner/orphan_runs.ts";
+import { RefusedError, ServiceClient } from "../runner/service_client.ts";
 import { RunnerLoop } from "../runner/loop.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory, LockedError } from "./lock.ts";
-import { machineOf } from "./host_limits.ts";
+import { describeMachine } from "./host_limits.ts";
 import { installShim } from "./shim.ts";
 
 const EXIT_DONE = 0;
@@ -26,7 +26,7 @@ const EXIT_REFUSED = 4;
 const EXIT_IN_USE = 5;
 const STOP_GRACE_MS = 30_000;
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 interface RunnerOptions {
   url: string;
@@ -55,14 +55,14 @@ export async function runner(args: readonly string[]): Promise<number> {
     console.error(error instanceof Error ? error.message : String(error));
     return error instanceof LockedError
       ? EXIT_IN_USE
-      : error instanceof Refused
+      : error instanceof RefusedError
       ? EXIT_REFUSED
       : EXIT_UNEXPECTED;
   }
 }
 
 async function serveRuns({ url, token, config }: RunnerOptions, umask: number): Promise<number> {
-  const paths = dataPaths(await openDataDirectory(config.work_root));
+  const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
     await endOpenProcesses(paths.runs);
@@ -72,13 +72,13 @@ async function serveRuns({ url, token, config }: RunnerOptions, umask: number): 
     const defaultsFor = (kind: string) => engineSchema.parse({ kind });
     const engines = new Catalog(
       { defaultName, configured, defaultsFor },
-      machineOf({ umask, stopGraceMs: config.limits.stop_grace }),
+      describeMachine({ umask, stopGraceMs: config.limits.stop_grace }),
     );
     const loop = new RunnerLoop({
-      link: new Link({ url, token, clock }),
+      link: new ServiceClient({ url, token, clock }),
       ...{ clock, paths, config, umask },
       engines,
-      leftovers: new Leftovers(paths),
+      leftovers: new OrphanRuns(paths),
       maxRuns: config.max_runs,
       place: await ensurePlaceId(paths.root),
     });

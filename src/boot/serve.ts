@@ -1,6 +1,6 @@
 import { versions } from "node:process";
 import { loadConfig, type LoadedConfig } from "../config/schema.ts";
-import { ConfigError, onlyConfig, UsageError } from "../config/file.ts";
+import { ConfigError, readConfigFlag, UsageError } from "../config/file.ts";
 import { findExposure } from "../config/exposure.ts";
 import { ServiceError } from "../domain/call/error.ts";
 import type { Catalog } from "../engine/catalog.ts";
@@ -8,12 +8,12 @@ import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.
 import { load } from "../base/lazy_import.ts";
 import type { Availability } from "../engine/engine.ts";
 import { LockedError } from "./lock.ts";
-import { configureLog, logger } from "../base/log.ts";
+import { configureLog, createLogger } from "../base/log.ts";
 import { feedWatchdog, tellManager } from "./notify.ts";
-import { filePath } from "./data_marker.ts";
-import { Server, type ServerParts } from "./server.ts";
+import { getFilePath } from "./data_marker.ts";
+import { Server, type ServerOptions } from "./server.ts";
 import { StandbyEnded } from "./standby.ts";
-import { sqliteVersion } from "../store/events/health.ts";
+import { readSqliteVersion } from "../store/events/health.ts";
 import { endOnUncaught } from "./uncaught.ts";
 import { VERSION } from "../base/version.ts";
 
@@ -27,7 +27,7 @@ const STANDBY = "--standby";
 // Shorter than the time until another server may take the database.
 const LEAVE_MAX_MS = 7_000;
 
-const log = logger("server");
+const log = createLogger("server");
 
 const NO_STANDBY = "--standby requires a shared database. Set database.url to a libSQL server " +
   "(docs/how-to/run-a-standby.md)";
@@ -35,7 +35,7 @@ const NO_STANDBY = "--standby requires a shared database. Set database.url to a 
 /** Runs `svc serve` until SIGTERM or SIGINT. Tests may replace the lease times. Returns the exit code (contract 6). */
 export async function serve(
   args: readonly string[],
-  replaced: Pick<ServerParts, "leaseTimes"> = {},
+  replaced: Pick<ServerOptions, "leaseTimes"> = {},
 ): Promise<number> {
   if (Deno.build.os === "windows") {
     console.error(
@@ -47,9 +47,9 @@ export async function serve(
   let loaded: LoadedConfig;
   try {
     const rest = args.filter((word) => word !== NO_CONSOLE && word !== STANDBY);
-    loaded = await loadConfig(onlyConfig("serve", rest), Deno.env.toObject());
+    loaded = await loadConfig(readConfigFlag("serve", rest), Deno.env.toObject());
     if (args.includes(NO_CONSOLE)) loaded.config.server.console = false;
-    if (args.includes(STANDBY) && filePath(loaded.config.database.url) !== null) {
+    if (args.includes(STANDBY) && getFilePath(loaded.config.database.url) !== null) {
       throw new UsageError(NO_STANDBY);
     }
   } catch (error) {
@@ -191,7 +191,7 @@ class Signals {
 async function reportStarted(server: Server, loaded: LoadedConfig, pretty: boolean): Promise<void> {
   const { config, path } = loaded;
   const { parts, url } = server;
-  const sqlite = await sqliteVersion(parts.db).catch(() => "");
+  const sqlite = await readSqliteVersion(parts.db).catch(() => "");
   if (!pretty) {
     log.info("svc {version} is ready at {url}", {
       version: VERSION,

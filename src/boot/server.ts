@@ -1,6 +1,6 @@
 import { createOperations, type Operations } from "../api/operations.ts";
 import type { Dependencies } from "../api/operations.ts";
-import { allEnded } from "../base/settle_all.ts";
+import { settleAll } from "../base/settle_all.ts";
 import { RecentActivity } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
@@ -8,18 +8,24 @@ import { detectIsolation, type Isolation } from "../engine/process/isolation.ts"
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
-import { openFoundation } from "./dependencies.ts";
+import { openBootResources } from "./dependencies.ts";
 import { createApp } from "../http/app.ts";
-import { logWakeup } from "../http/stream/log_stream.ts";
+import { buildLogWakeup } from "../http/stream/log_stream.ts";
 import { Listener } from "../http/server/listener.ts";
 import type { DataLock } from "./lock.ts";
-import { type Foundation, partsOf } from "./services.ts";
-import { commandsOf, createSending, startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
-import { logger, redact } from "../base/log.ts";
+import { type BootResources, buildDependencies } from "./services.ts";
+import {
+  bindChatCommands,
+  createDeliveryStages,
+  startPlatforms,
+  stopPlatforms,
+  storeWebhooks,
+} from "./platforms.ts";
+import { createLogger, redact } from "../base/log.ts";
 import { Admission } from "../pipeline/dispatch/admission.ts";
 import { Bee } from "../pipeline/intake/bee.ts";
 import { Dispatcher } from "../pipeline/dispatch/dispatcher.ts";
-import { createEnvironments, signRunToken } from "../run/environment.ts";
+import { createEnvironmentBuilder, signRunToken } from "../run/environment.ts";
 import { Executor } from "../run/local/executor.ts";
 import { createIntake } from "../pipeline/intake/intake.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
@@ -30,12 +36,12 @@ import type { Platform } from "../platform/platform.ts";
 import { removePartials } from "../files/uploads.ts";
 import { installShim } from "./shim.ts";
 import { record } from "../store/events/journal.ts";
-import { createUpkeep } from "./maintenance.ts";
+import { createMaintenanceStages } from "./maintenance.ts";
 import { createRemote, type Remote } from "./remote.ts";
 import { LEASE_TIMES, type LeaseTimes } from "../domain/workers/runner.ts";
 import { WAKEUP, Wakeups } from "../base/wakeups.ts";
 
-const log = logger("server");
+const log = createLogger("server");
 
 const REPAIR =
   "The service starts no run and refuses every write. Stop it, find the cause, and start it again. Restore a damaged " +
@@ -45,7 +51,7 @@ const LEAVING =
   "server runs";
 
 /** Replacements for tests, and options of the process. */
-export interface ServerParts {
+export interface ServerOptions {
   clock?: Clock;
   wakeups?: Wakeups;
   platforms?: readonly Platform[];
@@ -71,14 +77,14 @@ export class Server {
   readonly #rescuer: Rescuer;
   readonly #remote: Remote;
   readonly #bee: Bee;
-  readonly #sending: ReturnType<typeof createSending>;
+  readonly #sending: ReturnType<typeof createDeliveryStages>;
   readonly #listener: Listener;
   readonly #lock: DataLock;
   readonly #owner: DatabaseOwner | null;
   readonly #stopping = new AbortController();
   #graceMs: number;
 
-  private constructor(foundation: Foundation, replaced: ServerParts) {
+  private constructor(foundation: BootResources, replaced: ServerOptions) {
     const { loaded, paths, db, operator, clock, lock, owner, port, taken, platforms } = foundation;
     const { config } = loaded;
     const wakeups = replaced.wakeups ?? new Wakeups();
@@ -88,7 +94,7 @@ export class Server {
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
     const machine = { umask: replaced.umask ?? 0o022, memoryBytes: replaced.memoryBytes };
-    this.parts = partsOf(foundation, { wakeups, ...machine, stopping: this.#stopping.signal }, {
+    this.parts = buildDependencies(foundation, { wakeups, ...machine, stopping: this.#stopping.signal }, {
       stages: () => this.stages,
       interruptRun: async (executionId) => {
         await Promise.all([this.executor.interrupt(executionId), this.#remote.interrupt(executionId)]);
@@ -106,7 +112,7 @@ export class Server {
     const rules = { defaultZone: timeZone, maxAttempts: config.limits.max_attempts };
     const base = { db, clock, wakeups };
     const openedAt = clock.now();
-    const environmentOf = createEnvironments({
+    const environmentOf = createEnvironmentBuilder({
       paths,
       tokenOf: (run) => signRunToken(authority.key, run, clock.now()),
       timeZone,
@@ -121,7 +127,7 @@ export class Server {
       maxRunsPerHour: config.limits.max_runs_per_hour,
     });
     const steps = new RecentActivity();
-    this.executor = new Executor({ ...running, rules, logWakeup, waits, steps });
+    this.executor = new Executor({ ...running, rules, logWakeup: buildLogWakeup, waits, steps });
     this.#remote = createRemote(this.parts, { rules, steps, times: replaced.leaseTimes ?? LEASE_TIMES });
     this.dispatcher = new Dispatcher({
       ...base,
@@ -139,20 +145,20 @@ export class Server {
       running: () => [...this.executor.running, ...this.#bee.running].map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...running, timeZone, admission, openedAt });
-    this.#sending = createSending(base, { platforms, steps, paths, config, umask: machine.umask });
+    this.#sending = createDeliveryStages(base, { platforms, steps, paths, config, umask: machine.umask });
     this.stages = [
       this.#rescuer.stage,
-      createIntake({ ...base, config, openedAt, carryOut: commandsOf(this.parts) }),
+      createIntake({ ...base, config, openedAt, carryOut: bindChatCommands(this.parts) }),
       this.#bee.stage,
       createQuestionStage(base),
       createScheduler({ ...base, ...rules, interruptRun, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
       ...this.#sending.stages,
-      ...createUpkeep(this.parts, config, async (executionId, words) => {
+      ...createMaintenanceStages(this.parts, config, async (executionId, words) => {
         await Promise.all([
-          this.executor.stopFor(executionId, words),
+          this.executor.stopRun(executionId, words),
           this.#remote.stopFor(executionId, words),
-          this.#bee.stopFor(executionId, words),
+          this.#bee.stopRun(executionId, words),
         ]);
       }),
     ];
@@ -173,8 +179,8 @@ export class Server {
    * Takes the data directory and the port, opens the database and upgrades its schema. Throws LockedError, ServiceError, StandbyEnded or an
    * Error for the operator.
    */
-  static async open(loaded: LoadedConfig, parts: ServerParts = {}): Promise<Server> {
-    return new Server(await openFoundation(loaded, parts), parts);
+  static async open(loaded: LoadedConfig, parts: ServerOptions = {}): Promise<Server> {
+    return new Server(await openBootResources(loaded, parts), parts);
   }
 
   /** The address after start(). */
@@ -192,7 +198,7 @@ export class Server {
   async #start(): Promise<void> {
     const { parts } = this;
     this.#listener.listen();
-    await allEnded<unknown>([
+    await settleAll<unknown>([
       installShim(parts.paths.bin),
       removePartials(parts.paths.uploads),
       Deno.remove(parts.paths.backup, { recursive: true }).catch(() => {}),
@@ -280,10 +286,10 @@ export class Server {
         },
       );
       const grace = sleep(parts.clock, this.#graceMs, this.#hurried.signal);
-      await Promise.race([this.dispatcher.settled(), grace]);
+      await Promise.race([this.dispatcher.waitForRuns(), grace]);
     }
     await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
-    await this.dispatcher.settled();
+    await this.dispatcher.waitForRuns();
     await parts.engines.release("");
     await Promise.all(this.stages.map((stage) => stage.stop()));
     await this.#sending.settled();

@@ -14,13 +14,13 @@ import { Catalog } from "../engine/catalog.ts";
 import type { Connections } from "../http/server/connections.ts";
 import type { Database } from "../store/db/database.ts";
 import { DatabaseWatch } from "../store/db/database_watch.ts";
-import { filePath } from "./data_marker.ts";
+import { getFilePath } from "./data_marker.ts";
 import type { DatabaseOwner } from "./database_owner.ts";
 import type { Operator } from "./first_start.ts";
 import type { DataLock } from "./lock.ts";
-import { machineOf } from "./host_limits.ts";
+import { describeMachine } from "./host_limits.ts";
 
-export interface Foundation {
+export interface BootResources {
   loaded: LoadedConfig;
   paths: DataPaths;
   db: Database;
@@ -49,8 +49,8 @@ interface Process {
 }
 
 /** Builds the dependencies of the operations. `running` comes from the server and its stages. */
-export function partsOf(
-  { loaded, paths, db, key, operator, clock, owner, platforms, timeZone }: Foundation,
+export function buildDependencies(
+  { loaded, paths, db, key, operator, clock, owner, platforms, timeZone }: BootResources,
   { wakeups, umask, memoryBytes, stopping }: Process,
   running: Deps<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
@@ -59,7 +59,7 @@ export function partsOf(
   const { username: name, version } = operator.credential;
   const { default: defaultName, ...configured } = loaded.config.engines;
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
-  const file = filePath(database.url);
+  const file = getFilePath(database.url);
   const authority = new Authority({
     key,
     instance: crypto.randomUUID(),
@@ -74,7 +74,7 @@ export function partsOf(
     paths,
     engines: new Catalog(
       { defaultName, configured, defaultsFor },
-      machineOf({ umask, stopGraceMs: limits.stop_grace, memoryBytes }),
+      describeMachine({ umask, stopGraceMs: limits.stop_grace, memoryBytes }),
     ),
     authority,
     signIn: createSignIn({

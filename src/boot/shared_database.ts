@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { DataPaths } from "../base/paths.ts";
-import { keyFingerprint } from "../base/token.ts";
+import { computeKeyFingerprint } from "../base/token.ts";
 import { writeWhole } from "../base/whole_file.ts";
 import { ConfigError } from "../config/file.ts";
 import type { Database } from "../store/db/database.ts";
 import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/db/migrate.ts";
-import { findSetting, saveSetting } from "../store/db/setting.ts";
+import { findSetting, storeSetting } from "../store/db/setting.ts";
 import { loadKey } from "./first_start.ts";
 
 const markerSchema = z.object({ database: z.string() });
@@ -31,11 +31,11 @@ export async function checkShared(db: Database, paths: DataPaths, jwtSecret: str
 }
 
 /** Loads the signing key and stores its fingerprint in a new database. Throws ConfigError when the database has another key. */
-export async function sharedKey(db: Database, paths: DataPaths, jwtSecret: string): Promise<Uint8Array> {
+export async function loadSharedKey(db: Database, paths: DataPaths, jwtSecret: string): Promise<Uint8Array> {
   await checkKey(db, paths, jwtSecret);
   const key = await loadKey(jwtSecret, paths.secretKey);
   if (await findSetting(db, "key_fingerprint") === null) {
-    await db.write([saveSetting("key_fingerprint", keyFingerprint(key))]);
+    await db.write([storeSetting("key_fingerprint", computeKeyFingerprint(key))]);
   }
   return key;
 }
@@ -52,7 +52,7 @@ async function checkKey(db: Database, paths: DataPaths, jwtSecret: string): Prom
       `Cannot use this database: its servers sign with the key ${expected}, and this machine has none. ${remedy}. ${lostKeyHint}`,
     );
   }
-  const here = keyFingerprint(await loadKey(jwtSecret, paths.secretKey));
+  const here = computeKeyFingerprint(await loadKey(jwtSecret, paths.secretKey));
   if (here === expected) return;
   throw new ConfigError(
     `Cannot use this database: its servers sign with the key ${expected}, this one would sign with ${here} and end every ` +
@@ -65,7 +65,7 @@ export async function claimFiles(db: Database, paths: DataPaths): Promise<void> 
   const database = await checkFiles(db, paths);
   if (await findSetting(db, "files_marked") !== null) return;
   await writeWhole(paths.filesMarker, JSON.stringify({ database }) + "\n");
-  await db.write([saveSetting("files_marked", "1")]);
+  await db.write([storeSetting("files_marked", "1")]);
 }
 
 async function checkFiles(db: Database, { files, filesMarker }: DataPaths): Promise<string> {

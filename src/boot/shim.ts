@@ -1,4 +1,4 @@
-import { shellWord } from "../base/shell.ts";
+import { quoteShellWord } from "../base/shell.ts";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -23,9 +23,9 @@ function buildSourceCommand(): string {
   const caches = XDG_CACHE_HOME ??
     (HOME && join(HOME, Deno.build.os === "darwin" ? "Library/Caches" : ".cache"));
   const cache = DENO_DIR ?? (caches && join(caches, "deno"));
-  const setting = cache ? `DENO_DIR=${shellWord(cache)} ` : "";
-  return `${setting}DENO_NO_UPDATE_CHECK=1 exec ${shellWord(Deno.execPath())} run -A --quiet ${
-    shellWord(findMainPath())
+  const setting = cache ? `DENO_DIR=${quoteShellWord(cache)} ` : "";
+  return `${setting}DENO_NO_UPDATE_CHECK=1 exec ${quoteShellWord(Deno.execPath())} run -A --quiet ${
+    quoteShellWord(findMainPath())
   }`;
 }
 

@@ -1,10 +1,10 @@
 import { type Clock, sleep } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 import { Database, isOutOfReach } from "../store/db/database.ts";
 import { isReachable } from "../store/events/health.ts";
 import { type DatabaseOwner, WEDGED } from "./database_owner.ts";
 
-const log = logger("database");
+const log = createLogger("database");
 
 const POLL_MS = 500;
 const REPORT_MS = 5_000;

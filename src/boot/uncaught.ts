@@ -1,6 +1,6 @@
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 
-const log = logger("server");
+const log = createLogger("server");
 
 // Limit of an orderly stop without a drain.
 const STOP_MAX_MS = 10_000;

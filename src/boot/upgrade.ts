@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { ServiceError } from "../domain/call/error.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { syncPath } from "../base/whole_file.ts";
 import { Database } from "../store/db/database.ts";
 import { listFaults } from "../store/events/health.ts";
 import { migrate, type Migration, MIGRATIONS, readSchema } from "../store/db/migrate.ts";
 
-const log = logger("database");
+const log = createLogger("database");
 
 /** Copies from before upgrades. The oldest are deleted. */
 export const UPGRADE_BACKUPS_MAX = 3;

@@ -1,4 +1,4 @@
-import { environmentOverrides } from "./file.ts";
+import { listEnvironmentOverrides } from "./file.ts";
 
 /**
  * Sets the environment's keys in the input and returns the variable name of each key. `findShape` describes one top-level
@@ -11,7 +11,7 @@ export function applyEnvironment(
 ): Map<string, string> {
   const names = new Map<string, string>();
   const shapes = new Map<string, Shape | undefined>();
-  for (const { name, path, text } of environmentOverrides(env)) {
+  for (const { name, path, text } of listEnvironmentOverrides(env)) {
     const [top = "", ...deeper] = path;
     if (!shapes.has(top)) shapes.set(top, findShape(top));
     let target = input;
@@ -22,7 +22,7 @@ export function applyEnvironment(
         unknown
       >;
     }
-    target[path.at(-1) ?? ""] = parseValue(text, deeper.reduce(inside, shapes.get(top))?.type);
+    target[path.at(-1) ?? ""] = parseValue(text, deeper.reduce(findKeyShape, shapes.get(top))?.type);
     names.set(path.join("."), name);
   }
   return names;
@@ -35,7 +35,7 @@ export interface Shape {
   additionalProperties?: Shape | boolean;
 }
 
-export function inside(shape: Shape | undefined, key: string): Shape | undefined {
+export function findKeyShape(shape: Shape | undefined, key: string): Shape | undefined {
   const { additionalProperties: rest } = shape ?? {};
   return shape?.properties?.[key] ?? (typeof rest === "object" ? rest : undefined);
 }

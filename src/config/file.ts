@@ -16,7 +16,7 @@ export class UsageError extends ConfigError {}
 export const CONFIG_DEFAULT = "config.yaml";
 
 /** Extracts the value of `-c` or `--config` from a command line. Throws UsageError for an empty value. */
-export function takeConfig(words: readonly string[]): { config: string | undefined; rest: string[] } {
+export function extractConfigFlag(words: readonly string[]): { config: string | undefined; rest: string[] } {
   let config: string | undefined;
   const rest: string[] = [];
   for (let at = 0; at < words.length; at++) {
@@ -34,8 +34,8 @@ export function takeConfig(words: readonly string[]): { config: string | undefin
 }
 
 /** Reads `-c` or `--config` of a command without other arguments. Throws UsageError for any other word. */
-export function onlyConfig(command: string, words: readonly string[]): string | undefined {
-  const { config, rest: [unknown] } = takeConfig(words);
+export function readConfigFlag(command: string, words: readonly string[]): string | undefined {
+  const { config, rest: [unknown] } = extractConfigFlag(words);
   if (unknown === undefined) return config;
   throw new UsageError(
     `unknown argument ${JSON.stringify(unknown)}. Usage: svc ${command} [-c config.yaml]${
@@ -98,7 +98,7 @@ const TOP_LEVEL = new Map([["SVC_DATA_DIR", "data_dir"], ["SVC_FILES_DIR", "file
 ]]);
 
 /** Lists the keys that the environment sets: `SVC_A__B` for `a.b`, `SVC_A__B_FILE` for secrets. Throws ConfigError. */
-export function environmentOverrides(env: Record<string, string>): EnvironmentOverride[] {
+export function listEnvironmentOverrides(env: Record<string, string>): EnvironmentOverride[] {
   const overrides: EnvironmentOverride[] = [];
   for (const name of Object.keys(env).sort()) {
     const value = env[name] ?? "";
@@ -130,7 +130,7 @@ export function readSecretFile(name: string, path: string): string {
   }
 }
 
-export function absolutePath(base: string, path: string): string {
+export function resolveConfigPath(base: string, path: string): string {
   return isAbsolute(path) ? path : resolve(base, path);
 }
 
@@ -149,7 +149,7 @@ export async function readClientConfig(
   env: Record<string, string>,
 ): Promise<ClientConfig> {
   const source = await readConfigSource(flag);
-  const overrides = environmentOverrides(env);
+  const overrides = listEnvironmentOverrides(env);
   const get = (...path: string[]): string | undefined => {
     // The file of a secret wins over its value, as on the server.
     const override = overrides.findLast((entry) => entry.path.join(".") === path.join("."));
@@ -167,7 +167,7 @@ export async function readClientConfig(
   return {
     host: get("server", "host") ?? "127.0.0.1",
     port,
-    dataDir: absolutePath(dataBase, get("data_dir") ?? "data"),
+    dataDir: resolveConfigPath(dataBase, get("data_dir") ?? "data"),
     jwtSecret: get("auth", "jwt_secret") ?? "",
     username: get("auth", "username") ?? "admin",
   };

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { duration } from "./value.ts";
+import { buildDurationSchema } from "./value.ts";
 import { hasConversation } from "../domain/chat/message.ts";
-import { noticeKindsOf, TO_WEBHOOK } from "../domain/system/notice.ts";
+import { matchNoticeKinds, TO_WEBHOOK } from "../domain/system/notice.ts";
 
 const NOTICE_RULES_MAX = 50;
 
@@ -13,7 +13,7 @@ const target = z.string().min(1).max(1_100).refine(
 export const noticesSchema = z.array(
   z.strictObject({
     on: z.array(
-      z.string().refine((pattern) => noticeKindsOf(pattern).length > 0, {
+      z.string().refine((pattern) => matchNoticeKinds(pattern).length > 0, {
         error: 'must be a kind of notice such as schedule.paused or budget.*, or "*"',
       }),
     ).min(1).max(100),
@@ -22,7 +22,7 @@ export const noticesSchema = z.array(
       ([name = ""]) => name !== "" && (name.startsWith("/") || !name.includes("/")),
       { error: "must start with a program on PATH, or with its absolute path" },
     ).optional(),
-    every: duration("10m"),
+    every: buildDurationSchema("10m"),
   }).refine(({ to, program }) => (to === undefined) !== (program === undefined), {
     error: "requires either to: or program:",
   }),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { absolutePath, readSecretFile } from "./file.ts";
+import { readSecretFile, resolveConfigPath } from "./file.ts";
 import { EVENT_PATTERN, isWebhookKey } from "../domain/system/webhook.ts";
 import { address, WEBHOOK_KEY_ERROR } from "../platform/manifest.ts";
 import { MANIFESTS } from "../platform/registry.ts";
@@ -54,7 +54,7 @@ export function readSecretFiles(input: Record<string, unknown>, base: string): v
     for (const key of PLATFORM_SECRETS) {
       const path = keys[`${key}_file`];
       if (typeof path !== "string") continue;
-      keys[key] = readSecretFile(`${key}_file`, absolutePath(base, path));
+      keys[key] = readSecretFile(`${key}_file`, resolveConfigPath(base, path));
       delete keys[`${key}_file`];
     }
   }

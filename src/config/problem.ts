@@ -1,10 +1,10 @@
 import { isMap, isPair, isScalar, type Node } from "yaml";
 import { z } from "zod";
-import { inside, type Shape } from "./environment.ts";
+import { findKeyShape, type Shape } from "./environment.ts";
 import type { ConfigSource } from "./file.ts";
 
 /** Formats a file's problems with their positions. `fromEnvironment` maps keys to variables. */
-export function problems(
+export function formatProblems(
   error: z.ZodError,
   source: ConfigSource,
   { schema, fromEnvironment = new Map() }: { schema: z.ZodType; fromEnvironment?: Map<string, string> },
@@ -16,22 +16,22 @@ export function problems(
         const full = [...path, key];
         const name = fromEnvironment.get(full.join("."));
         const known = Object.keys(shapeAt(schema, path)?.properties ?? {}).join(", ");
-        return `${name ? `${name}: ` : where(source, full, true)}${
+        return `${name ? `${name}: ` : formatPosition(source, full, true)}${
           full.join(".")
         }: unknown key. Known keys: ${known}.`;
       });
     }
     const name = fromEnvironment.get(path.join("."));
-    return [`${name ? `${name}: ` : where(source, path)}${path.join(".")}: ${issue.message}`];
+    return [`${name ? `${name}: ` : formatPosition(source, path)}${path.join(".")}: ${issue.message}`];
   });
 }
 
 function shapeAt(schema: z.ZodType, path: string[]): Shape | undefined {
-  return path.reduce<Shape | undefined>(inside, z.toJSONSchema(schema, { io: "input" }) as Shape);
+  return path.reduce<Shape | undefined>(findKeyShape, z.toJSONSchema(schema, { io: "input" }) as Shape);
 }
 
 /** Formats the position of a key or its value as `file:line:column: `, or "" when the file lacks it. */
-export function where(source: ConfigSource, path: string[], atKey = false): string {
+export function formatPosition(source: ConfigSource, path: string[], atKey = false): string {
   if (source.path === null || source.document === null) return "";
   const parent = source.document.getIn(path.slice(0, -1), true);
   let node = source.document.getIn(path, true) as Node | undefined;

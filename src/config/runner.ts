@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { absolutePath, ConfigError, readConfigSource } from "./file.ts";
-import { problems } from "./problem.ts";
+import { ConfigError, readConfigSource, resolveConfigPath } from "./file.ts";
+import { formatProblems } from "./problem.ts";
 import { checkEngines, configSchema } from "./schema.ts";
-import { count } from "./value.ts";
+import { buildCountSchema } from "./value.ts";
 import { RUNS_PER_RUNNER_MAX } from "../domain/workers/runner.ts";
 
 const runnerConfigSchema = z.strictObject({
   work_root: z.string().min(1).default("runner"),
-  max_runs: count(4, 1, RUNS_PER_RUNNER_MAX),
+  max_runs: buildCountSchema(4, 1, RUNS_PER_RUNNER_MAX),
   engines: configSchema.shape.engines,
 });
 
@@ -22,7 +22,7 @@ export async function loadRunnerConfig(flag: string | undefined): Promise<Runner
   const { limits } = configSchema.parse({});
   if (flag === undefined) {
     const config = runnerConfigSchema.parse({});
-    return { ...config, limits, work_root: absolutePath(Deno.cwd(), config.work_root) };
+    return { ...config, limits, work_root: resolveConfigPath(Deno.cwd(), config.work_root) };
   }
   const source = await readConfigSource(flag);
   const input = source.document?.toJS() ?? {};
@@ -31,9 +31,9 @@ export async function loadRunnerConfig(flag: string | undefined): Promise<Runner
   }
   const result = runnerConfigSchema.safeParse(input);
   if (!result.success) {
-    throw new ConfigError(problems(result.error, source, { schema: runnerConfigSchema }).join("\n"));
+    throw new ConfigError(formatProblems(result.error, source, { schema: runnerConfigSchema }).join("\n"));
   }
   const config = result.data;
   checkEngines(config.engines, source);
-  return { ...config, limits, work_root: absolutePath(source.base, config.work_root) };
+  return { ...config, limits, work_root: resolveConfigPath(source.base, config.work_root) };
 }

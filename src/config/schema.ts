@@ -1,14 +1,20 @@
 import { z } from "zod";
-import { absolutePath, ConfigError, type ConfigSource, readConfigSource, readSecretFile } from "./file.ts";
+import {
+  ConfigError,
+  type ConfigSource,
+  readConfigSource,
+  readSecretFile,
+  resolveConfigPath,
+} from "./file.ts";
 import { applyEnvironment, type Shape } from "./environment.ts";
-import { problems, where } from "./problem.ts";
+import { formatPosition, formatProblems } from "./problem.ts";
 import { ADAPTERS, findAdapter, findReservedFlag, needsNoConfiguration } from "../engine/registry.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
-import { oidcSchema, publicUrl } from "./sign_in.ts";
-import { count, duration, price, share } from "./value.ts";
-import { cronFault } from "../domain/work/cron.ts";
+import { oidcSchema, publicUrlSchema } from "./sign_in.ts";
+import { buildCountSchema, buildDurationSchema, buildShareSchema, priceSchema } from "./value.ts";
+import { findCronFault } from "../domain/work/cron.ts";
 import { isTimeZone } from "../domain/call/field.ts";
 import { isScryptHash } from "../domain/account/password.ts";
 import { LOG_LEVELS } from "../base/log.ts";
@@ -33,17 +39,17 @@ export const engineSchema = z.strictObject({
   model: z.string().default(""),
   permissions: z.enum(["read", "edit", "full"]).default("edit"),
   state: z.enum(["per_worker", "shared"]).default("per_worker"),
-  reserve: share("0%"),
-  prices: z.strictObject({ input: price, output: price }).optional(),
+  reserve: buildShareSchema("0%"),
+  prices: z.strictObject({ input: priceSchema, output: priceSchema }).optional(),
   warm: z.strictObject({
-    keep: duration("10m", 1_000),
-    max: count(2, 0, 1_000),
-    max_turns: count(50, 1, 1_000_000),
-    max_age: duration("6h", 1_000),
-    max_rss_mb: count(1_024, 1, 1_048_576),
+    keep: buildDurationSchema("10m", 1_000),
+    max: buildCountSchema(2, 0, 1_000),
+    max_turns: buildCountSchema(50, 1, 1_000_000),
+    max_age: buildDurationSchema("6h", 1_000),
+    max_rss_mb: buildCountSchema(1_024, 1, 1_048_576),
   }).optional(),
-  timeout: duration("30m", 1),
-  idle_timeout: duration("10m", 1),
+  timeout: buildDurationSchema("30m", 1),
+  idle_timeout: buildDurationSchema("10m", 1),
   shell: z.array(z.string()).optional(),
 }) satisfies z.ZodType<EngineConfig>;
 
@@ -53,14 +59,14 @@ const MIB = 1024 * 1024;
 export const configSchema = z.strictObject({
   server: z.strictObject({
     host: z.string().min(1).default("127.0.0.1"),
-    port: count(8080, 0, 65_535),
+    port: buildCountSchema(8080, 0, 65_535),
     allowed_origins: z.array(z.string()).default([]),
     allowed_hosts: z.array(z.string()).default([]),
     trusted_proxies: z.array(z.string()).default([]),
-    max_connections: count(1_000, 10, 1_000_000),
-    max_connections_per_address: count(256, 1, 1_000_000),
+    max_connections: buildCountSchema(1_000, 10, 1_000_000),
+    max_connections_per_address: buildCountSchema(256, 1, 1_000_000),
     console: z.boolean().default(true),
-    public_url: publicUrl,
+    public_url: publicUrlSchema,
   }).prefault({}),
   data_dir: z.string().min(1).default("data"),
   files_dir: z.string().default(""),
@@ -78,40 +84,41 @@ export const configSchema = z.strictObject({
     jwt_secret: z.string().refine((text) => text === "" || text.length >= 32, {
       error: "must be at least 32 characters. Create one: openssl rand -base64 48",
     }).default(""),
-    access_ttl: duration("15m", 1_000),
-    refresh_ttl: duration("30d", 1_000),
-    login_failures_per_minute: count(10, 1, 10_000),
+    access_ttl: buildDurationSchema("15m", 1_000),
+    refresh_ttl: buildDurationSchema("30d", 1_000),
+    login_failures_per_minute: buildCountSchema(10, 1, 10_000),
     oidc: oidcSchema.prefault({}),
   }).prefault({}),
   bee: z.strictObject({
     engine: z.string().min(1).default("rules"),
     persona: z.string().default(""),
-    quiet_window: duration("0ms").unwrap().optional(),
-    timeout: duration("2m", 1),
-    max_attempts: count(3, 1, 100),
+    quiet_window: buildDurationSchema("0ms").unwrap().optional(),
+    timeout: buildDurationSchema("2m", 1),
+    max_attempts: buildCountSchema(3, 1, 100),
   }).prefault({}),
   engines: z.object({ default: z.string().min(1).default("echo") }).catchall(engineSchema).prefault({}),
-  scheduler: z.strictObject({ time_zone: zone.default(""), catch_up_window: duration("1h") }).prefault({}),
+  scheduler: z.strictObject({ time_zone: zone.default(""), catch_up_window: buildDurationSchema("1h") })
+    .prefault({}),
   limits: z.strictObject({
-    max_concurrent_runs: count(4, 1, 10_000),
-    max_attempts: count(3, 1, 100),
-    max_waiting_messages: count(1_000, 1, 1_000_000),
-    max_upload_bytes: count(50 * MIB, 1, 10_240 * MIB),
-    max_prompt_bytes: count(MIB, 300 * 1024, 64 * MIB),
-    max_log_bytes: count(16 * MIB, 1_024, 10_240 * MIB),
-    max_runs_per_hour: count(1_000, 1, 1_000_000),
-    max_chain_depth: count(5, 0, 1_000),
-    stop_grace: duration("5s"),
+    max_concurrent_runs: buildCountSchema(4, 1, 10_000),
+    max_attempts: buildCountSchema(3, 1, 100),
+    max_waiting_messages: buildCountSchema(1_000, 1, 1_000_000),
+    max_upload_bytes: buildCountSchema(50 * MIB, 1, 10_240 * MIB),
+    max_prompt_bytes: buildCountSchema(MIB, 300 * 1024, 64 * MIB),
+    max_log_bytes: buildCountSchema(16 * MIB, 1_024, 10_240 * MIB),
+    max_runs_per_hour: buildCountSchema(1_000, 1, 1_000_000),
+    max_chain_depth: buildCountSchema(5, 0, 1_000),
+    stop_grace: buildDurationSchema("5s"),
   }).prefault({}),
   backup: z.strictObject({
     cron: z.string().default(""),
-    keep: count(14, 1, 10_000),
+    keep: buildCountSchema(14, 1, 10_000),
     dir: z.string().default(""),
   }).prefault({}),
   retention: z.strictObject({
-    executions: duration("90d", 1_000),
-    messages: duration("365d", 1_000),
-    journal: duration("30d", 1_000),
+    executions: buildDurationSchema("90d", 1_000),
+    messages: buildDurationSchema("365d", 1_000),
+    journal: buildDurationSchema("30d", 1_000),
   }).prefault({}),
   platforms: platformsSchema,
   webhooks: webhooksSchema,
@@ -120,7 +127,7 @@ export const configSchema = z.strictObject({
     level: z.enum(LOG_LEVELS).default("info"),
     format: z.enum(["auto", "json", "pretty"]).default("auto"),
   }).prefault({}),
-  shutdown_grace: duration("30s"),
+  shutdown_grace: buildDurationSchema("30s"),
 });
 
 export type Config = z.output<typeof configSchema>;
@@ -148,18 +155,21 @@ export async function loadConfig(
   const result = configSchema.safeParse(input);
   if (!result.success) {
     throw new ConfigError(
-      problems(result.error, source, { schema: configSchema, fromEnvironment }).join("\n"),
+      formatProblems(result.error, source, { schema: configSchema, fromEnvironment }).join("\n"),
     );
   }
   const config = result.data;
-  config.data_dir = absolutePath(fromEnvironment.has("data_dir") ? Deno.cwd() : source.base, config.data_dir);
+  config.data_dir = resolveConfigPath(
+    fromEnvironment.has("data_dir") ? Deno.cwd() : source.base,
+    config.data_dir,
+  );
   config.database.url = resolveDatabaseUrl(config.database.url, config.data_dir, source.base);
   config.files_dir = config.files_dir === ""
     ? config.data_dir
-    : absolutePath(fromEnvironment.has("files_dir") ? Deno.cwd() : source.base, config.files_dir);
+    : resolveConfigPath(fromEnvironment.has("files_dir") ? Deno.cwd() : source.base, config.files_dir);
   config.backup.dir = config.backup.dir === ""
     ? `${config.data_dir}/backups`
-    : absolutePath(fromEnvironment.has("backup.dir") ? Deno.cwd() : source.base, config.backup.dir);
+    : resolveConfigPath(fromEnvironment.has("backup.dir") ? Deno.cwd() : source.base, config.backup.dir);
   checkBackup(config, source);
   checkFiles(config, source);
   checkEngines(config.engines, source, config.bee.engine);
@@ -172,15 +182,17 @@ export async function loadConfig(
 function resolveDatabaseUrl(url: string, dataDir: string, base: string): string {
   if (url === "") return `file:${dataDir}/svc.db`;
   const path = /^file:(?!\/)(.*)$/.exec(url)?.[1];
-  return path === undefined ? url : `file:${absolutePath(base, path)}`;
+  return path === undefined ? url : `file:${resolveConfigPath(base, path)}`;
 }
 
 function checkBackup({ backup: { cron }, database, scheduler }: Config, source: ConfigSource): void {
   if (cron === "") return;
   const fault = database.url.startsWith("file:")
-    ? cronFault(cron, scheduler.time_zone || "UTC", Date.now())
+    ? findCronFault(cron, scheduler.time_zone || "UTC", Date.now())
     : "the database is on a libSQL server, which has its own backup. Remove this key.";
-  if (fault !== null) throw new ConfigError(`${where(source, ["backup", "cron"])}backup.cron: ${fault}`);
+  if (fault !== null) {
+    throw new ConfigError(`${formatPosition(source, ["backup", "cron"])}backup.cron: ${fault}`);
+  }
 }
 
 // Backup and restore of a local database expect files and database in one directory.
@@ -188,7 +200,7 @@ function checkFiles({ files_dir, data_dir, database }: Config, source: ConfigSou
   if (files_dir === data_dir || !database.url.startsWith("file:")) return;
   throw new ConfigError(
     `${
-      where(source, ["files_dir"])
+      formatPosition(source, ["files_dir"])
     }files_dir: is only for a database on a libSQL server, where several machines share ` +
       "files. Remove it, or set database.url.",
   );
@@ -199,7 +211,7 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
   const { default: defaultName, ...engines } = given;
   const known = new Set(ENGINES_DEFAULT);
   for (const [name, engine] of Object.entries(engines)) {
-    const at = `${where(source, ["engines", name])}engines.${name}`;
+    const at = `${formatPosition(source, ["engines", name])}engines.${name}`;
     if (!/^[a-z][a-z0-9_-]{0,63}$/.test(name)) {
       throw new ConfigError(`${at}: an engine's name must be lower-case letters, digits, - and _`);
     }
@@ -213,18 +225,18 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
     }
     const flag = findReservedFlag(kind, engine.args);
     if (flag !== null) {
-      const position = where(source, ["engines", name, "args"]);
+      const position = formatPosition(source, ["engines", name, "args"]);
       throw new ConfigError(`${position}engines.${name}.args: cannot contain ${flag}: the service sets it`);
     }
     const canStay = adapter.driver === "agent" && adapter.open !== undefined;
     if (engine.warm !== undefined && engine.warm.max > 0 && !canStay) {
       throw new ConfigError(
         `${
-          where(source, ["engines", name, "warm"])
+          formatPosition(source, ["engines", name, "warm"])
         }engines.${name}.warm: ${kind} ends after each turn. Remove this key.`,
       );
     }
-    if (engine.command.includes("/")) engine.command = absolutePath(source.base, engine.command);
+    if (engine.command.includes("/")) engine.command = resolveConfigPath(source.base, engine.command);
     engine.kind = kind;
     known.add(name);
   }
@@ -232,7 +244,7 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
     if (known.has(name) || (key === "bee.engine" && name === "rules")) continue;
     const names = [...known].sort().join(", ");
     throw new ConfigError(
-      `${where(source, key.split("."))}${key}: no engine is called ${
+      `${formatPosition(source, key.split("."))}${key}: no engine is called ${
         JSON.stringify(name)
       }. Known engines: ${names}.`,
     );

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { durationText } from "../base/duration.ts";
+import { formatDuration } from "../base/duration.ts";
 import { QUIET_WINDOW_LOCAL_MS, QUIET_WINDOW_OTHER_MS } from "../domain/chat/message.ts";
 import { PLATFORM_SECRETS } from "./platform.ts";
 import { type Config, configSchema } from "./schema.ts";
@@ -7,8 +7,8 @@ import { type Config, configSchema } from "./schema.ts";
 const HIDDEN = "(set, not shown)";
 const SECRETS = [["database", "auth_token"], ["auth", "password_hash"], ["auth", "jwt_secret"]] as const;
 
-const QUIET_WINDOWS = `${durationText(QUIET_WINDOW_LOCAL_MS)} for local, ${
-  durationText(QUIET_WINDOW_OTHER_MS)
+const QUIET_WINDOWS = `${formatDuration(QUIET_WINDOW_LOCAL_MS)} for local, ${
+  formatDuration(QUIET_WINDOW_OTHER_MS)
 } for other platforms`;
 
 interface ShownConfig {
@@ -16,7 +16,7 @@ interface ShownConfig {
 }
 
 /** Formats the configuration as in a file: durations as text, secrets and environment variables hidden. */
-export function shownConfig(config: Config): ShownConfig {
+export function formatConfig(config: Config): ShownConfig {
   const shown = structuredClone(z.encode(configSchema, config)) as unknown as Record<string, ShownConfig>;
   for (const [group, key] of SECRETS) {
     if (shown[group]?.[key]) shown[group][key] = HIDDEN;
@@ -49,6 +49,6 @@ function hideSecrets(entry: ShownConfig): void {
   }
 }
 
-export function configJsonSchema(): object {
+export function buildConfigJsonSchema(): object {
   return z.toJSONSchema(configSchema, { io: "input" });
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ROLES } from "../domain/call/vocabulary.ts";
 
 /** Public address for links, OpenID Connect and secure cookies. "" means the listening address. */
-export const publicUrl = z.string().refine((text) => text === "" || isOrigin(text), {
+export const publicUrlSchema = z.string().refine((text) => text === "" || isOrigin(text), {
   error: "must be an address such as https://svc.example.org, without a path",
 }).default("");
 

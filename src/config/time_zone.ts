@@ -7,7 +7,7 @@ const SYSTEM_FILE = "/etc/localtime";
  * Finds the machine's time zone, such as Europe/Berlin: from `tz` (the variable TZ, read as POSIX does), or else from
  * the system. Throws ConfigError without a zone, because schedules must not fire in a wrong one.
  */
-export function machineTimeZone(tz: string | undefined): string {
+export function findMachineTimeZone(tz: string | undefined): string {
   if (tz === undefined) return findSystemTimeZone() ?? refuse("the system names none");
   const name = parseZone(tz.replace(/^:/, ""));
   return name === null ? refuse(`TZ is ${JSON.stringify(tz)}`) : name;

@@ -21,6 +21,6 @@ export function parseYaml(
   return { document, position };
 }
 
-export function yamlText(value: unknown): string {
+export function formatYaml(value: unknown): string {
   return stringify(value);
 }

@@ -1,8 +1,8 @@
 import { dirname, join } from "node:path";
-import { newId } from "../base/id.ts";
+import { createId } from "../base/id.ts";
 import { replacePlain } from "../base/plain_file.ts";
-import { logger } from "../base/log.ts";
-import { shellWord } from "../base/shell.ts";
+import { createLogger } from "../base/log.ts";
+import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
@@ -10,7 +10,7 @@ import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
 import type { ProcessInput } from "./process/process_input.ts";
 import type { AgentCommand, AgentEvent, Dialogue, Line, Link, Order } from "./protocol/adapter.ts";
 
-const log = logger("engine");
+const log = createLogger("engine");
 
 interface TurnListener {
   output(stream: "stdout" | "stderr", chunk: Uint8Array): void;
@@ -88,7 +88,7 @@ export class AgentProcess {
   ): Promise<AgentProcess> {
     const { config, machine, adapter } = setup;
     const program = findProgram(config.command || adapter.program, machine.path);
-    const id = stays ? newId() : run.runId;
+    const id = stays ? createId() : run.runId;
     const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays };
     const { order, command, env } = prepareProcess(setup, run, request, place);
     const isolation = await detectIsolation();
@@ -301,7 +301,7 @@ function makeTmp(dir: string): void {
 }
 
 function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun): void {
-  const lines = RUN_VARIABLES.map((name) => `export ${name}=${shellWord(env[name] ?? "")}\n`);
+  const lines = RUN_VARIABLES.map((name) => `export ${name}=${quoteShellWord(env[name] ?? "")}\n`);
   const own = config.env.BASH_ENV ?? env.BASH_ENV ?? "";
   if (own !== "") {
     // Bash expands this variable. A missing file is no error.

@@ -1,12 +1,12 @@
 import { LRUCache } from "lru-cache";
 import { join } from "node:path";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 import type { Adapter, Login } from "./protocol/adapter.ts";
 import type { AgentSetup } from "./launch.ts";
 import type { Availability } from "./engine.ts";
 import { findProgram } from "./process/process.ts";
 
-const log = logger("engine");
+const log = createLogger("engine");
 const VERSION_MAX_MS = 20_000;
 
 /** Checks whether an agent can be started: its program exists, its version is recent enough, and a login exists. */

@@ -37,7 +37,7 @@ export class Catalog {
   }
 
   /** Whether a budget can be measured: US dollars need prices, or an engine that reports its cost (contract 14). */
-  tells({ unit, target }: Pick<StoredBudget, "unit" | "target">): boolean {
+  canMeasure({ unit, target }: Pick<StoredBudget, "unit" | "target">): boolean {
     if (unit !== "usd") return true;
     const names = target.startsWith("engine:") ? [target.slice(7)] : [this.defaultName, ...this.configured];
     return names.some((name) => {

@@ -84,7 +84,7 @@ export interface EngineOutcome {
   reset: Reset | null;
 }
 
-export const NO_SESSION = { sessionId: "", sessionUsage: USAGE_UNKNOWN, reset: null } as const;
+const NO_SESSION = { sessionId: "", sessionUsage: USAGE_UNKNOWN, reset: null } as const;
 
 /** Builds a failed outcome without a session, for a program or a run that never started. */
 export function buildFailedOutcome(

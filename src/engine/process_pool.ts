@@ -1,4 +1,4 @@
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 import { hasConversation } from "../domain/chat/message.ts";
 import { AgentProcess, buildFingerprint } from "./agent_process.ts";
 import { buildAbortedResult, runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
@@ -7,7 +7,7 @@ import type { EngineRun } from "./engine.ts";
 import type { KeepAlive } from "./keep_alive.ts";
 import type { AgentSetup, TurnRequest } from "./launch.ts";
 
-const log = logger("engine");
+const log = createLogger("engine");
 const MIB = 1024 * 1024;
 // A longer timer fires immediately.
 const TIMER_MAX_MS = 2_147_483_647;

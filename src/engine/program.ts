@@ -1,4 +1,4 @@
-import { joined } from "../base/bytes.ts";
+import { concatBytes } from "../base/bytes.ts";
 import type { EngineConfig } from "./config.ts";
 import {
   buildCompletedOutcome,
@@ -113,7 +113,7 @@ class Output {
 
   add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
     if (stream === "stderr") {
-      this.#stderr = joined([this.#stderr, chunk.subarray(-ERROR_TAIL_BYTES)]).slice(-ERROR_TAIL_BYTES);
+      this.#stderr = concatBytes([this.#stderr, chunk.subarray(-ERROR_TAIL_BYTES)]).slice(-ERROR_TAIL_BYTES);
       return;
     }
     this.#stdoutBytes += chunk.length;
@@ -124,7 +124,7 @@ class Output {
   }
 
   text(): string {
-    return decodeResult(joined(this.#stdout), this.#stdoutBytes);
+    return decodeResult(concatBytes(this.#stdout), this.#stdoutBytes);
   }
 
   /** Formats the last lines of stderr as one line. */

@@ -12,7 +12,7 @@ interface BackupFile {
 }
 
 /** Formats the name of a scheduled backup. Names sort by time. */
-export function scheduledName(at: number): string {
+export function formatBackupName(at: number): string {
   const stamp = new Date(at).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
   return `svc-scheduled-${stamp}.tar`;
 }
@@ -48,7 +48,7 @@ export async function storeBackup({ folder, name, content }: BackupFile, signal:
  * Removes all scheduled backups but the newest `keep`. A name later than `newest`, which was just written, comes from a
  * wrong clock and is removed first.
  */
-export async function keepNewest(folder: string, keep: number, newest: string): Promise<void> {
+export async function removeOldBackups(folder: string, keep: number, newest: string): Promise<void> {
   const names = (await listNames(folder)).filter((name) => SCHEDULED_NAME.test(name)).sort();
   const order = [...names.filter((name) => name > newest), ...names.filter((name) => name <= newest)];
   for (const name of order.slice(0, Math.max(0, order.length - keep))) await Deno.remove(join(folder, name));

@@ -10,7 +10,7 @@ const FLOOR_SHARE = 0.05;
 let reserved = 0;
 
 /** The disk space that one incoming file reserves. */
-export class DiskRoom {
+export class DiskReservation {
   readonly #folder: string;
   #left = 0;
 
@@ -21,12 +21,12 @@ export class DiskRoom {
   }
 
   /** Reserves space for `bytes` more bytes. Throws `storage_full`. */
-  need(bytes: number): void {
+  reserve(bytes: number): void {
     if (bytes > this.#left) this.#reserve(bytes - this.#left);
   }
 
   /** Frees the reservation of written bytes. */
-  written(bytes: number): void {
+  releaseWritten(bytes: number): void {
     const used = Math.min(bytes, this.#left);
     this.#left -= used;
     reserved -= used;

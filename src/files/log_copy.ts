@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 /** The line that marks a truncated log goes beyond the limit. */
 const LOG_BEYOND_MAX_BYTES = 4_096;

@@ -1,6 +1,6 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { realPath, within } from "../base/paths.ts";
+import { isWithin, resolveLinks } from "../base/paths.ts";
 
 /** A file system entry, as it was when its removal was decided. */
 export interface Removal {
@@ -16,7 +16,7 @@ export class ReplacedError extends Error {}
 
 /** Identifies the entry at a path without following a symbolic link. Returns null for a missing entry. */
 export function planRemoval(path: string): Removal | null {
-  const parent = realPath(dirname(path));
+  const parent = resolveLinks(dirname(path));
   const name = basename(path);
   try {
     const { dev, ino, isDirectory } = Deno.lstatSync(join(parent, name));
@@ -30,7 +30,7 @@ export function planRemoval(path: string): Removal | null {
  * Removes exactly the planned entry with its contents. The open parent directory keeps another entry from taking its
  * place. Throws ReplacedError when the path leads to another entry.
  */
-export async function remove(removal: Removal): Promise<void> {
+export async function removePlanned(removal: Removal): Promise<void> {
   const { name, isDirectory } = removal;
   const descriptor = openParent(removal);
   try {
@@ -64,10 +64,10 @@ function buildReplaced({ parent, name }: Removal): Error {
 }
 
 /** Lists mount points at or below a real path, including bind mounts. Linux only. */
-export function mountsIn(path: string, mountinfo: string = readMountinfo()): string[] {
+export function listMounts(path: string, mountinfo: string = readMountinfo()): string[] {
   return mountinfo.split("\n")
     .map((line) => unescapeMount(line.split(" ")[4] ?? ""))
-    .filter((point) => point !== "" && within(point, path));
+    .filter((point) => point !== "" && isWithin(point, path));
 }
 
 function readMountinfo(): string {
@@ -98,7 +98,7 @@ const GROUP_WRITE = 0o020;
  * Finds the first directory from `/` down to `parent` in which another user could replace an entry, or null. For root a
  * group with write permission counts, too, because root also deletes other users' files.
  */
-export function replaceableAt(parent: string): string | null {
+export function findReplaceable(parent: string): string | null {
   const uid = Deno.uid();
   const writable = uid === 0 ? OTHERS_WRITE | GROUP_WRITE : OTHERS_WRITE;
   const chain = [parent];

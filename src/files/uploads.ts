@@ -3,14 +3,14 @@ import { basename, join } from "node:path";
 import { ServiceError } from "../domain/call/error.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import type { Media } from "../domain/chat/message.ts";
-import { DiskRoom } from "./disk_space.ts";
+import { DiskReservation } from "./disk_space.ts";
 
 /** Limit of files per conversation, and limit of their total size in files of the largest size. */
 export const UPLOADS_PER_SESSION_MAX = 1_000;
 export const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
 
 /** Returns a conversation's quota for a maximum file size. */
-export function uploadQuota(maxUploadBytes: number): { files: number; bytes: number } {
+export function buildUploadQuota(maxUploadBytes: number): { files: number; bytes: number } {
   return { files: UPLOADS_PER_SESSION_MAX, bytes: UPLOADS_PER_SESSION_MAX_LARGEST * maxUploadBytes };
 }
 
@@ -31,7 +31,7 @@ export class IncomingFile {
   readonly #partial: string;
   readonly #folder: string;
   readonly #name: string;
-  readonly #space: DiskRoom;
+  readonly #space: DiskReservation;
   readonly #head: Uint8Array[] = [];
   #headBytes = 0;
   #open = true;
@@ -39,7 +39,7 @@ export class IncomingFile {
   private constructor(
     file: Deno.FsFile,
     location: { folder: string; name: string; partial: string },
-    space: DiskRoom,
+    space: DiskReservation,
   ) {
     this.#file = file;
     this.#folder = location.folder;
@@ -52,7 +52,7 @@ export class IncomingFile {
   static async open(folder: string, id: string, originalName: string, bytes = 0): Promise<IncomingFile> {
     return await mapDiskErrors(async () => {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
-      const space = new DiskRoom(folder, bytes);
+      const space = new DiskReservation(folder, bytes);
       const name = buildSafeName(id, originalName);
       const partial = join(folder, `.${id}${PARTIAL}`);
       try {
@@ -71,11 +71,11 @@ export class IncomingFile {
       this.#head.push(part);
       this.#headBytes += part.length;
     }
-    this.#space.need(chunk.length);
+    this.#space.reserve(chunk.length);
     await mapDiskErrors(async () => {
       for (let at = 0; at < chunk.length;) at += await this.#file.write(chunk.subarray(at));
     });
-    this.#space.written(chunk.length);
+    this.#space.releaseWritten(chunk.length);
     this.size += chunk.length;
     faultPoint("upload.part");
   }
@@ -196,7 +196,7 @@ async function findInside(
 }
 
 /** Describes a file in `folder`, or returns null; see openInside(). */
-export async function fileInside(folder: string, path: string): Promise<Media | null> {
+export async function describeFileInside(folder: string, path: string): Promise<Media | null> {
   const found = await openInside(folder, path);
   if (found === null) return null;
   try {

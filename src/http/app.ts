@@ -1,23 +1,23 @@
 import { Hono } from "hono";
 import { cors } from "hono/cors";
-import { ruleOf } from "../domain/call/access.ts";
+import { getRule } from "../domain/call/access.ts";
 import { ServiceError } from "../domain/call/error.ts";
 import { load } from "../base/lazy_import.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 import { VERSION } from "../base/version.ts";
 import { authorize } from "./authorize.ts";
-import { authenticate, checkHost, isLoopback, tokenOf } from "./authenticate.ts";
+import { authenticate, checkHost, isLoopback, readToken } from "./authenticate.ts";
 import { CONSOLE_PATHS, mountConsole } from "./console.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
 import type { App } from "./app_types.ts";
-import type { Door } from "./http_deps.ts";
+import type { HttpDeps } from "./http_deps.ts";
 import { mountHealth } from "./health.ts";
 import { mountMetrics } from "./metrics.ts";
 import { BODY_MAX_BYTES, readBody } from "./input.ts";
 import { mount } from "./mount.ts";
-import { openApiDocument } from "./openapi.ts";
+import { buildOpenApiDocument } from "./openapi.ts";
 import { toProblem } from "./problem.ts";
-import type { AnyRoute, ApiOf } from "./route.ts";
+import type { AnyRoute, RouteTypes } from "./route.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
@@ -77,7 +77,7 @@ export const ROUTES = [
 ] as const;
 
 /** The type of the API for the client of the command line. */
-export type Api = ApiOf<(typeof ROUTES)[number]>;
+export type Api = RouteTypes<(typeof ROUTES)[number]>;
 
 // Paths without a token (contract 5.2). /metrics needs a token from other machines.
 const OPEN_PATHS = ["/livez", "/readyz", "/metrics", "/openapi.json", ...DOCS_PATHS];
@@ -85,10 +85,10 @@ const OPEN_PATHS = ["/livez", "/readyz", "/metrics", "/openapi.json", ...DOCS_PA
 // The handler checks the token. Each tool call is authorized by its route.
 const MCP_PATH = "/mcp";
 
-const log = logger("http");
+const log = createLogger("http");
 
 /** Creates the HTTP application. Throws when a route has no declared access rule. */
-export function createApp(door: Door): App {
+export function createApp(door: HttpDeps): App {
   const app: App = new Hono();
   app.use(async (c, next) => {
     const requestId = readRequestId(c.req.raw);
@@ -126,7 +126,7 @@ export function createApp(door: Door): App {
   mountHealth(app, door);
   mountMetrics(app, door);
   let document: Promise<object> | null = null;
-  app.get("/openapi.json", async (c) => c.json(await (document ??= openApiDocument(ROUTES, VERSION))));
+  app.get("/openapi.json", async (c) => c.json(await (document ??= buildOpenApiDocument(ROUTES, VERSION))));
   mountDocs(app);
   if (openConsole !== null) mountConsole(app, openConsole);
   mountMcp(app, door);
@@ -136,7 +136,7 @@ export function createApp(door: Door): App {
 }
 
 // The first request loads the library of the protocol.
-function mountMcp(app: App, { authority, lifecycle, clock }: Door): void {
+function mountMcp(app: App, { authority, lifecycle, clock }: HttpDeps): void {
   let answering: Promise<ReturnType<typeof import("./mcp.ts").createMcp>> | null = null;
   app.all(MCP_PATH, async (c) => {
     const url = new URL(c.req.url);
@@ -153,7 +153,7 @@ function mountMcp(app: App, { authority, lifecycle, clock }: Door): void {
     return await answer(new Request(url, { method, headers, body }), {
       routes: ROUTES,
       caller,
-      token: tokenOf(c.req.raw, url) ?? "",
+      token: readToken(c.req.raw, url) ?? "",
       dispatch: async (request) => await app.fetch(request, c.env),
     });
   });
@@ -217,7 +217,7 @@ export function checkRules(
     if (!access) {
       throw new Error(`Cannot start: the route ${method} ${path} declares no access rule`);
     }
-    if (ruleOf(method, path).access !== access) {
+    if (getRule(method, path).access !== access) {
       throw new Error(
         `Cannot start: the route ${method} ${path} requires ${access}, and the table of rules does not`,
       );

@@ -8,7 +8,7 @@ export async function authenticate(
   request: Request,
   url: URL,
 ): Promise<Authentication> {
-  const token = tokenOf(request, url);
+  const token = readToken(request, url);
   const found = token === null ? null : await authority.authenticate(token);
   if (found !== null) return found;
   throw new ServiceError(
@@ -20,14 +20,14 @@ export async function authenticate(
 }
 
 /** Reads the token of the header, else of the query. Returns null without one. */
-export function tokenOf(request: Request, url: URL): string | null {
+export function readToken(request: Request, url: URL): string | null {
   const header = request.headers.get("authorization");
   if (header !== null) return /^bearer +(\S+)$/i.exec(header)?.[1] ?? "";
   return url.searchParams.get("token");
 }
 
 /** Finds the address of the client: the peer, or the one that trusted proxies report (contract 2.11). */
-export function clientAddress(
+export function findClientAddress(
   socket: string,
   forwardedFor: string | null,
   trusted: readonly string[],

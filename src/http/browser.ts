@@ -1,4 +1,4 @@
-import type { BrowserLogin, Place } from "../api/account/login.ts";
+import type { BrowserLogin, CookieScope } from "../api/account/login.ts";
 import { ServiceError } from "../domain/call/error.ts";
 
 /** Header with the half of a browser's secret that the script of the page stores (contract 9). */
@@ -8,9 +8,9 @@ const PATH = "/api/auth";
 
 /** Reads and sets the cookies of a browser: one half of its login, and a sign-in in progress. */
 export class BrowserCookies {
-  readonly #place: Place;
+  readonly #place: CookieScope;
 
-  constructor(place: Place) {
+  constructor(place: CookieScope) {
     this.#place = place;
   }
 
@@ -62,7 +62,7 @@ export function checkOrigin(request: Request, publicUrl: string): void {
 }
 
 /** Builds the response to a browser's login: one half of the secret in the body, the other half in the cookie. */
-export function browserAnswer(login: BrowserLogin, cookies: BrowserCookies): Response {
+export function buildLoginResponse(login: BrowserLogin, cookies: BrowserCookies): Response {
   const { cookie, lasts_s, ...body } = login;
   return new Response(JSON.stringify(body), {
     headers: {

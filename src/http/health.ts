@@ -1,8 +1,8 @@
 import type { App } from "./app_types.ts";
-import type { Door } from "./http_deps.ts";
+import type { HttpDeps } from "./http_deps.ts";
 
 /** Mounts /livez and /readyz, which need no token (contract 5.2). */
-export function mountHealth(app: App, { api }: Door): void {
+export function mountHealth(app: App, { api }: HttpDeps): void {
   app.get("/livez", () => respond(200, { status: "ok" }));
   app.get("/readyz", async () => {
     const status = await api.system.readiness();

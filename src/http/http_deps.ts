@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import type { ConsoleFiles } from "./console.ts";
 
 /** Dependencies of the HTTP application. */
-export interface Door {
+export interface HttpDeps {
   api: Operations;
   authority: Authority;
   lifecycle: Lifecycle;
@@ -26,4 +26,4 @@ interface Hosts {
   allowed_origins: readonly string[];
 }
 
-export type StreamParts = Pick<Door, "authority" | "lifecycle" | "clock" | "wakeups">;
+export type StreamDeps = Pick<HttpDeps, "authority" | "lifecycle" | "clock" | "wakeups">;

@@ -1,14 +1,14 @@
 import { z } from "zod";
-import { joined } from "../base/bytes.ts";
+import { concatBytes } from "../base/bytes.ts";
 import { type FieldError, ServiceError } from "../domain/call/error.ts";
 import type { Clock } from "../base/clock.ts";
-import { bodyOf } from "./server/incoming_body.ts";
+import { openIncomingBody } from "./server/incoming_body.ts";
 
 /** Largest JSON body (contract 1.8). */
 export const BODY_MAX_BYTES = 1024 * 1024;
 
 /** Builds the strict schema of a query. Every route accepts `token` (contract 1.6). */
-export function query(shape: Record<string, z.ZodType>): z.ZodObject {
+export function buildQuerySchema(shape: Record<string, z.ZodType>): z.ZodObject {
   return z.strictObject({ ...shape, token: z.union([z.string(), z.array(z.string())]).optional() });
 }
 
@@ -36,7 +36,11 @@ export function readQuery(url: URL): Record<string, string | string[]> {
 type Place = "body" | "query";
 
 /** Parses `input`. Throws `invalid_request` with the faulty fields and, for an unknown field, the known ones (contract 1.6). */
-export function parse<T extends z.ZodType>(schema: T, input: unknown, place: Place = "body"): z.output<T> {
+export function parseInput<T extends z.ZodType>(
+  schema: T,
+  input: unknown,
+  place: Place = "body",
+): z.output<T> {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
   const errors = result.error.issues.flatMap((issue) => listFaults(issue, schema, place));
@@ -126,7 +130,7 @@ export async function readBody(
 ): Promise<Uint8Array> {
   const tooLarge = () =>
     new ServiceError("payload_too_large", `Cannot accept the body: it is larger than ${max} bytes`);
-  const body = bodyOf(request, clock);
+  const body = openIncomingBody(request, clock);
   if (body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -134,7 +138,7 @@ export async function readBody(
     if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge();
     while (true) {
       const value = await body.read();
-      if (value === null) return joined(chunks);
+      if (value === null) return concatBytes(chunks);
       size += value.length;
       if (size > max) throw tooLarge();
       chunks.push(value);

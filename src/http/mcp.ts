@@ -5,10 +5,10 @@ import {
   McpServer,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { ruleOf } from "../domain/call/access.ts";
+import { getRule } from "../domain/call/access.ts";
 import type { Caller } from "../domain/call/scope.ts";
 import { VERSION } from "../base/version.ts";
-import { mayEnter } from "./authorize.ts";
+import { isAuthorized } from "./authorize.ts";
 import { BODY_MAX_BYTES } from "./input.ts";
 import type { AnyRoute } from "./route.ts";
 
@@ -46,22 +46,22 @@ export function createMcp(
 }
 
 /** Lists the routes that are tools for this caller. */
-export function toolsOf(routes: readonly AnyRoute[], caller: Caller): AnyRoute[] {
+export function listTools(routes: readonly AnyRoute[], caller: Caller): AnyRoute[] {
   return routes.filter((route) => {
     const [noun = ""] = route.operation.split(".");
     if (route.access === "public" || NOT_FOR_AGENTS.includes(noun)) return false;
     const readable = route.responseType === undefined || route.responseType === "text/plain";
-    return readable && mayEnter(caller, ruleOf(route.method, route.path));
+    return readable && isAuthorized(caller, getRule(route.method, route.path));
   });
 }
 
 function createServer(session: McpSession): McpServer {
   const server = new McpServer({ name: "svc", version: VERSION });
-  for (const route of toolsOf(session.routes, session.caller)) {
+  for (const route of listTools(session.routes, session.caller)) {
     const description = route.description === undefined
       ? route.summary
       : `${route.summary}. ${route.description}`;
-    server.registerTool(toolName(route), {
+    server.registerTool(formatToolName(route), {
       description,
       inputSchema: fromJsonSchema<Arguments>(buildInputSchema(route), ACCEPT_ALL),
       annotations: { readOnlyHint: route.method === "GET", destructiveHint: route.method === "DELETE" },
@@ -116,7 +116,7 @@ const ACCEPT_ALL: jsonSchemaValidator = {
 };
 
 /** Converts `worker.get` to `worker_get`. */
-export function toolName(route: AnyRoute): string {
+function formatToolName(route: AnyRoute): string {
   return route.operation.replaceAll(".", "_");
 }
 

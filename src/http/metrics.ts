@@ -1,8 +1,8 @@
-import { gauge, type Metric, type Sample } from "../api/system/metrics.ts";
+import { buildGauge, type Metric, type Sample } from "../api/system/metrics.ts";
 import { authenticate, isLoopback } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import type { App } from "./app_types.ts";
-import type { Door } from "./http_deps.ts";
+import type { HttpDeps } from "./http_deps.ts";
 
 // Headers of proxies.
 const FORWARDED = [
@@ -15,7 +15,7 @@ const FORWARDED = [
 ];
 
 /** Mounts /metrics for a token with read:system and for direct callers on this machine (contract 5.2). Totals only: no names or ids. */
-export function mountMetrics(app: App, { api, authority, lifecycle }: Door): void {
+export function mountMetrics(app: App, { api, authority, lifecycle }: HttpDeps): void {
   let lag: LagMeter | null = null;
   app.get("/metrics", async (c) => {
     const request = c.req.raw;
@@ -32,7 +32,7 @@ export function mountMetrics(app: App, { api, authority, lifecycle }: Door): voi
       "content-type": "text/plain; version=0.0.4; charset=utf-8",
       "cache-control": "no-store",
     };
-    return new Response(exposition(metrics), { headers });
+    return new Response(formatMetrics(metrics), { headers });
   });
 }
 
@@ -56,14 +56,14 @@ class LagMeter {
     const longestMs = Math.max(0, this.#longestMs);
     this.#longestMs = 0;
     const help = "Longest delay of the event loop since the last scrape.";
-    return gauge("svc_event_loop_lag_seconds", help, longestMs / 1000);
+    return buildGauge("svc_event_loop_lag_seconds", help, longestMs / 1000);
   }
 }
 
 const LAG_TICK_MS = 100;
 
 /** Formats metrics as Prometheus text, version 0.0.4. */
-export function exposition(metrics: readonly Metric[]): string {
+export function formatMetrics(metrics: readonly Metric[]): string {
   return metrics.map(({ name, type, help, value }) => {
     const samples = typeof value === "number" ? [[{}, value] as Sample] : value;
     const lines = samples.map(([labels, number]) => {

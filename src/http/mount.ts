@@ -2,16 +2,16 @@ import { z } from "zod";
 import type { Authentication } from "../api/call/authority.ts";
 import type { Call, IdempotencyKey } from "../api/call/call.ts";
 import { digest } from "../base/bytes.ts";
-import { ruleOf } from "../domain/call/access.ts";
+import { getRule } from "../domain/call/access.ts";
 import { invalid, notFound, ServiceError } from "../domain/call/error.ts";
-import { withOrigin } from "../base/origin.ts";
+import { runWithOrigin } from "../base/origin.ts";
 import { type Caller, SYSTEM_ACTOR } from "../domain/call/scope.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
-import { parse, query, readJson, readQuery } from "./input.ts";
+import { buildQuerySchema, parseInput, readJson, readQuery } from "./input.ts";
 import type { Lifecycle } from "../api/call/services.ts";
 import type { App } from "./app_types.ts";
-import type { Door } from "./http_deps.ts";
+import type { HttpDeps } from "./http_deps.ts";
 import { respond } from "./respond.ts";
 import type { AnyRoute } from "./route.ts";
 
@@ -19,10 +19,10 @@ import type { AnyRoute } from "./route.ts";
 const ANONYMOUS: Caller = { subject: SYSTEM_ACTOR, scopes: [], run: null, person: null };
 
 /** Mounts a route. Authenticates and authorizes before parsing, so that callers without access learn nothing about input or objects. */
-export function mount(app: App, door: Door, route: AnyRoute): void {
+export function mount(app: App, door: HttpDeps, route: AnyRoute): void {
   const { api, authority, lifecycle, runLimits, clock } = door;
-  const querySchema = query(route.query ?? {});
-  const rule = ruleOf(route.method, route.path);
+  const querySchema = buildQuerySchema(route.query ?? {});
+  const rule = getRule(route.method, route.path);
   const paramsSchema = route.params === undefined ? null : z.object(route.params);
   app.on(route.method, route.path, async (c) => {
     const request = c.req.raw;
@@ -36,15 +36,15 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
     const params = paramsSchema === null ? {} : parseParams(paramsSchema, c.req.param(), route);
     const parsedQuery = url.search === "" && route.query === undefined
       ? {}
-      : parse(querySchema, readQuery(url), "query");
+      : parseInput(querySchema, readQuery(url), "query");
     const isForm = route.form !== undefined &&
       /^multipart\//i.test(request.headers.get("content-type") ?? "");
     const body = route.body === undefined || isForm
       ? undefined
-      : parse(route.body, await readJson(request, clock, route.bodyMaxBytes));
+      : parseInput(route.body, await readJson(request, clock, route.bodyMaxBytes));
     const call: Call = {
       caller,
-      ended: () => identity === null ? Promise.resolve(null) : authority.ended(identity),
+      findAccessEnd: () => identity === null ? Promise.resolve(null) : authority.findAccessEnd(identity),
       idempotency: route.idempotent ? buildIdempotencyKey(request, caller, url.pathname, body) : null,
     };
     const input = {
@@ -59,7 +59,7 @@ export function mount(app: App, door: Door, route: AnyRoute): void {
     };
     const userAgent = request.headers.get("user-agent") ?? "";
     const origin = { actor: caller.subject, address: c.env.address, userAgent };
-    const answer = await withOrigin(origin, () => route.handle(input));
+    const answer = await runWithOrigin(origin, () => route.handle(input));
     const response = answer instanceof Response ? answer : respond(answer, route, url);
     return request.method === "HEAD" ? await buildHeadResponse(response, response === answer) : response;
   });

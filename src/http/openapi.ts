@@ -1,7 +1,7 @@
 import type { RouteConfig } from "@hono/zod-openapi";
 import { z } from "zod";
 import { PROBLEMS } from "./problem.ts";
-import { query } from "./input.ts";
+import { buildQuerySchema } from "./input.ts";
 import type { AnyRoute } from "./route.ts";
 
 const problemSchema = z.strictObject({
@@ -16,7 +16,7 @@ const problemSchema = z.strictObject({
 }).meta({ id: "Problem" });
 
 /** Builds the OpenAPI 3.1 document of all routes (contract 5.2). Loads its library on the first call to keep the start fast. */
-export async function openApiDocument(routes: readonly AnyRoute[], version: string): Promise<object> {
+export async function buildOpenApiDocument(routes: readonly AnyRoute[], version: string): Promise<object> {
   const { createRoute, OpenAPIHono } = await import("@hono/zod-openapi");
   const app = new OpenAPIHono();
   app.openAPIRegistry.registerComponent("securitySchemes", "bearer", { type: "http", scheme: "bearer" });
@@ -76,7 +76,7 @@ function describeRequest(route: AnyRoute) {
   };
   return {
     ...(route.params === undefined ? {} : { params: z.object(route.params) }),
-    query: query(route.query ?? {}).omit({ token: true }),
+    query: buildQuerySchema(route.query ?? {}).omit({ token: true }),
     ...(Object.keys(headers).length === 0 ? {} : { headers: z.object(headers) }),
     ...describeBody(route),
   };

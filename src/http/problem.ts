@@ -1,7 +1,7 @@
 import { type ErrorCode, type FieldError, ServiceError } from "../domain/call/error.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 
-const log = logger("http");
+const log = createLogger("http");
 
 /** Status and title of each code (contract 1.7). */
 export const PROBLEMS: Record<ErrorCode, { status: number; title: string }> = {

@@ -1,7 +1,7 @@
 import type { Answer, NextPage } from "../api/call/answer.ts";
-import { totalText } from "../domain/call/page.ts";
+import { formatTotal } from "../domain/call/page.ts";
 import type { AnyRoute } from "./route.ts";
-import { textStream } from "./stream/text_stream.ts";
+import { buildTextStream } from "./stream/text_stream.ts";
 
 /** Longer texts are sent in pieces. */
 const WHOLE_MAX_CHARS = 512 * 1024;
@@ -14,7 +14,7 @@ export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Res
   const headers: Record<string, string> = { "content-type": "application/json" };
   // Routes without a token may return one (login), and caches must not store it.
   if (route.access === "public") headers["cache-control"] = "no-store";
-  if (total !== undefined) headers["x-total-count"] = totalText(total);
+  if (total !== undefined) headers["x-total-count"] = formatTotal(total);
   if (next) headers.link = formatNextLink(url, next);
   if (replayed === true) headers["idempotent-replayed"] = "true";
   if (warning !== undefined) headers.warning = `299 svc "${warning}"`;
@@ -23,7 +23,7 @@ export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Res
     const rows = JSON.parse(json) as unknown[];
     return new Response(rows.map((row) => `${JSON.stringify(row)}\n`).join(""), { status, headers });
   }
-  return new Response(json.length > WHOLE_MAX_CHARS ? textStream(json) : json, { status, headers });
+  return new Response(json.length > WHOLE_MAX_CHARS ? buildTextStream(json) : json, { status, headers });
 }
 
 // Links never contain the token (reliability SEC-1).

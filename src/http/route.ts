@@ -3,13 +3,13 @@ import type { Answer } from "../api/call/answer.ts";
 import type { Call } from "../api/call/call.ts";
 import type { Operations } from "../api/operations.ts";
 import type { Access } from "../domain/call/access.ts";
-import type { StreamParts } from "./http_deps.ts";
+import type { StreamDeps } from "./http_deps.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 interface RouteRequest<Params, Query, Body> {
   api: Operations;
-  streams: StreamParts;
+  streams: StreamDeps;
   call: Call;
   params: Params;
   query: Query;
@@ -75,7 +75,7 @@ export interface Route<
 }
 
 /** Declares a route. Infers the input types of its handler. */
-export function route<
+export function defineRoute<
   const M extends Method,
   const P extends string,
   // deno-lint-ignore ban-types
@@ -101,7 +101,7 @@ type Input<S> =
 type Wire<S> = S extends z.ZodType ? z.input<S> | number | boolean : never;
 
 /** Maps `"GET /api/workers/:id"` to its query, body and response, as a type for clients. */
-export type ApiOf<R extends AnyRoute> = {
+export type RouteTypes<R extends AnyRoute> = {
   [E in R as `${E["method"]} ${E["path"]}`]: {
     query: Input<NonNullable<E["query"]>>;
     body: E["body"] extends z.ZodType | undefined ? z.input<NonNullable<E["body"]>> : undefined;

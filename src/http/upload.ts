@@ -6,7 +6,7 @@ import type { Clock } from "../base/clock.ts";
 import { invalid, ServiceError } from "../domain/call/error.ts";
 import type { SentFile, UploadTarget } from "../api/chat/media.ts";
 import type { IncomingFile } from "../files/uploads.ts";
-import { bodyOf, type IncomingBody } from "./server/incoming_body.ts";
+import { type IncomingBody, openIncomingBody } from "./server/incoming_body.ts";
 
 /** A parsed form. The caller must finish or discard the file. */
 interface Form {
@@ -36,7 +36,7 @@ export async function readForm(
       "Cannot read the upload: it is not a form. Send multipart/form-data.",
     );
   }
-  const body = bodyOf(request, clock);
+  const body = openIncomingBody(request, clock);
   if (body === null) throw invalid("", "the body is empty. Send multipart/form-data.");
   const length = Number(request.headers.get("content-length") ?? 0);
   if (length > target.maxBytes + OVERHEAD_BYTES) throw createSizeError(target.maxBytes);
@@ -176,7 +176,7 @@ function waitForDrain(busboy: InstanceType<typeof Busboy>): Promise<void> {
 }
 
 /** Adds the fingerprint of a form to the call, for a comparison with earlier calls of the same Idempotency-Key (contract 1.9, contract 8.4). */
-export async function withForm(call: Call, input: unknown, sent: SentFile | null): Promise<Call> {
+export async function addFormFingerprint(call: Call, input: unknown, sent: SentFile | null): Promise<Call> {
   if (call.idempotency === null) return call;
   const file = sent === null ? null : [sent.originalName, await sent.file.digest()];
   return {

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import { notSent } from "./request.ts";
+import { runBeforeSend } from "./request.ts";
 
 // A new token replaces the old one this long before its end.
 const SPARE_S = 300;
@@ -28,7 +28,7 @@ export class AccessToken {
 
   /** Runs a request with the token. A request that the platform refused because of its token runs again with a new one. */
   async use<T>(request: (token: string) => Promise<T>): Promise<T> {
-    const token = await notSent(() => this.#getToken());
+    const token = await runBeforeSend(() => this.#getToken());
     const used = this.#token;
     try {
       return await request(token.value);
@@ -36,7 +36,7 @@ export class AccessToken {
       if (!this.#source.isStale(error)) throw error;
     }
     if (used !== null) this.#drop(used);
-    const next = await notSent(() => this.#getToken());
+    const next = await runBeforeSend(() => this.#getToken());
     return await request(next.value);
   }
 

@@ -2,7 +2,7 @@
 const ANSWER_BYTES = 16 * 1024 * 1024;
 
 /** Reads the text of an answer. Throws Error after 16 MiB. */
-export async function answerText(response: Response): Promise<string> {
+export async function readAnswerText(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;

@@ -3,11 +3,11 @@ import type { Clock } from "../base/clock.ts";
 import { Connection } from "./connection.ts";
 import { keepConnected, type Session, type Trouble } from "./keep_connected.ts";
 import type { PlatformBase } from "./manifest.ts";
-import { partsOf } from "./message_parts.ts";
+import { cutReply } from "./message_parts.ts";
 import {
   type Delivery,
   type Gap,
-  type Heard,
+  type LastMessage,
   type Platform,
   PlatformError,
   type Progress,
@@ -26,7 +26,7 @@ export interface SessionDeps {
   clock: Clock;
   signal: AbortSignal;
   receive: Receive;
-  lastHeard: () => Promise<Heard[]>;
+  lastHeard: () => Promise<LastMessage[]>;
   gap: Gap | undefined;
 }
 
@@ -57,7 +57,7 @@ export function createConnectedPlatform(options: Options): Platform {
     takesFiles: limits.fileBytes > 0,
     start(receive, lastHeard, gap) {
       if (Object.values(required).includes("")) {
-        return connection.become(
+        return connection.setState(
           "refused",
           `set ${Object.keys(required).join(" and ")} in the configuration`,
         );
@@ -70,7 +70,7 @@ export function createConnectedPlatform(options: Options): Platform {
       stopped.abort();
       await running;
     },
-    cut: (content, media) => partsOf(content, media, limits),
+    cut: (content, media) => cutReply(content, media, limits),
     deliver: (delivery) => options.deliver(delivery).catch(rethrow),
     progress: (progress) => options.progress(progress).catch(rethrow),
     fetch: (ref, signal) => options.fetch(ref, signal).catch(rethrow),

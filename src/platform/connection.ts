@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 import type { PlatformState } from "../domain/chat/platform.ts";
 import type { Health } from "./platform.ts";
 
-const log = logger("platform");
+const log = createLogger("platform");
 
 export class Connection {
   readonly #name: string;
@@ -21,12 +21,12 @@ export class Connection {
   }
 
   /** Stores the time of an event of the platform. */
-  seen(): void {
+  recordEvent(): void {
     this.#health = { ...this.#health, last_event_at: this.#clock.now() };
   }
 
   /** Stores the state, and logs a new one. */
-  become(state: PlatformState, error = ""): void {
+  setState(state: PlatformState, error = ""): void {
     if (this.#health.state === state && this.#health.error === error) return;
     const isNew = this.#health.state !== state;
     const since = isNew ? this.#clock.now() : this.#health.since;

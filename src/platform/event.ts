@@ -1,7 +1,7 @@
-import { byteLength } from "../base/bytes.ts";
+import { countBytes } from "../base/bytes.ts";
 import { callOutside, type OutsideAnswer } from "../base/guarded_fetch.ts";
-import { standardHeaders } from "./signature.ts";
-import { retryAfter } from "./retry_after.ts";
+import { signStandard } from "./signature.ts";
+import { parseRetryAfter } from "./retry_after.ts";
 
 const TIMEOUT_MS = 15_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
@@ -22,7 +22,7 @@ interface WebhookEvent {
 }
 
 /** Result of one try. */
-export interface Tried {
+export interface DeliveryResult {
   /** 0: no answer. */
   status: number;
   error: string;
@@ -32,13 +32,13 @@ export interface Tried {
 }
 
 /** Sends a signed event once. Never throws. */
-export async function sendEvent(target: Target, event: WebhookEvent, now: number): Promise<Tried> {
+export async function sendEvent(target: Target, event: WebhookEvent, now: number): Promise<DeliveryResult> {
   const started = performance.now();
-  const done = (status: number, error: string, answer?: OutsideAnswer): Tried => ({
+  const done = (status: number, error: string, answer?: OutsideAnswer): DeliveryResult => ({
     status,
     error,
     duration_ms: Math.round(performance.now() - started),
-    retryAfterMs: retryAfter(answer?.headers["retry-after"], now),
+    retryAfterMs: parseRetryAfter(answer?.headers["retry-after"], now),
   });
   try {
     const body = buildBody(event);
@@ -47,7 +47,7 @@ export async function sendEvent(target: Target, event: WebhookEvent, now: number
       headers: {
         "content-type": "application/json",
         "user-agent": "svc",
-        ...standardHeaders(target.secret, event.id, now, body),
+        ...signStandard(target.secret, event.id, now, body),
       },
       body,
       timeoutMs: TIMEOUT_MS,
@@ -65,6 +65,6 @@ function buildBody({ kind, at, data }: WebhookEvent): string {
   const body = (shown: Record<string, unknown>) =>
     JSON.stringify({ type: kind, timestamp: new Date(at).toISOString(), data: shown });
   const whole = body(data);
-  if (byteLength(whole) <= EVENT_MAX_BYTES) return whole;
+  if (countBytes(whole) <= EVENT_MAX_BYTES) return whole;
   return body({ ...data, data: {}, truncated: true });
 }

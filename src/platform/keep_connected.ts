@@ -36,7 +36,7 @@ export async function keepConnected(loop: ConnectionLoop): Promise<void> {
     } catch (error) {
       if (signal.aborted) return;
       const { state, pauseMs } = classifyTrouble(error);
-      connection.become(state, error instanceof Error ? error.message : String(error));
+      connection.setState(state, error instanceof Error ? error.message : String(error));
       // A platform can ask for no pause: it gets the shortest one.
       await sleep(clock, Math.max(pauseMs ?? backoffMs(retry, ++failures), retry.firstMs), signal);
     }

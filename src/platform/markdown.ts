@@ -30,7 +30,7 @@ const INLINE =
   /^#{1,6} +([^\n]+)$|`([^`\n]+)`|\*\*(?=\S)((?:[^*\n]|\*(?!\*))+?)\*\*|(?<![\w*])\*(?=\S)([^*\n]+?)\*(?![\w*])|~~(?=\S)([^~\n]+?)~~|\[([^\]\n]+)\]\((https?:\/\/[^\s)"]+)\)/gm;
 
 /** Translates code, bold, italic, strike, headings and links of Markdown. A mark without an end stays text. */
-export function inDialect(markdown: string, dialect: Dialect): string {
+export function translateMarkdown(markdown: string, dialect: Dialect): string {
   return markdown.split(BLOCK).map((piece, at) =>
     at % 2 === 1 ? formatBlock(piece, dialect) : formatInline(piece, dialect)
   )

@@ -8,17 +8,17 @@ const BEGINNING_CHARACTERS = 600;
 const FILE_NAME = "reply.md";
 
 /** Cuts a reply into parts: first its text, cut or as a file, then its file. */
-export function partsOf(content: string, media: Media | null, limits: Limits): Part[] {
+export function cutReply(content: string, media: Media | null, limits: Limits): Part[] {
   const tooLarge = media !== null && media.size > limits.fileBytes;
   const note = tooLarge
-    ? `[the file ${shownName(media)} is too large for this chat; it is in the service]`
+    ? `[the file ${stripFileId(media)} is too large for this chat; it is in the service]`
     : "";
   const text = [content.trim(), note].filter((piece) => piece !== "").join("\n\n");
   return [...cutIntoParts(text, limits), ...(media === null || tooLarge ? [] : [{ text: "", media }])];
 }
 
 /** Returns the name of a stored file without the id in front. */
-export function shownName({ name }: Pick<Media, "name">): string {
+export function stripFileId({ name }: Pick<Media, "name">): string {
   return name.replace(/^[0-9a-f]{8}-[0-9a-f-]{27}-/, "");
 }
 
@@ -37,7 +37,7 @@ function cutIntoParts(text: string, { characters, fileBytes }: Limits): Part[] {
 }
 
 /** Cuts a label or text without splitting a surrogate pair. */
-export function beginningOf(text: string, maxCharacters: number): string {
+export function truncate(text: string, maxCharacters: number): string {
   return text.slice(0, maxCharacters).replace(/[\ud800-\udbff]$/, "");
 }
 

@@ -95,7 +95,7 @@ function watchSocket(
     send: (data) => wire.send(data),
     ready: () => {
       watch.isReady = true;
-      connection.become("connected");
+      connection.setState("connected");
     },
     next: resolve,
     pingEvery: (ms) => watch.pingMs = ms,

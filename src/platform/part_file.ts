@@ -1,4 +1,4 @@
-import { shownName } from "./message_parts.ts";
+import { stripFileId } from "./message_parts.ts";
 import { DeliveryError, type Part } from "./platform.ts";
 
 export interface PartFile {
@@ -8,14 +8,14 @@ export interface PartFile {
 }
 
 /** Reads the file of a part. Returns null for text. Throws DeliveryError when the file no longer exists. */
-export async function fileOf({ text, media, asFile }: Part): Promise<PartFile | null> {
+export async function readPartFile({ text, media, asFile }: Part): Promise<PartFile | null> {
   if (asFile !== undefined) {
     return { name: asFile, bytes: new TextEncoder().encode(text), mime: "text/markdown" };
   }
   if (media === null) return null;
   try {
-    return { name: shownName(media), bytes: await Deno.readFile(media.path), mime: media.mime };
+    return { name: stripFileId(media), bytes: await Deno.readFile(media.path), mime: media.mime };
   } catch {
-    throw new DeliveryError("refused", `Cannot read the file ${shownName(media)}: it no longer exists`);
+    throw new DeliveryError("refused", `Cannot read the file ${stripFileId(media)}: it no longer exists`);
   }
 }

@@ -12,7 +12,7 @@ export interface RemoteFile {
 }
 
 /** A message, or a press of a button, from a platform. */
-export interface Incoming {
+export interface IncomingMessage {
   chat: string;
   /** "": no thread. */
   thread: string;
@@ -34,23 +34,23 @@ export interface Incoming {
 
 /** Adds what all presses of a button have in common. */
 export function buildPress(
-  press: Omit<Incoming, "text" | "files" | "isMentioned" | "isData">,
-): Incoming {
+  press: Omit<IncomingMessage, "text" | "files" | "isMentioned" | "isData">,
+): IncomingMessage {
   return { ...press, text: "", files: [], isMentioned: true, isData: false };
 }
 
 /** Result of a received message. `over`: stored as failed, since too many messages wait. `late`: the question is closed. */
-export interface Received {
+export interface ReceiveResult {
   outcome: "queued" | "repeated" | "over" | "answered" | "ignored" | "late";
   /** "": not stored. */
   message_id: string;
 }
 
 /** Stores a message. Resolves after the commit. Only then may a platform acknowledge. */
-export type Receive = (incoming: Incoming) => Promise<Received>;
+export type Receive = (incoming: IncomingMessage) => Promise<ReceiveResult>;
 
 /** Last message of a conversation. */
-export interface Heard {
+export interface LastMessage {
   chat: string;
   thread: string;
   id: string;
@@ -179,7 +179,7 @@ export interface Platform {
    * Connects in the background, and reconnects. Never throws. After a gap, the platform reads the history of each conversation that
    * `lastHeard` returns. `gap` is for platforms that store new messages before they have read it all.
    */
-  start(receive: Receive, lastHeard: () => Promise<Heard[]>, gap?: Gap): void;
+  start(receive: Receive, lastHeard: () => Promise<LastMessage[]>, gap?: Gap): void;
   stop(): Promise<void>;
   /** Cuts a reply into parts. */
   cut(content: string, media: Media | null): Part[];

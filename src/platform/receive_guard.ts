@@ -1,14 +1,14 @@
-import { logger } from "../base/log.ts";
-import type { Incoming, Receive, Received } from "./platform.ts";
+import { createLogger } from "../base/log.ts";
+import type { IncomingMessage, Receive, ReceiveResult } from "./platform.ts";
 
-const log = logger("platform");
+const log = createLogger("platform");
 
 /** Stores a message. Returns null for one that can never be stored: it would come again and block the messages after it. */
-export async function storeOrLeave(
+export async function storeOrDrop(
   platform: string,
   receive: Receive,
-  incoming: Incoming,
-): Promise<Received | null> {
+  incoming: IncomingMessage,
+): Promise<ReceiveResult | null> {
   try {
     return await receive(incoming);
   } catch (error) {
@@ -20,7 +20,7 @@ export async function storeOrLeave(
 }
 
 /** Parses an event. Returns null for one of an unknown form, which would come again and block the events after it. */
-export function readOrLeave<T>(platform: string, read: () => T | null): T | null {
+export function parseOrDrop<T>(platform: string, read: () => T | null): T | null {
   try {
     return read();
   } catch (error) {
@@ -30,7 +30,7 @@ export function readOrLeave<T>(platform: string, read: () => T | null): T | null
 }
 
 /** Checks the size of a file that a platform names. Returns null for another value: the service adds sizes up. */
-export function sizeOf(size: unknown): number | null {
+export function parseSize(size: unknown): number | null {
   return typeof size === "number" && Number.isFinite(size) && size >= 0 ? size : null;
 }
 
@@ -38,12 +38,12 @@ export const CLOSED_QUESTION = "This question is closed.";
 export const MAY_NOT_ANSWER = "You can't answer here.";
 
 /** Checks whether a press of a button answered its question. */
-export function isAnswered(outcome: Received["outcome"] | undefined): boolean {
+export function isAnswered(outcome: ReceiveResult["outcome"] | undefined): boolean {
   return outcome === "queued" || outcome === "repeated";
 }
 
 /** Formats the line that takes the place of the buttons after a press. Returns null when the buttons stay. */
-export function formatChoice(outcome: Received["outcome"] | undefined, label: string): string | null {
+export function formatChoice(outcome: ReceiveResult["outcome"] | undefined, label: string): string | null {
   if (isAnswered(outcome)) return `> ${label}`;
   return outcome === "late" ? "(closed)" : null;
 }

@@ -1,11 +1,11 @@
-import { answerText } from "./answer.ts";
+import { readAnswerText } from "./answer.ts";
 import { DeliveryError } from "./platform.ts";
 
 /**
  * Runs a request to a platform. Without an answer it throws a DeliveryError: `unreachable` when the request did not leave, `unanswered`
  * when it may have arrived. The error never contains the address, which can contain a key.
  */
-export async function answered<T>(platform: string, request: () => Promise<T>): Promise<T> {
+export async function requireAnswer<T>(platform: string, request: () => Promise<T>): Promise<T> {
   try {
     return await request();
   } catch (error) {
@@ -22,7 +22,7 @@ function isNotConnected(error: unknown): boolean {
 }
 
 /** Runs a step before a send. Without an answer to this step, the service has sent nothing. */
-export async function notSent<T>(step: () => Promise<T>): Promise<T> {
+export async function runBeforeSend<T>(step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (error) {
@@ -50,14 +50,14 @@ interface PlatformAnswer<T> {
   answer: Partial<T>;
 }
 
-/** Sends a request and reads the answer as JSON, whatever its status is. Throws as answered() does. */
+/** Sends a request and reads the answer as JSON, whatever its status is. Throws as requireAnswer() does. */
 export async function sendRequest<T extends object>(
   platform: string,
   url: string,
   { method = "POST", headers = {}, body, timeoutMs = TIMEOUT_MS, signal }: PlatformRequest,
 ): Promise<PlatformAnswer<T>> {
   const timeout = AbortSignal.timeout(timeoutMs);
-  return await answered(platform, async () => {
+  return await requireAnswer(platform, async () => {
     const response = await fetch(url, {
       method,
       headers,
@@ -65,7 +65,7 @@ export async function sendRequest<T extends object>(
       redirect: "manual",
       signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
     });
-    const answer = objectOf<T>(await answerText(response));
+    const answer = parseJsonObject<T>(await readAnswerText(response));
     return { isOk: response.ok, status: response.status, headers: response.headers, answer };
   });
 }
@@ -80,7 +80,7 @@ export interface JsonRequest {
 }
 
 /** Does the same as sendRequest(), with a body of JSON or a form. */
-export async function askJson<T extends object>(
+export async function requestJson<T extends object>(
   platform: string,
   url: string,
   { headers = {}, body, form, ...request }: JsonRequest,
@@ -94,7 +94,7 @@ export async function askJson<T extends object>(
 }
 
 /** Parses JSON. Returns {} for a text that isn't a JSON object. */
-export function objectOf<T extends object>(text: string): Partial<T> {
+export function parseJsonObject<T extends object>(text: string): Partial<T> {
   try {
     const value = JSON.parse(text);
     return typeof value === "object" && value !== null ? value : {};

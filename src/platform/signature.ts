@@ -4,14 +4,14 @@ const TOLERANCE_S = 5 * 60;
 
 type Headers = Readonly<Record<string, string>>;
 
-export interface Signed {
+export interface SignedBody {
   headers: Headers;
   body: Uint8Array;
   now: number;
 }
 
 /** Signs a body as Standard Webhooks. Returns the three headers. */
-export function standardHeaders(
+export function signStandard(
   secret: string,
   id: string,
   now: number,
@@ -27,7 +27,7 @@ export function standardHeaders(
 }
 
 /** Checks a signature of Standard Webhooks, at most five minutes old. */
-export function verifyStandard(secret: string, { headers, body, now }: Signed): boolean {
+export function verifyStandard(secret: string, { headers, body, now }: SignedBody): boolean {
   const id = headers["webhook-id"] ?? "";
   const timestamp = headers["webhook-timestamp"] ?? "";
   if (id === "" || id.includes(".") || !isFresh(timestamp, now)) return false;
@@ -38,13 +38,13 @@ export function verifyStandard(secret: string, { headers, body, now }: Signed): 
 }
 
 /** Checks the `X-Hub-Signature-256` of GitHub. It has no time, but a repeated delivery has the isEqual id. */
-export function verifyGitHub(secret: string, { headers, body }: Signed): boolean {
+export function verifyGitHub(secret: string, { headers, body }: SignedBody): boolean {
   const [, given = ""] = /^sha256=([0-9a-f]{64})$/.exec(headers["x-hub-signature-256"] ?? "") ?? [];
   return given !== "" && isEqual(createHmac("sha256", secret).update(body).digest(), decode(given, "hex"));
 }
 
 /** Checks the `X-Slack-Signature` of Slack, at most five minutes old. */
-export function verifySlack(secret: string, { headers, body, now }: Signed): boolean {
+export function verifySlack(secret: string, { headers, body, now }: SignedBody): boolean {
   const timestamp = headers["x-slack-request-timestamp"] ?? "";
   const [, given = ""] = /^v0=([0-9a-f]{64})$/.exec(headers["x-slack-signature"] ?? "") ?? [];
   if (given === "" || !isFresh(timestamp, now)) return false;

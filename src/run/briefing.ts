@@ -1,20 +1,20 @@
 import type { Media } from "../domain/chat/message.ts";
 import {
-  contextFile,
+  buildWorkerPrompt,
   CONVERSATION_MAX_MESSAGES,
+  type ConversationEntry,
+  formatContextFile,
   type RunContext,
-  type Said,
-  workerPrompt,
 } from "../domain/chat/prompt.ts";
 import { WORKER_SCOPES_DEFAULT } from "../domain/call/scope.ts";
 import type { Engine, EngineSession } from "../engine/engine.ts";
 import { listHistory } from "../store/chat/history.ts";
 import type { Database } from "../store/db/database.ts";
-import { countExecutionsOf } from "../store/work/execution.ts";
+import { countTaskExecutions } from "../store/work/execution.ts";
 import { findMemoryMap } from "../store/workers/memory.ts";
 import { listParts } from "../store/chat/inbound_part.ts";
-import { findAskedInstruction } from "../store/work/question.ts";
-import { findAskedSession, findContext } from "../store/chat/conversation_context.ts";
+import { findAskerInstruction } from "../store/work/question.ts";
+import { findAskerContext, findContext } from "../store/chat/conversation_context.ts";
 import { findTask } from "../store/work/task.ts";
 import { findWorker } from "../store/workers/worker.ts";
 import type { Claim } from "./claim.ts";
@@ -50,12 +50,12 @@ export async function buildBriefing(
     findMemoryMap(db, execution.session_key, maxBytes / 4),
     listParts(db, execution.message_id),
     listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES, maxBytes }),
-    countExecutionsOf(db, execution.task_id),
+    countTaskExecutions(db, execution.task_id),
     findSession(db, claim, engine),
-    findAskedInstruction(db, execution.task_id),
+    findAskerInstruction(db, execution.task_id),
   ]);
   const answered = new Set(parts.map((part) => part.id));
-  const conversation = history.map((json) => JSON.parse(json) as Said & { id: string });
+  const conversation = history.map((json) => JSON.parse(json) as ConversationEntry & { id: string });
   const context: RunContext = {
     worker: {
       id: execution.worker_id,
@@ -83,15 +83,15 @@ export async function buildBriefing(
   const earlier = conversation.filter(({ id }) => !answered.has(id));
   const { instruction } = execution;
   return {
-    context: contextFile(context, instruction),
-    prompt: workerPrompt(context, instruction, {
+    context: formatContextFile(context, instruction),
+    prompt: buildWorkerPrompt(context, instruction, {
       said: [],
       asked: session === null ? origin : "",
       interrupted,
       ctl,
       maxBytes,
     }),
-    retelling: workerPrompt(context, instruction, {
+    retelling: buildWorkerPrompt(context, instruction, {
       said: earlier,
       asked: origin,
       interrupted,
@@ -112,7 +112,7 @@ async function findSession(
 ): Promise<EngineSession | null> {
   if (!engine.agent || claim.task.type !== "immediate") return null;
   const { session_key, worker_id, task_id } = claim.execution;
-  const origin = await findAskedSession(db, task_id, engine.name);
+  const origin = await findAskerContext(db, task_id, engine.name);
   if (origin !== null && origin.work_dir === claim.workDir) {
     return { id: origin.session_id, usage: origin.usage };
   }

@@ -1,9 +1,9 @@
-import { newId } from "../base/id.ts";
+import { createId } from "../base/id.ts";
 import type { Task } from "../domain/work/task.ts";
 import type { Statement } from "../store/db/database.ts";
 import { insertExecution, type NewExecution } from "../store/work/execution.ts";
 import { endGate, startGate, startOccurrence } from "../store/work/occurrence.ts";
-import { claimTask, noteGate } from "../store/work/task_transitions.ts";
+import { claimTask, markGateRunning } from "../store/work/task_transitions.ts";
 import type { WaitingTask } from "../store/work/task_queue.ts";
 
 /** A claimed run that is ready to start. */
@@ -27,7 +27,7 @@ export function createExecution(
   const { id: task_id, session_key, worker_id, worker_name, message_id, attempt } = task;
   return {
     ...{ session_key, worker_id, task_id, message_id, worker_name },
-    execution_id: newId(),
+    execution_id: createId(),
     attempt: attempt + 1,
     run_id: crypto.randomUUID(),
     session_id: session_key,
@@ -48,12 +48,12 @@ export function startRun(execution: NewExecution, type: Task["type"]): Statement
 }
 
 /** Builds the guarded statements that start a gate for its possible run (contract 15). */
-export function askGate(execution: NewExecution): Statement[] {
-  return [...startGate(execution), ...noteGate(execution.task_id, execution.created_at)];
+export function startGateRun(execution: NewExecution): Statement[] {
+  return [...startGate(execution), ...markGateRunning(execution.task_id, execution.created_at)];
 }
 
 /** Builds the guarded statements that start the run of a passed gate. */
-export function passGate(execution: NewExecution, now: number): Statement[] {
+export function startGatedRun(execution: NewExecution, now: number): Statement[] {
   return [
     ...endGate(execution, { to: "running", exit: 0, error: "" }, now),
     ...claimTask(execution.task_id, execution.execution_id, now),

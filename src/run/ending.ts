@@ -1,25 +1,25 @@
 // running -> completed, failed, cancelled, scheduled (a cron task) or pending (retry): every outcome of a run
-import { hasConversation, outboundOf, platformOf } from "../domain/chat/message.ts";
+import { buildOutbound, hasConversation, parsePlatformName } from "../domain/chat/message.ts";
 import { RUN_QUESTIONS_MAX } from "../domain/work/question.ts";
 import {
-  holdOf,
+  ANNOUNCED_WAIT_MS,
+  buildEngineBlock,
+  formatWaitReason,
   LIMITED_RUNS_MAX,
   type RateLimit,
-  TOLD_WAIT_MS,
-  waitReason,
 } from "../domain/workers/rate_limit.ts";
-import { keysOf, type RunKeys } from "../domain/call/run_identity.ts";
-import { retryDelayMs } from "../domain/work/task_plan.ts";
+import { pickRunKeys, type RunKeys } from "../domain/call/run_identity.ts";
+import { getRetryDelayMs } from "../domain/work/task_plan.ts";
 import type { TimedTaskType } from "../domain/work/task_type.ts";
-import { newId } from "../base/id.ts";
+import { createId } from "../base/id.ts";
 import type { Statement } from "../store/db/database.ts";
 import { type ExecutionEnd, finishExecution } from "../store/work/execution.ts";
-import { moved, record, recordIdle } from "../store/events/journal.ts";
+import { record, recordIdle, recordTransition } from "../store/events/journal.ts";
 import { endOccurrence } from "../store/work/occurrence.ts";
 import { insertNotice } from "../store/chat/notice.ts";
 import { sendMessage } from "../store/chat/outbound.ts";
 import { endQuestions } from "../store/work/question_transitions.ts";
-import { setLimit } from "../store/workers/rate_limit.ts";
+import { storeLimit } from "../store/workers/rate_limit.ts";
 import {
   delayTask,
   finishTask,
@@ -75,8 +75,8 @@ export function endRun(
   rules: Rules,
   now: number,
 ): Statement[] {
-  const keys = keysOf(run);
-  const finish = moved(finishExecution(run.execution_id, end, now), now, {
+  const keys = pickRunKeys(run);
+  const finish = recordTransition(finishExecution(run.execution_id, end, now), now, {
     kind: end.status === "completed" ? "execution.completed" : "execution.failed",
     ...keys,
     data: { failure: end.failure, exit_code: end.exit_code },
@@ -114,7 +114,7 @@ function isStopped({ error }: ExecutionEnd): boolean {
 }
 
 function createIds(): string[] {
-  return Array.from({ length: RUN_QUESTIONS_MAX }, newId);
+  return Array.from({ length: RUN_QUESTIONS_MAX }, createId);
 }
 
 function retryRun(
@@ -125,15 +125,15 @@ function retryRun(
   keys: RunKeys,
 ): Statement[] | null {
   if (isStopped(end)) {
-    const again = moved(requeueTask(run, now), now, { kind: "task.requeued", ...keys });
+    const again = recordTransition(requeueTask(run, now), now, { kind: "task.requeued", ...keys });
     return [...again, endOccurrence(run.execution_id, "pending", now)];
   }
   if (run.attempt >= rules.maxAttempts) return null;
   const lostWith = end.error === RUNNER_LOST ? "its runner" : "the service";
   const reason = `attempt ${run.attempt} of ${rules.maxAttempts} was lost with ${lostWith}`;
-  const retry = retryTask(run, now + retryDelayMs(run.attempt), reason, now);
+  const retry = retryTask(run, now + getRetryDelayMs(run.attempt), reason, now);
   return [
-    ...moved(retry, now, { kind: "task.requeued", ...keys, data: { reason } }),
+    ...recordTransition(retry, now, { kind: "task.requeued", ...keys, data: { reason } }),
     endOccurrence(run.execution_id, "pending", now),
   ];
 }
@@ -141,7 +141,7 @@ function retryRun(
 // The engine waits, and with it all tasks that need it (contract 3, Task; reliability DSP-13).
 function parkEngine({ limit }: LimitHit, now: number, keys: RunKeys): Statement[] {
   const { engine, until } = limit;
-  return [setLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
+  return [storeLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
 }
 
 function postpone(
@@ -150,12 +150,12 @@ function postpone(
   now: number,
   keys: RunKeys,
 ): Statement[] {
-  const reason = waitReason(limit);
+  const reason = formatWaitReason(limit);
   const move = parks === "engine"
-    ? postponeTask(run, holdOf(limit), now)
+    ? postponeTask(run, buildEngineBlock(limit), now)
     : delayTask(run, limit.until, reason, now);
   const waiting = [
-    ...moved(move, now, {
+    ...recordTransition(move, now, {
       kind: "task.requeued",
       ...keys,
       data: { reason },
@@ -163,13 +163,13 @@ function postpone(
     endOccurrence(run.execution_id, "pending", now),
   ];
   // The conversation gets one message about a long wait, not one for each limit.
-  const isNotified = runsBefore === 0 && limit.until - now >= TOLD_WAIT_MS &&
+  const isNotified = runsBefore === 0 && limit.until - now >= ANNOUNCED_WAIT_MS &&
     hasConversation(run.session_key);
   if (!isNotified) return waiting;
   const message = { ...pickReplyKeys(run), content: `${run.worker_name} has to wait: ${reason}.` };
   return [
     ...waiting,
-    ...sendMessage(outboundOf({ ...message, source_type: "system", source_id: run.execution_id }, now)),
+    ...sendMessage(buildOutbound({ ...message, source_type: "system", source_id: run.execution_id }, now)),
   ];
 }
 
@@ -181,7 +181,7 @@ function finishOrReschedule(
   now: number,
 ): Statement[] {
   const status = end.failure === "cancelled" ? "cancelled" : end.status;
-  const keys = keysOf(run);
+  const keys = pickRunKeys(run);
   const occurrence = task?.type === "immediate" ? [] : [endOccurrence(run.execution_id, status, now)];
   if (task?.type === "scheduled") {
     return [
@@ -192,7 +192,7 @@ function finishOrReschedule(
   const reason = end.status === "completed" ? "" : `${end.failure}: ${end.error}`;
   return [
     ...occurrence,
-    ...moved(finishTask(run, status, reason, now), now, { kind: `task.${status}`, ...keys }),
+    ...recordTransition(finishTask(run, status, reason, now), now, { kind: `task.${status}`, ...keys }),
   ];
 }
 
@@ -207,23 +207,23 @@ function buildReply(run: EndedRun, end: ExecutionEnd, task: EndedTask | null, no
       source_type: "worker" as const,
       source_id: run.worker_id,
     };
-    return sendMessage(outboundOf(message, now), { unless: "unless-same" });
+    return sendMessage(buildOutbound(message, now), { unless: "unless-same" });
   }
   const content = formatClosing(run, end);
   if (task?.type === "scheduled" && end.status === "failed" && end.failure !== "cancelled") {
     return insertNotice({ kind: "schedule.failed", ...run, about: run.execution_id, content }, now);
   }
   const message = { ...base, content, source_type: "system" as const, source_id: run.execution_id };
-  return sendMessage(outboundOf(message, now), {
+  return sendMessage(buildOutbound(message, now), {
     unless: end.status === "completed" ? "unless-any" : "always",
   });
 }
 
 function pickReplyKeys(run: EndedRun) {
   return {
-    id: newId(),
+    id: createId(),
     session_key: run.session_key,
-    platform: platformOf(run.session_key),
+    platform: parsePlatformName(run.session_key),
     message_id: run.message_id,
     execution_id: run.execution_id,
   };

@@ -1,6 +1,6 @@
 import { delimiter, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
-import { ctlPath, type DataPaths } from "../base/paths.ts";
+import { type DataPaths, getCtlPath } from "../base/paths.ts";
 import { signToken } from "../base/token.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import { findSecrets } from "./secrets.ts";
@@ -75,7 +75,7 @@ export type EnvironmentBuilder = (request: EnvironmentRequest) => Promise<RunEnv
  * Creates the function that builds environments from a list, never by inheritance: an agent must not see the signing key, the database
  * token or the operator's password (contract 4.8, reliability CHD-10).
  */
-export function createEnvironments(options: EnvironmentOptions): EnvironmentBuilder {
+export function createEnvironmentBuilder(options: EnvironmentOptions): EnvironmentBuilder {
   const { paths, tokenOf, timeZone, url, inherited } = options;
   return async ({ identity, grant, engine, runDir, contextPath, lifeMs = engine.config.timeout }) => {
     const { config } = engine;
@@ -94,7 +94,7 @@ export function createEnvironments(options: EnvironmentOptions): EnvironmentBuil
       PATH: [paths.bin, config.env.PATH ?? inherited.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
       SVC_URL: url(),
       SVC_TOKEN: token,
-      SVC_CTL: ctlPath(paths),
+      SVC_CTL: getCtlPath(paths),
       SVC_RUN_ID: run_id,
       SVC_EXECUTION_ID: execution_id,
       SVC_TASK_ID: task_id,

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type DataPaths, stateDirOf } from "../base/paths.ts";
+import { type DataPaths, getStateDir } from "../base/paths.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
 import type { EnvironmentBuilder, Grant } from "./environment.ts";
@@ -62,7 +62,7 @@ export async function prepareLaunch(
   ]);
   Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
   Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
-  const stateDir = stateDirOf(paths, stateOwner, engine);
+  const stateDir = getStateDir(paths, stateOwner, engine);
   return { ...briefing, runDir, stateDir, env, secrets, tools: buildTools(env, engine), rights };
 }
 

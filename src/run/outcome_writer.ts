@@ -1,8 +1,8 @@
 import { type Backoff, backoffMs } from "../base/backoff.ts";
 import { type Clock, sleep } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 
-const log = logger("run");
+const log = createLogger("run");
 
 const RETRY: Backoff = { firstMs: 100, lastMs: 5_000 };
 // A stop waits this long for an unreachable database. The next start finds the run open and tries it again.

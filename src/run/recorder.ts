@@ -1,8 +1,8 @@
 // pending -> running when the engine has started, running -> its end: what is stored of a run on any machine
 import type { Clock } from "../base/clock.ts";
-import type { Verified } from "../domain/work/command.ts";
-import { nextLimit } from "../domain/workers/rate_limit.ts";
-import { keysOf, type RunIdentity } from "../domain/call/run_identity.ts";
+import type { VerifyResult } from "../domain/work/command.ts";
+import { computeNextLimit } from "../domain/workers/rate_limit.ts";
+import { pickRunKeys, type RunIdentity } from "../domain/call/run_identity.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import type { EngineOutcome, EngineSession } from "../engine/engine.ts";
 import { resolveReset } from "../engine/protocol/reset_time.ts";
@@ -14,9 +14,9 @@ import {
   setSession,
   startExecution,
 } from "../store/work/execution.ts";
-import { moved, record } from "../store/events/journal.ts";
-import { findLimit, forgetLimit } from "../store/workers/rate_limit.ts";
-import { keepContext } from "../store/chat/conversation_context.ts";
+import { record, recordTransition } from "../store/events/journal.ts";
+import { deleteEndedLimit, findLimit } from "../store/workers/rate_limit.ts";
+import { storeContext } from "../store/chat/conversation_context.ts";
 import { findTask } from "../store/work/task.ts";
 import type { Claim } from "./claim.ts";
 import {
@@ -39,7 +39,7 @@ interface RecorderOptions {
 }
 
 /** An outcome with the result of its check, if any. */
-export type RunOutcome = EngineOutcome & { verify?: Verified };
+export type RunOutcome = EngineOutcome & { verify?: VerifyResult };
 
 /** When a run started, and whether that is stored. */
 export interface StartState {
@@ -109,10 +109,10 @@ export class Recorder {
     // A runner has its own provider login, so its limit delays this task only (contract 18).
     if (claim.remote === true) {
       const before = { engine, until: now, strikes: runsBefore };
-      return { limit: nextLimit(engine, before, resetsAt, now), runsBefore, parks: "task" };
+      return { limit: computeNextLimit(engine, before, resetsAt, now), runsBefore, parks: "task" };
     }
     return {
-      limit: nextLimit(engine, await findLimit(db, engine), resetsAt, now),
+      limit: computeNextLimit(engine, await findLimit(db, engine), resetsAt, now),
       runsBefore,
       parks: "engine",
     };
@@ -129,17 +129,21 @@ export class Recorder {
 function buildContext(claim: Claim, { id, usage }: EngineSession, now: number): Statement[] {
   if (claim.task.type !== "immediate" || id === "") return [];
   const context = { session_id: id, work_dir: claim.workDir, usage };
-  return [keepContext(claim.execution.execution_id, context, now)];
+  return [storeContext(claim.execution.execution_id, context, now)];
 }
 
 // The limit has ended, and the engine works again.
 function buildEngineBack(run: RunIdentity & { engine: string }, now: number): Statement[] {
   const { engine } = run;
-  return moved(forgetLimit(engine, now), now, { kind: "engine.back", ...keysOf(run), data: { engine } });
+  return recordTransition(deleteEndedLimit(engine, now), now, {
+    kind: "engine.back",
+    ...pickRunKeys(run),
+    data: { engine },
+  });
 }
 
 function recordStart(run: RunIdentity, at: number): Statement {
-  return record(at, { kind: "execution.started", ...keysOf(run) });
+  return record(at, { kind: "execution.started", ...pickRunKeys(run) });
 }
 
 /** Builds the end of an execution. When the service ended the run, its reason wins over the engine's report (facts, engines 2.4). */

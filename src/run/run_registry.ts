@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
 import type { RunIdentity, RunKeys } from "../domain/call/run_identity.ts";
 import { isOutOfReach } from "../store/db/database.ts";
 import type { OutcomeWriter } from "./outcome_writer.ts";
 
-const log = logger("run");
+const log = createLogger("run");
 
 /** A claimed run: its work, and where its outcome goes. */
 export interface Run<Outcome> {

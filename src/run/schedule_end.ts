@@ -1,14 +1,14 @@
 // running or pending -> scheduled, completed (its last run), or paused (too many failures): a schedule after its run or gate
 import type { RunKeys } from "../domain/call/run_identity.ts";
 import type { Task } from "../domain/work/task.ts";
-import { nextRunAt } from "../domain/work/task_plan.ts";
+import { findNextRunAt } from "../domain/work/task_plan.ts";
 import type { Failure } from "../domain/call/vocabulary.ts";
 import type { Statement } from "../store/db/database.ts";
-import { moved } from "../store/events/journal.ts";
+import { recordTransition } from "../store/events/journal.ts";
 import { insertNotice } from "../store/chat/notice.ts";
 import {
+  buildPausedCondition,
   completeSchedule,
-  isPausedSince,
   pauseFailing,
   rescheduleTask,
   type Turn,
@@ -62,20 +62,24 @@ export function buildScheduleEnd(task: EndedSchedule, end: ScheduleEnd, context:
   const done = last !== null && task.max_runs !== null && task.runs_ended + 1 >= task.max_runs;
   const next = done ? null : findNext(task, context);
   const reason = status === "gated" ? error : "";
-  const again = done
-    ? []
-    : moved(rescheduleTask(turn, last, { next, reason }, now), now, { kind: "task.rescheduled", ...keys });
+  const again = done ? [] : recordTransition(rescheduleTask(turn, last, { next, reason }, now), now, {
+    kind: "task.rescheduled",
+    ...keys,
+  });
   const paused = counts && last !== null && !done ? buildPause(task, last.error, context) : [];
   if (next !== null) return [...again, ...paused];
   const why = done ? `it has run ${task.max_runs} times` : "no time is left until its end";
-  const over = moved(completeSchedule(turn, last, why, now), now, { kind: "task.completed", ...keys });
+  const over = recordTransition(completeSchedule(turn, last, why, now), now, {
+    kind: "task.completed",
+    ...keys,
+  });
   return [...again, ...over, ...paused];
 }
 
 // A time zone that the system no longer knows must not prevent the outcome. The scheduler reports it later.
 function findNext(task: EndedSchedule, { defaultZone, now }: TurnContext): number | null {
   try {
-    return nextRunAt(task, defaultZone, now);
+    return findNextRunAt(task, defaultZone, now);
   } catch {
     return now + LOOK_AGAIN_MS;
   }
@@ -93,8 +97,8 @@ function buildPause(task: EndedSchedule, error: string, { keys, now }: TurnConte
     } is ${words}. Resume it with: svc ctl schedule resume ${keys.task_id}`,
   };
   return [
-    ...moved(pauseFailing(keys.task_id, words, now), now, { kind: "schedule.paused", ...keys }),
-    ...insertNotice(notice, now, isPausedSince(keys.task_id, words, now)),
+    ...recordTransition(pauseFailing(keys.task_id, words, now), now, { kind: "schedule.paused", ...keys }),
+    ...insertNotice(notice, now, buildPausedCondition(keys.task_id, words, now)),
   ];
 }
 

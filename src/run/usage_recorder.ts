@@ -1,15 +1,15 @@
 // Stores the usage and provider windows that a run reports
 import type { Clock } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
-import { sane, type Usage } from "../domain/work/execution.ts";
+import { createLogger } from "../base/log.ts";
+import { clampUsage, type Usage } from "../domain/work/execution.ts";
 import type { ProviderWindow } from "../engine/protocol/adapter.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Database, Statement } from "../store/db/database.ts";
-import { saveWindow } from "../store/workers/engine_window.ts";
-import { countUse } from "../store/workers/budget_ledger.ts";
+import { storeWindow } from "../store/workers/engine_window.ts";
+import { updateReservationUse } from "../store/workers/budget_ledger.ts";
 
-const log = logger("executor");
+const log = createLogger("executor");
 
 const MILLION = 1_000_000;
 // Windows of one engine. A provider has two or three.
@@ -19,7 +19,7 @@ const WINDOWS_MAX = 20;
 export function addCost(usage: Usage, prices: EngineConfig["prices"]): Usage {
   if (prices === undefined || usage.input_tokens === null && usage.output_tokens === null) return usage;
   const cost = (usage.input_tokens ?? 0) * prices.input + (usage.output_tokens ?? 0) * prices.output;
-  return sane({ ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) });
+  return clampUsage({ ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) });
 }
 
 /**
@@ -38,14 +38,16 @@ export function createUsageRecorder(
     if (storing) return;
     storing = true;
     while (latest !== null || windowsNow.size > 0) {
-      const usage = latest === null ? [] : [countUse(executionId, addCost(latest, engine.config.prices))];
+      const usage = latest === null
+        ? []
+        : [updateReservationUse(executionId, addCost(latest, engine.config.prices))];
       const seen_at = clock.now();
       const windows = [...windowsNow.values()];
       latest = null;
       windowsNow.clear();
       await tryWrite([
         ...usage,
-        ...windows.map((one) => saveWindow({ ...one, engine: engine.name, seen_at })),
+        ...windows.map((one) => storeWindow({ ...one, engine: engine.name, seen_at })),
       ]);
     }
     storing = false;

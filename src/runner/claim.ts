@@ -1,17 +1,17 @@
-import { newId } from "../base/id.ts";
-import { logger } from "../base/log.ts";
+import { createId } from "../base/id.ts";
+import { createLogger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { VERSION } from "../base/version.ts";
 import {
   CLAIM_WAIT_MAX_MS,
   RUNNER_PROTOCOL,
   type RunnerClaim,
-  type RunnerClaimed,
+  type RunnerClaimAnswer,
 } from "../domain/workers/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import type { Link, ServiceAnswer } from "./service_client.ts";
+import type { ServiceAnswer, ServiceClient } from "./service_client.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 export const CLAIM_PATH = "/api/runners/claim";
 const LAST_CLAIM_MAX_MS = 2_000;
@@ -30,7 +30,7 @@ export function buildClaim(
   epoch: number,
 ): RunnerClaim {
   return {
-    request_id: newId(),
+    request_id: createId(),
     process,
     place,
     epoch,
@@ -48,9 +48,9 @@ export function buildClaim(
 
 /** Repeats the claim that a stop interrupted, in case the service gave it a run. Returns null when the service does not answer. */
 export async function repeatClaim(
-  link: Link,
+  link: ServiceClient,
   request: RunnerClaim,
-): Promise<ServiceAnswer<RunnerClaimed> | null> {
+): Promise<ServiceAnswer<RunnerClaimAnswer> | null> {
   try {
     return await link.post(CLAIM_PATH, { ...request, wait_ms: 0 }, { timeoutMs: LAST_CLAIM_MAX_MS });
   } catch (error) {

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { type Clock, sleep } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 const PROBE_BYTES = 64 * 1024;
 const PAUSE_MS = 2_000;

@@ -1,14 +1,14 @@
 import { sleep } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
-import { LOG_CHUNK_MAX_BYTES, type RunLogged } from "../domain/workers/runner.ts";
-import type { Link } from "./service_client.ts";
+import { createLogger } from "../base/log.ts";
+import { LOG_CHUNK_MAX_BYTES, type RunLogSize } from "../domain/workers/runner.ts";
+import type { ServiceClient } from "./service_client.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 const SEND_TIMEOUT_MS = 30_000;
 
 interface LogOptions {
-  link: Link;
+  link: ServiceClient;
   executionId: string;
   epoch: number;
   kind: "log" | "events";
@@ -63,7 +63,7 @@ export class LogSender {
         if (bytes.length === 0) continue;
         const offset = this.#sent;
         const query = `epoch=${epoch}&offset=${offset}&kind=${kind}`;
-        const { value: { size } } = await link.postUntilAnswered<RunLogged>(
+        const { value: { size } } = await link.postUntilAnswered<RunLogSize>(
           `/api/runs/${executionId}/log?${query}`,
           bytes,
           {

@@ -1,13 +1,13 @@
 // Claims runs, keeps their leases, and ends runs that this runner has lost.
 import { sleep } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
-import { realPath } from "../base/paths.ts";
+import { createLogger } from "../base/log.ts";
+import { resolveLinks } from "../base/paths.ts";
 import {
   CLAIM_WAIT_MAX_MS,
   LEASE_TIMES,
   type LeaseTimes,
-  type RunnerClaimed,
-  type RunnerHeard,
+  type RunnerBeatAnswer,
+  type RunnerClaimAnswer,
   type WireOrder,
 } from "../domain/workers/runner.ts";
 import { buildFailedOutcome } from "../engine/engine.ts";
@@ -16,11 +16,11 @@ import { type Interruption, isInterruption } from "../domain/work/interruption.t
 import { RunRegistry } from "../run/run_registry.ts";
 import { buildClaim, CLAIM_PATH, repeatClaim } from "./claim.ts";
 import { Lease } from "./lease.ts";
-import { type Moment, Refused, type ServiceAnswer } from "./service_client.ts";
+import { type Moment, RefusedError, type ServiceAnswer } from "./service_client.ts";
 import { RemoteRun, type RemoteRunOptions } from "./remote_run.ts";
 import { waitForSpace } from "./disk_space.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 interface LoopOptions extends RemoteRunOptions {
   maxRuns: number;
@@ -129,13 +129,13 @@ export class RunnerLoop {
     const request = buildClaim(this.#options, this.#process, this.#epoch);
     const sending = { timeoutMs: CLAIM_TIMEOUT_MS, signal: this.#stopping.signal };
     try {
-      this.#handleAnswer(await link.postUntilAnswered<RunnerClaimed>(CLAIM_PATH, request, sending));
+      this.#handleAnswer(await link.postUntilAnswered<RunnerClaimAnswer>(CLAIM_PATH, request, sending));
     } catch (error) {
       if (this.#stopping.signal.aborted) {
         const late = await repeatClaim(link, request);
         return late === null ? undefined : this.#handleAnswer(late);
       }
-      if (!(error instanceof Refused) || error.status !== 409 || this.#hasReconnected) throw error;
+      if (!(error instanceof RefusedError) || error.status !== 409 || this.#hasReconnected) throw error;
       const { message } = error;
       if (this.#epoch !== 0) return await this.#reconnect(message);
       // Another process may use this name, and end soon.
@@ -144,7 +144,7 @@ export class RunnerLoop {
     }
   }
 
-  #handleAnswer({ value, sentAt }: ServiceAnswer<RunnerClaimed>): void {
+  #handleAnswer({ value, sentAt }: ServiceAnswer<RunnerClaimAnswer>): void {
     this.#storeLeaseTimes(value);
     if (value.run !== null) this.#start(value.run, new Lease(this.#options.clock, value.lease_ms, sentAt));
   }
@@ -158,7 +158,7 @@ export class RunnerLoop {
     await this.#abandon();
   }
 
-  #storeLeaseTimes({ epoch, version, lease_ms, beat_ms, margin_ms }: RunnerClaimed): void {
+  #storeLeaseTimes({ epoch, version, lease_ms, beat_ms, margin_ms }: RunnerClaimAnswer): void {
     if (this.#epoch === 0) {
       log.info("Connected to svc {version} at {url}", { version, url: this.#options.link.url });
     }
@@ -172,7 +172,7 @@ export class RunnerLoop {
     const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease });
     this.#runs.set(run.id, run);
     // The service gives a directory one run at a time, but after a lost lease it may not know the run that still is in progress here.
-    const workDir = realPath(order.work_dir);
+    const workDir = resolveLinks(order.work_dir);
     const before = this.#lastInDir.get(workDir) ?? Promise.resolve();
     const ended = before.then(() => {
       // The runner may have lost this run while it waited.
@@ -225,17 +225,17 @@ export class RunnerLoop {
     const { link } = this.#options;
     const beat = { process: this.#process, epoch: this.#epoch, running: [...this.#runs.keys()] };
     try {
-      const { value, sentAt } = await link.post<RunnerHeard>("/api/runners/beat", beat, {
+      const { value, sentAt } = await link.post<RunnerBeatAnswer>("/api/runners/beat", beat, {
         timeoutMs: Math.max(this.#times.beat_ms, 1_000),
       });
       this.#applyAnswer(beat.running, value, sentAt);
     } catch (error) {
       // Without an answer the leases run out. After a refusal this runner has no runs.
-      if (error instanceof Refused && beat.epoch === this.#epoch) await this.#abandon();
+      if (error instanceof RefusedError && beat.epoch === this.#epoch) await this.#abandon();
     }
   }
 
-  #applyAnswer(sent: readonly string[], { runs }: RunnerHeard, sentAt: Moment): void {
+  #applyAnswer(sent: readonly string[], { runs }: RunnerBeatAnswer, sentAt: Moment): void {
     const reports = new Map(runs.map((run) => [run.id, run]));
     for (const id of sent) {
       const run = this.#runs.get(id);

@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { logger } from "../base/log.ts";
-import { type DataPaths, eventsPath, logPath } from "../base/paths.ts";
+import { createLogger } from "../base/log.ts";
+import { type DataPaths, getEventsPath, getLogPath } from "../base/paths.ts";
 import { signal, sweep } from "../engine/process/isolation.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 /** A started run: its mark, and each process group with the start time of its leader. */
 interface OrphanRun {
@@ -17,7 +17,7 @@ export function resolveFiles(paths: DataPaths, executionId: string): string {
 }
 
 /** Records the unfinished runs of this machine in one small file each, so that a crashed runner leaves no process and no copy. */
-export class Leftovers {
+export class OrphanRuns {
   readonly #folder: string;
   readonly #paths: DataPaths;
   readonly #marks: boolean;
@@ -50,8 +50,8 @@ export class Leftovers {
 
   /** Removes the record, logs and files of a run whose end the service has stored. */
   remove(executionId: string): void {
-    remove(logPath(this.#paths, executionId));
-    remove(eventsPath(this.#paths, executionId));
+    remove(getLogPath(this.#paths, executionId));
+    remove(getEventsPath(this.#paths, executionId));
     remove(resolveFiles(this.#paths, executionId));
     remove(join(this.#folder, executionId));
   }

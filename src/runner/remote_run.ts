@@ -1,25 +1,25 @@
 // Runs one order on this runner and reports it to the service.
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
-import { eventsPath, logPath } from "../base/paths.ts";
+import { getEventsPath, getLogPath } from "../base/paths.ts";
 import type { RunEnd, WireOrder } from "../domain/workers/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { buildFailedOutcome } from "../engine/engine.ts";
 import type { EngineRunOptions } from "../run/local/engine_run.ts";
-import { createEnvironments, type EnvironmentBuilder } from "../run/environment.ts";
+import { createEnvironmentBuilder, type EnvironmentBuilder } from "../run/environment.ts";
 import { addCost } from "../run/usage_recorder.ts";
 import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
 import { runWorker } from "../run/local/worker_run.ts";
 import type { Lease } from "./lease.ts";
-import { type Leftovers, resolveFiles } from "./orphan_runs.ts";
-import { type Link, Refused } from "./service_client.ts";
+import { type OrphanRuns, resolveFiles } from "./orphan_runs.ts";
+import { RefusedError, type ServiceClient } from "./service_client.ts";
 import { LogSender } from "./log_sender.ts";
 import { ReportSender } from "./report_sender.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 const END_TIMEOUT_MS = 30_000;
 const REFUSED = buildFailedOutcome(
@@ -28,11 +28,11 @@ const REFUSED = buildFailedOutcome(
 );
 
 export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"> {
-  link: Link;
+  link: ServiceClient;
   clock: Clock;
   paths: DataPaths;
   engines: Catalog;
-  leftovers: Leftovers;
+  leftovers: OrphanRuns;
 }
 
 export class RemoteRun {
@@ -62,9 +62,9 @@ export class RemoteRun {
     this.#options = options;
     this.#epoch = epoch;
     this.#reports = new ReportSender(sending);
-    this.#log = new LogSender({ ...sending, kind: "log", path: logPath(paths, executionId) });
+    this.#log = new LogSender({ ...sending, kind: "log", path: getLogPath(paths, executionId) });
     const found = engines.find(engine);
-    const events = { ...sending, kind: "events" as const, path: eventsPath(paths, executionId) };
+    const events = { ...sending, kind: "events" as const, path: getEventsPath(paths, executionId) };
     this.#events = found?.agent === true ? new LogSender(events) : null;
   }
 
@@ -141,7 +141,7 @@ export class RemoteRun {
   #createEnvironmentBuilder(): EnvironmentBuilder {
     const { paths, link } = this.#options;
     const { token, time_zone: timeZone } = this.order;
-    return createEnvironments({
+    return createEnvironmentBuilder({
       paths,
       tokenOf: () => Promise.resolve(token),
       timeZone,
@@ -179,14 +179,14 @@ export class RemoteRun {
   }
 
   /** Returns whether this end is final: stored, or no longer wanted. Throws when it must be retried. */
-  async #sendEnd(link: Link, end: RunEnd): Promise<boolean> {
+  async #sendEnd(link: ServiceClient, end: RunEnd): Promise<boolean> {
     const { signal } = this.#lost;
     try {
       await link.post(`/api/runs/${this.id}/end`, end, { timeoutMs: END_TIMEOUT_MS, signal, ofRun: true });
       return true;
     } catch (error) {
       if (signal.aborted) return true;
-      if (!(error instanceof Refused)) throw error;
+      if (!(error instanceof RefusedError)) throw error;
       log.warning("The service refuses the end of run {id}: {error}", { id: this.id, error: error.message });
       return error.final;
     }

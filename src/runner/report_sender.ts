@@ -1,9 +1,9 @@
 import { sleep } from "../base/clock.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 import type { RunReport } from "../domain/workers/runner.ts";
-import type { Link } from "./service_client.ts";
+import type { ServiceClient } from "./service_client.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 const SEND_TIMEOUT_MS = 30_000;
 const PER_REQUEST_MAX = 50;
@@ -22,7 +22,7 @@ const LATEST: readonly Kind[] = ["usage", "step"];
 const OBSOLETE_AT_END: readonly Kind[] = ["started", "step"];
 
 interface ReportOptions {
-  link: Link;
+  link: ServiceClient;
   executionId: string;
   epoch: number;
   /** Aborts when the runner loses the run. */

@@ -1,9 +1,9 @@
 // Sends requests from a runner to its service over HTTPS. The service never connects to a runner.
 import { type Clock, sleep } from "../base/clock.ts";
 import { type Backoff, backoffMs } from "../base/backoff.ts";
-import { logger } from "../base/log.ts";
+import { createLogger } from "../base/log.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 const RETRY: Backoff = { firstMs: 250, lastMs: 5_000 };
 const DOWNLOAD_MAX_MS = 600_000;
@@ -27,7 +27,7 @@ const FINAL = [401, 403, 409];
 const WRONG = [400, 404, 413];
 
 /** The service itself rejected the request, so a retry does not help. A rejection by a proxy is retried (contract 18.6). */
-export class Refused extends Error {
+export class RefusedError extends Error {
   readonly status: number;
 
   constructor(status: number, detail: string) {
@@ -69,7 +69,7 @@ interface Target {
 }
 
 /** Sends requests to one service with the token of one runner. */
-export class Link {
+export class ServiceClient {
   readonly url: string;
   readonly clock: Clock;
   readonly #token: string;
@@ -183,13 +183,13 @@ async function readText(response: Response): Promise<string> {
 }
 
 /** Turns an unsuccessful answer into an error. Only the service sends problem documents with a code, but any proxy may answer 403. */
-function buildRefusal(status: number, text: string, ofRun = false): Refused | UnansweredError {
+function buildRefusal(status: number, text: string, ofRun = false): RefusedError | UnansweredError {
   const { code, detail } = parseProblem(text);
   const words = (detail ?? text).slice(0, DETAIL_MAX_CHARACTERS);
   const counts = FINAL.includes(status) || ofRun && WRONG.includes(status);
   // A proxy that finds the body too large will do so again.
   const tooLarge = ofRun && status === 413;
-  if (tooLarge || counts && code !== undefined) return new Refused(status, words);
+  if (tooLarge || counts && code !== undefined) return new RefusedError(status, words);
   return new UnansweredError(`the service, or a proxy before it, answered ${status}: ${words}`);
 }
 

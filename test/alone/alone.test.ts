@@ -1,9 +1,9 @@
 // Tests of the compiled svc: SVC_PROGRAM=dist/svc make test ARGS=test/alone
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Alone, bare, pathWithoutRuntimes, PROGRAM } from "../harness/service/alone.ts";
-import { startServer, tempDir } from "../harness/service/process.ts";
-import { everyCommand, walkAllCommands } from "../harness/model/walk.ts";
+import { CompiledService, createPathWithoutRuntimes, PROGRAM, runBare } from "../harness/service/alone.ts";
+import { createTempDir, startServer } from "../harness/service/process.ts";
+import { listCommands, walkAllCommands } from "../harness/model/walk.ts";
 
 const asRoot = Deno.uid() === 0;
 
@@ -11,10 +11,10 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
   const program = PROGRAM ?? "";
 
   it("passes every command of ctl", async () => {
-    await using folder = await tempDir();
-    await using alone = await Alone.open({ XDG_CONFIG_HOME: folder.path });
+    await using folder = await createTempDir();
+    await using alone = await CompiledService.open({ XDG_CONFIG_HOME: folder.path });
     await walkAllCommands(alone);
-    expect([...alone.used].sort()).toEqual((await everyCommand()).sort());
+    expect([...alone.used].sort()).toEqual((await listCommands()).sort());
     expect((await alone.svc(["health"])).out).toBe("ready\n");
     expect((await alone.svc(["completion", "bash"])).out).toContain("svc");
     expect((await alone.svc(["service", "print", "--user"])).err).toContain("HOME is not set");
@@ -24,7 +24,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
   }, 360_000);
 
   it("is the svc that agents call", async () => {
-    await using alone = await Alone.open();
+    await using alone = await CompiledService.open();
     const config = join(alone.folder, "here", "config.yaml");
     await Deno.writeTextFile(
       config,
@@ -48,7 +48,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
 
   it("runs without HOME, TMPDIR, terminal, in another zone and locale, with text of any script", async () => {
     const env = { TMPDIR: "/nowhere", TZ: "Pacific/Auckland", LC_ALL: "C" };
-    await using alone = await Alone.open(env);
+    await using alone = await CompiledService.open(env);
     expect((await alone.svc(["ctl", "worker", "create", "-n", "Größe 工人"])).code).toBe(0);
     expect((await alone.svc(["ctl", "chat", "@Größe 工人 ok übung 日本"])).out).toBe("übung 日本\n");
     const made = await alone.svc([
@@ -59,7 +59,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
     const next = new Date(JSON.parse(made.out).next_run_at);
     expect(next.toLocaleTimeString("en-GB", { timeZone: "Pacific/Auckland" })).toBe("09:00:00");
     // Closed streams, not empty ones.
-    const closed = await bare(
+    const closed = await runBare(
       ["/bin/sh", "-c", `exec "${alone.program}" ctl worker list <&- >&- 2>&-`],
       alone.folder,
       {
@@ -72,10 +72,10 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
   }, 180_000);
 
   it("reports a read-only directory and a missing one", async () => {
-    await using folder = await tempDir();
-    const path = await pathWithoutRuntimes(folder.path);
+    await using folder = await createTempDir();
+    const path = await createPathWithoutRuntimes(folder.path);
     // Root can write anywhere, so the test uses a directory where no process can.
-    const ran = await bare([program, "serve"], "/proc", { PATH: path });
+    const ran = await runBare([program, "serve"], "/proc", { PATH: path });
     expect(ran.code).toBe(1);
     expect(ran.err.trim().split("\n")).toHaveLength(1);
     expect(ran.err).toMatch(/^Cannot use the data directory \/proc\/data: .*; set data_dir/);
@@ -93,8 +93,8 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
   it.skipIf(!asRoot)(
     "runs with a noexec TMPDIR or data directory, and reports in one line when both are noexec",
     async () => {
-      await using folder = await tempDir();
-      const path = await pathWithoutRuntimes(folder.path);
+      await using folder = await createTempDir();
+      const path = await createPathWithoutRuntimes(folder.path);
       const tried = async (noexec: string[]) => {
         const [data, temporary] = [join(folder.path, "data"), join(folder.path, "tmp")];
         const mounts = noexec.map((one) => `mount -t tmpfs -o noexec,nosuid tmpfs ${join(folder.path, one)}`);
@@ -105,7 +105,7 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
           `exec timeout -s TERM 3 ${program} serve`,
         ].join("\n");
         const env = { PATH: path, SVC_DATA_DIR: data, TMPDIR: temporary, SVC_SERVER__PORT: "0" };
-        return await bare(["/usr/bin/unshare", "--mount", "/bin/sh", "-c", script], "/", env);
+        return await runBare(["/usr/bin/unshare", "--mount", "/bin/sh", "-c", script], "/", env);
       };
       for (const one of ["tmp", "data"]) {
         const ran = await tried([one]);
@@ -121,8 +121,8 @@ describe.skipIf(PROGRAM === undefined)("the executable, without Deno and Node, i
   );
 
   it("leaves nothing in the temporary directory (decision 0005)", async () => {
-    await using temporary = await tempDir();
-    await using alone = await Alone.open({ TMPDIR: temporary.path });
+    await using temporary = await createTempDir();
+    await using alone = await CompiledService.open({ TMPDIR: temporary.path });
     expect((await alone.svc(["ctl", "worker", "list"])).code).toBe(0);
     expect([...Deno.readDirSync(temporary.path)].map((entry) => entry.name)).toEqual([]);
   });

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { packTar } from "modern-tar";
 import { describe, expect, it } from "vitest";
-import { type ArchiveFile, filesBelow, packArchive, unpackArchive } from "../../src/base/archive.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { type ArchiveFile, listFilesBelow, packArchive, unpackArchive } from "../../src/base/archive.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 async function* yieldAll(files: ArchiveFile[]): AsyncGenerator<ArchiveFile> {
   yield* files;
@@ -11,7 +11,7 @@ async function* yieldAll(files: ArchiveFile[]): AsyncGenerator<ArchiveFile> {
 
 describe("packArchive and unpackArchive", () => {
   it("round-trip every file, with odd names, empty and large ones, in a form that tar reads", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const from = join(folder.path, "from", "deep", "er");
     await Deno.mkdir(from, { recursive: true });
     const names = ["plain.txt", "with space and ü.txt", "empty", `long-${"x".repeat(180)}`];
@@ -19,7 +19,7 @@ describe("packArchive and unpackArchive", () => {
     await Deno.writeFile(join(from, "large"), new Uint8Array(3_000_001).fill(7));
     await Deno.symlink("/etc/passwd", join(from, "link"));
     let finished: Error | null | undefined;
-    const stream = await packArchive(filesBelow(join(folder.path, "from"), "logs"), (fault) => {
+    const stream = await packArchive(listFilesBelow(join(folder.path, "from"), "logs"), (fault) => {
       finished = fault;
       return Promise.resolve();
     });
@@ -43,7 +43,7 @@ describe("packArchive and unpackArchive", () => {
   });
 
   it("skip a missing file, and pack a growing one with its initial size", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const growing = join(folder.path, "growing");
     await Deno.writeTextFile(growing, "x".repeat(200_000));
     const files: ArchiveFile[] = [
@@ -60,7 +60,7 @@ describe("packArchive and unpackArchive", () => {
   });
 
   it("refuse paths outside of the folder, and write nothing there", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     for (
       const name of [
         "../out",
@@ -92,7 +92,7 @@ describe("packArchive and unpackArchive", () => {
   });
 
   it("report to the packer that the reader stopped", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const large = join(folder.path, "large");
     await Deno.writeFile(large, new Uint8Array(40_000_000));
     const finished = Promise.withResolvers<Error | null>();

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { backoffMs } from "../../src/base/backoff.ts";
-import { durationMs, durationText } from "../../src/base/duration.ts";
+import { formatDuration, parseDurationMs } from "../../src/base/duration.ts";
 
 it.each([
   ["0ms", 0],
@@ -12,17 +12,17 @@ it.each([
   ["7d", 604_800_000],
   ["999999999ms", 999_999_999],
 ])("durationMs parses %s, and durationText formats an equal duration", (text, ms) => {
-  expect(durationMs(text)).toBe(ms);
-  expect(durationMs(durationText(ms))).toBe(ms);
+  expect(parseDurationMs(text)).toBe(ms);
+  expect(parseDurationMs(formatDuration(ms))).toBe(ms);
 });
 
 it.each(["", "5", "m", "-1s", "1.5s", "5 m", "5M", "1h30m", "9999999999ms", " 5m", "5m\n"])(
   "durationMs returns null for %j",
-  (text) => expect(durationMs(text)).toBeNull(),
+  (text) => expect(parseDurationMs(text)).toBeNull(),
 );
 
 it("durationText uses the largest unit that fits", () => {
-  expect([0, 1, 1_500, 60_000, 3_600_000, 86_400_000, 90_000_000].map(durationText)).toEqual(
+  expect([0, 1, 1_500, 60_000, 3_600_000, 86_400_000, 90_000_000].map(formatDuration)).toEqual(
     ["0ms", "1ms", "1500ms", "1m", "1h", "1d", "25h"],
   );
 });

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { readPlain, readPlainEnd, writePlain } from "../../src/base/plain_file.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 it("readPlain and writePlain handle regular files, and refuse pipes, devices and directories without waiting [CHD-6]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const at = (name: string) => join(folder.path, name);
   writePlain(at("a"), "hello", 0o600);
   writePlain(at("a"), "hällo", 0o600);

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { remembered } from "../../src/base/memoize.ts";
+import { memoize } from "../../src/base/memoize.ts";
 
 it("remembered computes each of the last `max` texts once", () => {
   const asked: string[] = [];
-  const length = remembered(2, (text) => {
+  const length = memoize(2, (text) => {
     asked.push(text);
     return [text.length];
   });

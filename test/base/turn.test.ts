@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { turn } from "../../src/base/yield_to_loop.ts";
+import { yieldToLoop } from "../../src/base/yield_to_loop.ts";
 
 const WORK_MS = 6;
 const TURNS_MAX = 300;
@@ -16,7 +16,7 @@ it("turn lets the network respond between steps of long work (facts, Deno 12) [B
   let turns = 0;
   for (; answers < 5 && turns < TURNS_MAX; turns++) {
     for (const until = performance.now() + WORK_MS; performance.now() < until;);
-    await turn();
+    await yieldToLoop();
   }
   await asking;
   expect(turns).toBeLessThan(TURNS_MAX);

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Database } from "../../src/store/db/database.ts";
-import { COMMIT, LIBSQL_VERSION, SQLITE_VERSION, VERSION, versionText } from "../../src/base/version.ts";
-import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { COMMIT, formatVersion, LIBSQL_VERSION, SQLITE_VERSION, VERSION } from "../../src/base/version.ts";
+import { createTempDir, startServer, svc } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { PASS_HASH } from "../harness/service/client.ts";
 
 describe("version", () => {
@@ -22,8 +22,8 @@ describe("version", () => {
 
   it("versionText is one line, or with --json one object", () => {
     expect(COMMIT).toBe("");
-    expect(versionText(false)).toBe(`svc ${VERSION} (from source)`);
-    expect(JSON.parse(versionText(true))).toEqual({
+    expect(formatVersion(false)).toBe(`svc ${VERSION} (from source)`);
+    expect(JSON.parse(formatVersion(true))).toEqual({
       version: VERSION,
       commit: "",
       commit_time: "",
@@ -36,13 +36,13 @@ describe("version", () => {
   });
 
   it("is logged at the start, with the versions of SQLite and of the time zone data [DUR-7, CRN-10]", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     await using server = await startServer({
       dataDir: data.path,
       env: { SVC_AUTH__PASSWORD_HASH: PASS_HASH },
     });
     const line = () => server.stderr.split("\n").find((said) => said.includes(" is ready at ")) ?? "";
-    await eventually("it has said so", () => Promise.resolve(line() !== ""));
+    await waitUntil("it has said so", () => Promise.resolve(line() !== ""));
     expect(JSON.parse(line())).toMatchObject({
       version: VERSION,
       sqlite: SQLITE_VERSION,
@@ -51,7 +51,7 @@ describe("version", () => {
   });
 
   it("svc help lists every command, and an unknown command exits 2 (contract 6)", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     const { code, out, err } = await svc(["help"], { dataDir: data.path });
     expect([code, err]).toEqual([0, ""]);
     for (const command of ["serve", "ctl", "restore", "service", "health", "version", "completion", "help"]) {
@@ -61,7 +61,7 @@ describe("version", () => {
   });
 
   it("--help prints help for every command on stdout, exits 0, and starts nothing (contract 6)", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     for (
       const args of [
         ["serve", "--help"],
@@ -84,7 +84,7 @@ describe("version", () => {
   });
 
   it("an unknown flag or word exits 2 with its name on stderr, and starts nothing (contract 6)", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     const cases: [string[], RegExp][] = [
       [
         ["serve", "--confg", "x.yaml"],

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { crc32, inflateRawSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { type Entry, tarGz, zip } from "../../build/archive.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { type Entry, packTarGz, packZip } from "../../build/archive.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 const AT = new Date("2026-01-02T03:04:06Z");
 const text = (words: string) => new TextEncoder().encode(words);
@@ -14,8 +14,8 @@ const ENTRIES: Entry[] = [
 
 describe("tarGz", () => {
   it("packs names, modes, times and contents for tar", async () => {
-    await using folder = await tempDir();
-    await Deno.writeFile(join(folder.path, "a.tar.gz"), tarGz(ENTRIES, AT));
+    await using folder = await createTempDir();
+    await Deno.writeFile(join(folder.path, "a.tar.gz"), packTarGz(ENTRIES, AT));
     const { success } = await new Deno.Command("tar", { args: ["-xzf", "a.tar.gz"], cwd: folder.path })
       .output();
     expect(success).toBe(true);
@@ -28,8 +28,8 @@ describe("tarGz", () => {
   });
 
   it("gives the same bytes for the same entries, and refuses a name that does not fit", () => {
-    expect(tarGz(ENTRIES, AT)).toEqual(tarGz(ENTRIES, AT));
-    expect(() => tarGz([{ name: "n".repeat(100), bytes: text(""), executable: false }], AT)).toThrow(
+    expect(packTarGz(ENTRIES, AT)).toEqual(packTarGz(ENTRIES, AT));
+    expect(() => packTarGz([{ name: "n".repeat(100), bytes: text(""), executable: false }], AT)).toThrow(
       /too long/,
     );
   });
@@ -37,7 +37,7 @@ describe("tarGz", () => {
 
 describe("zip", () => {
   it("has each entry after its header, and a directory that points to it (APPNOTE 4.3)", () => {
-    const bytes = zip(ENTRIES, AT);
+    const bytes = packZip(ENTRIES, AT);
     const view = new DataView(bytes.buffer);
     const end = bytes.length - 22;
     expect(view.getUint32(end, true)).toBe(0x06054b50);

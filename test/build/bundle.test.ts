@@ -1,12 +1,12 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { addonOf } from "../../build/addon.ts";
+import { readAddon } from "../../build/addon.ts";
 import { type Bundle, bundle, ENTRY } from "../../build/bundle.ts";
 import { readLock } from "../../build/lock.ts";
-import { targetOf } from "../../build/target.ts";
-import { startServer, svc, tempDir } from "../harness/service/process.ts";
-import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
+import { findTarget } from "../../build/target.ts";
+import { createTempDir, startServer, svc } from "../harness/service/process.ts";
+import { listSourceFiles, readText, ROOT } from "../harness/house/tree.ts";
 
 const STAMP = { version: "0.1.0", commit: "0123456789abcdef", commitTime: "2026-01-02T03:04:05.000Z" };
 
@@ -24,13 +24,13 @@ describe("bundle", () => {
 
   beforeAll(async () => {
     folder = await Deno.makeTempDir({ prefix: "svc-bundle-" });
-    made = await bundle(folder, await addonOf(targetOf(undefined)), STAMP);
+    made = await bundle(folder, await readAddon(findTarget(undefined)), STAMP);
   });
   afterAll(() => Deno.remove(folder, { recursive: true }));
 
   it("gives the same bytes and times for the same source [SUP-4]", async () => {
-    await using other = await tempDir();
-    const again = await bundle(other.path, await addonOf(targetOf(undefined)), STAMP);
+    await using other = await createTempDir();
+    const again = await bundle(other.path, await readAddon(findTarget(undefined)), STAMP);
     expect(again).toEqual(made);
     for (const name of Object.keys(made.files)) {
       const [first, second] = [await Deno.stat(join(folder, name)), await Deno.stat(join(other.path, name))];
@@ -40,9 +40,9 @@ describe("bundle", () => {
 
   it("contains every module with code, found by imports and load calls", () => {
     // A file of types leaves nothing in the bundle, and the build removes load().
-    const absent = sourceFiles("src", "cli").filter((file) => !made.modules.includes(file));
+    const absent = listSourceFiles("src", "cli").filter((file) => !made.modules.includes(file));
     const withCode = absent.filter((file) =>
-      /^export (async function|function|class) (?!load\b)/m.test(textOf(file))
+      /^export (async function|function|class) (?!load\b)/m.test(readText(file))
     );
     expect(withCode).toEqual([]);
     expect(made.modules).toContain("cli/commands/workers/worker.ts");
@@ -52,14 +52,14 @@ describe("bundle", () => {
     const names = made.packages.map(({ name }) => name);
     expect(names).toContain("hono");
     const ofConsole = new Set([
-      ...Object.keys(JSON.parse(textOf("console/deno.json")).imports),
+      ...Object.keys(JSON.parse(readText("console/deno.json")).imports),
       ...BROUGHT_BY_CONSOLE,
     ]);
     // The limit allows a few transitive packages; more need a decision (reliability SUP-3). The console has a separate limit.
     expect(names.filter((name) => !ofConsole.has(name)).length).toBeLessThanOrEqual(50);
     expect(names.filter((name) => ofConsole.has(name)).length).toBeLessThanOrEqual(13);
     expect(names.filter((name) => name.startsWith("@libsql/") && /linux|darwin|win32/.test(name))).toEqual([
-      targetOf(undefined).addon,
+      findTarget(undefined).addon,
     ]);
     for (const name of ["vitest", "vite", "rolldown", "fast-check", "@types/node"]) {
       expect(names).not.toContain(name);
@@ -85,7 +85,7 @@ describe("bundle", () => {
   });
 
   it("runs: a message gets its reply, and the addon is kept in the data directory", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     await using server = await startServer({ dataDir: data.path, program: program() });
     const ctl = (...args: string[]) => svc(["ctl", ...args], { dataDir: data.path, program: program() });
     expect((await ctl("worker", "create", "-n", "Echo", "-q")).code).toBe(0);
@@ -96,12 +96,12 @@ describe("bundle", () => {
     const script = /src="([^"]+\.js)"/.exec(consolePage)?.[1] ?? "";
     expect((await fetch(server.url + script)).status).toBe(200);
     const kept = [...Deno.readDirSync(join(data.path, "addon"))].map((entry) => entry.name);
-    expect(kept).toEqual([(await addonOf(targetOf(undefined))).name]);
+    expect(kept).toEqual([(await readAddon(findTarget(undefined))).name]);
     expect((await server.end()).code).toBe(0);
   });
 
   it("contains the stamp of its commit", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     const { out } = await svc(["version", "--json"], { dataDir: data.path, program: program() });
     expect(JSON.parse(out)).toMatchObject({ commit: STAMP.commit, commit_time: STAMP.commitTime });
     const short = await svc(["version"], { dataDir: data.path, program: program() });

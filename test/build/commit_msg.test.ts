@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { problemOfSubject } from "../../build/commit_msg.ts";
+import { findSubjectProblem } from "../../build/commit_msg.ts";
 
 it.each([
   "outbox: retry a refused reply once",
@@ -8,7 +8,7 @@ it.each([
   "Merge branch 'docs'",
   `a: ${"x".repeat(69)}`,
 ])("problemOfSubject() accepts %s", (subject) => {
-  expect(problemOfSubject(subject)).toBe("");
+  expect(findSubjectProblem(subject)).toBe("");
 });
 
 it.each([
@@ -20,5 +20,5 @@ it.each([
   [`a: ${"x".repeat(70)}`, "73 characters"],
   ["review: fix a race", "review"],
 ])("problemOfSubject() refuses %s", (subject, words) => {
-  expect(problemOfSubject(subject)).toContain(words);
+  expect(findSubjectProblem(subject)).toContain(words);
 });

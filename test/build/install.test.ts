@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { tarGz } from "../../build/archive.ts";
-import { targetOf } from "../../build/target.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { packTarGz } from "../../build/archive.ts";
+import { findTarget } from "../../build/target.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
-const NAME = `svc-9.9.9-${targetOf(undefined).name}`;
+const NAME = `svc-9.9.9-${findTarget(undefined).name}`;
 const WORKS = "#!/bin/sh\necho svc 9.9.9\n";
 
 /** Serves archives on loopback. */
@@ -20,7 +20,7 @@ function serve(files: Record<string, Uint8Array | string>): { url: string } & As
 
 function buildArchives(program = WORKS): Record<string, Uint8Array | string> {
   const bytes = new TextEncoder().encode(program);
-  const archive = tarGz([{ name: `${NAME}/svc`, bytes, executable: true }], new Date(0));
+  const archive = packTarGz([{ name: `${NAME}/svc`, bytes, executable: true }], new Date(0));
   const sum = createHash("sha256").update(archive).digest("hex");
   return {
     [`${NAME}.tar.gz`]: archive,
@@ -45,7 +45,7 @@ async function listEntries(folder: string): Promise<string[]> {
 
 describe("install.sh", () => {
   it("prints its help, refuses an unknown option, and installs nothing", async () => {
-    await using home = await tempDir();
+    await using home = await createTempDir();
     await using place = serve(buildArchives());
     const env = { SVC_BASE_URL: place.url, SVC_INSTALL_DIR: home.path };
     const script = join(ROOT, "install.sh");
@@ -60,7 +60,7 @@ describe("install.sh", () => {
   });
 
   it("installs the program with the right checksum in the given place, and prints the next step", async () => {
-    await using home = await tempDir();
+    await using home = await createTempDir();
     await using place = serve(buildArchives());
     const folder = join(home.path, "my bin");
     const ran = await install({ SVC_BASE_URL: place.url, SVC_INSTALL_DIR: folder });
@@ -74,7 +74,7 @@ describe("install.sh", () => {
   });
 
   it("replaces an older program in one step", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await using place = serve(buildArchives());
     await Deno.writeTextFile(join(folder.path, "svc"), "old", { mode: 0o755 });
     const env = {
@@ -98,7 +98,7 @@ describe("install.sh", () => {
     ["a server without checksums", (files) => delete files.SHA256SUMS, /cannot get .*SHA256SUMS/],
   ];
   it.each(refusals)("refuses %s and installs nothing", async (_what, spoil, words) => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const files = buildArchives();
     spoil(files);
     await using place = serve(files);
@@ -109,7 +109,7 @@ describe("install.sh", () => {
   });
 
   it("keeps the old program when the new one does not run here", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await using place = serve(buildArchives("#!/bin/sh\nexit 1\n"));
     await Deno.writeTextFile(join(folder.path, "svc"), "old");
     const ran = await install({ SVC_BASE_URL: place.url, SVC_INSTALL_DIR: folder.path });
@@ -119,7 +119,7 @@ describe("install.sh", () => {
   });
 
   it("installs the program and man pages of an unpacked archive or of a checkout with a built svc", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     for (const place of ["archive", "checkout"]) {
       const at = join(folder.path, place);
       const parts = join(at, place === "checkout" ? "dist" : "");
@@ -139,7 +139,7 @@ describe("install.sh", () => {
   });
 
   it("prints the command for a checkout without a built svc, and for an empty directory", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const script = join(folder.path, "install.sh");
     await Deno.copyFile(join(ROOT, "install.sh"), script);
     const env = { SVC_VERSION: "", SVC_INSTALL_DIR: "/x" };

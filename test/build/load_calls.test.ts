@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadCallsPlugin } from "../../build/load_calls.ts";
+import { createLoadCallsPlugin } from "../../build/load_calls.ts";
 import { ROOT } from "../../build/lock.ts";
 
 type Transform = (code: string, id: string) => { code: string } | null;
 
 function transformCode(code: string, file = "cli/commands/groups.ts"): string | undefined {
-  const transform = loadCallsPlugin().transform as unknown as Transform;
+  const transform = createLoadCallsPlugin().transform as unknown as Transform;
   return transform(code, join(ROOT, file))?.code;
 }
 

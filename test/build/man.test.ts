@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { manPages } from "../../build/man.ts";
-import { everyCommand } from "../harness/model/walk.ts";
+import { buildManPages } from "../../build/man.ts";
+import { listCommands } from "../harness/model/walk.ts";
 
-const pages = await manPages({ version: "9.9.9", commitTime: "2026-11-21T14:20:00.000Z" });
+const pages = await buildManPages({ version: "9.9.9", commitTime: "2026-11-21T14:20:00.000Z" });
 
 async function runGroff(page: string): Promise<{ out: string; err: string }> {
   const child = new Deno.Command("groff", {
@@ -29,7 +29,7 @@ describe("man pages (contract 6)", () => {
     for (const name of ["serve", "restore", "service", "health", "version"]) {
       expect(pages["svc.1"]).toContain(`\n.SS svc ${name} `);
     }
-    for (const name of await everyCommand()) {
+    for (const name of await listCommands()) {
       expect(pages["svc-ctl.1"]).toContain(`\n.SS svc ctl ${name.replaceAll("-", "\\-")} `);
     }
     expect(pages["svc-ctl.1"]).toMatch(/^\.TH SVC-CTL 1 "2026-11-21" "svc 9\.9\.9"/);

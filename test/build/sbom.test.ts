@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { readLock } from "../../build/lock.ts";
-import { bom, licenceOf, notices, type Part } from "../../build/sbom.ts";
+import { buildBom, formatNotices, type Part, readLicence } from "../../build/sbom.ts";
 
 const STAMP = { version: "0.1.0", commit: "abc", commitTime: "2026-01-02T03:04:05.000Z" };
 
 async function readPart(name: string): Promise<Part> {
   const [locked] = (await readLock()).get(name) ?? [];
   if (locked === undefined) throw new Error(`no ${name}`);
-  return { ...locked, licence: await licenceOf(locked) };
+  return { ...locked, licence: await readLicence(locked) };
 }
 
 interface Bom {
@@ -19,7 +19,7 @@ interface Bom {
 describe("bom [SUP-1, SUP-3]", () => {
   it("names each package with its licence and the hash of deno.lock, and the runtime [SUP-3]", async () => {
     const hono = await readPart("hono");
-    const { components, dependencies } = bom(
+    const { components, dependencies } = buildBom(
       [await readPart("@libsql/client"), hono],
       "2.9.6",
       STAMP,
@@ -43,9 +43,9 @@ describe("bom [SUP-1, SUP-3]", () => {
 
   it("is the same for the same packages, and differs for another commit", async () => {
     const parts = [await readPart("hono")];
-    expect(bom(parts, "2.9.6", STAMP)).toEqual(bom(parts, "2.9.6", STAMP));
-    const other = bom(parts, "2.9.6", { ...STAMP, commit: "def" }) as unknown as Bom;
-    expect(other.serialNumber).not.toBe((bom(parts, "2.9.6", STAMP) as unknown as Bom).serialNumber);
+    expect(buildBom(parts, "2.9.6", STAMP)).toEqual(buildBom(parts, "2.9.6", STAMP));
+    const other = buildBom(parts, "2.9.6", { ...STAMP, commit: "def" }) as unknown as Bom;
+    expect(other.serialNumber).not.toBe((buildBom(parts, "2.9.6", STAMP) as unknown as Bom).serialNumber);
     expect(other.serialNumber).toMatch(
       /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/,
     );
@@ -54,7 +54,7 @@ describe("bom [SUP-1, SUP-3]", () => {
 
 describe("notices", () => {
   it("contains the text of each licence", async () => {
-    const words = notices([await readPart("hono")], "2.9.6");
+    const words = formatNotices([await readPart("hono")], "2.9.6");
     expect(words).toContain("Deno 2.9.6");
     expect(words).toMatch(/hono [\d.]+ \(MIT\)/);
     expect(words).toContain("Permission is hereby granted");

@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { CREATE_ENDPOINTS } from "../../cli/client/retry.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 import { ctl } from "../harness/terminal.ts";
 
-const open = () => openApp({ config: { engines: fakeEngines() } });
+const open = () => openApp({ config: { engines: buildFakeEngines() } });
 
 describe("svc ctl chat prints its own answer and no other (contract 8.8)", () => {
   it("prints each caller's own reply with three concurrent messages in one session", async () => {
@@ -243,7 +243,7 @@ describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, con
 
   it("worker create and doctor warn about an unusable engine", async () => {
     await using app = await openApp({
-      config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/nowhere/agent" } } },
+      config: { engines: { ...buildFakeEngines(), gone: { kind: "command", command: "/nowhere/agent" } } },
     });
     const made = await ctl(app, "worker create -n Ada --engine gone -q");
     expect([made.code, made.err]).toEqual([

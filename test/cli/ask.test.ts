@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { taskFor } from "../harness/service/runner.ts";
+import { createTask } from "../harness/service/runner.ts";
 import type { Json } from "../harness/service/client.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -14,7 +14,7 @@ async function runInShell(
   command: string,
   meanwhile?: () => Promise<void>,
 ): Promise<Json> {
-  const task = await taskFor(app, worker.id, `svc ${command}; echo "exit $?"`);
+  const task = await createTask(app, worker.id, `svc ${command}; echo "exit $?"`);
   await meanwhile?.();
   await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`);
   const { execution_id } = await app.call(`GET /api/tasks/${task}`);
@@ -23,7 +23,7 @@ async function runInShell(
 
 describe("svc ctl ask (contract 12)", () => {
   it("prints the ID and asks the agent to end its turn; --wait prints the reply, or returns exit 8 or 124", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const asked = await runInShell(
       app,

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
 import { ctl, splitWords } from "../harness/terminal.ts";
 
@@ -12,7 +12,7 @@ const TOLD = expect.stringMatching(/^session [0-9a-f-]{36}\naccepted [0-9a-f-]{3
 
 describe("svc ctl and text on standard input (contract 8.8)", () => {
   it("chat - and task create --instruction - read up to 256 KiB unchanged", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     expect(await ctl(app, "chat -", { stdin: "say from a pipe\n" })).toEqual({
       code: 0,
@@ -55,7 +55,7 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
   });
 
   it("waits with a spinner on a terminal that can redraw, and never in a pipe", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const seen = await ctl(app, "chat 'say hi'", {
       terminal: true,
@@ -78,9 +78,9 @@ describe("svc ctl and text on standard input (contract 8.8)", () => {
 
 describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 8.8)", () => {
   it("opens a prompt with a history and multi-line paste; Ctrl-C ends the run, Ctrl-D the chat", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    await using dir = await tempDir();
+    await using dir = await createTempDir();
     const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
     await using terminal = await Shell.start("bash --norc -i", dir.path, env);
     await terminal.type("svc ctl chat\n");
@@ -114,9 +114,9 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
   });
 
   it("shows a question and reads the answer during and after its run (contract 12)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    await using dir = await tempDir();
+    await using dir = await createTempDir();
     const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ " };
     await using terminal = await Shell.start("bash --norc -i", dir.path, env);
     // Each typed line follows the name; a reply has none before it.
@@ -154,7 +154,7 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
 
 describe("svc ctl chat --reply-to (contract 12)", () => {
   it("replies to the question of the message, even with other open questions, and prints how to answer", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const asked = await ctl(app, [
       "chat",

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { formatReplies, parseBashLine } from "../../cli/completion/bash_line.ts";
 import { openApp } from "../harness/service/app.ts";
-import { svc, tempDir } from "../harness/service/process.ts";
+import { createTempDir, svc } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
 import { createSchedule } from "../harness/model/workload.ts";
 
@@ -16,7 +16,7 @@ async function listCandidates(words: string[], dataDir: string): Promise<string[
 
 describe("svc completion (contract 6)", () => {
   it("offers commands, groups, flags and the values of flags", async () => {
-    await using dir = await tempDir();
+    await using dir = await createTempDir();
     const ask = (...words: string[]) => listCandidates(words, dir.path);
     expect(await ask("")).toEqual(expect.arrayContaining(["serve", "ctl", "version", "completion", "help"]));
     expect(await ask("ctl", "")).toEqual(
@@ -66,14 +66,14 @@ describe("svc completion (contract 6)", () => {
     expect(await ask("session", "list", "--session-key", "")).toEqual([`local:${session.id}`]);
     expect(await ask("memory", "get", "--scope", "g")).toEqual(["global"]);
     expect(await ask("memory", "get", "--scope", "global", "--key", "")).toEqual(["tone"]);
-    await using dir = await tempDir();
+    await using dir = await createTempDir();
     const started = performance.now();
     expect(await listCandidates(["ctl", "worker", "get", ""], dir.path)).toEqual([]);
     expect(performance.now() - started).toBeLessThan(15_000);
   });
 
   it("lists the supported shells for an unknown shell", async () => {
-    await using dir = await tempDir();
+    await using dir = await createTempDir();
     const { code, out, err } = await svc(["completion", "tcsh"], { dataDir: dir.path });
     expect([code, out]).toEqual([2, ""]);
     expect(err).toContain("one of bash, zsh, fish");
@@ -142,7 +142,7 @@ const SHELLS: { shell: string; command: string; setup: string }[] = [
 for (const { shell, command, setup } of SHELLS) {
   describe.skipIf(!await Shell.has(shell))(`completion in a real ${shell}`, () => {
     it("completes groups, commands, flags and values at TAB", async () => {
-      await using dir = await tempDir();
+      await using dir = await createTempDir();
       await using terminal = await Shell.start(command, dir.path, { SVC_DATA_DIR: dir.path });
       await terminal.type(`${setup}; echo rea''dy\n`);
       const silent = await terminal.until(/^ready|[^']ready/m);
@@ -165,7 +165,7 @@ for (const { shell, command, setup } of SHELLS) {
     it("never runs a part of the line or of a name", async () => {
       await using app = await openApp();
       await app.call("POST /api/departments", { name: "Dep $(touch named) 'q' `touch ticked`" });
-      await using dir = await tempDir();
+      await using dir = await createTempDir();
       const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0" };
       await using terminal = await Shell.start(command, dir.path, env);
       await terminal.type(`${setup}; echo rea''dy\n`);

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 import { insertRows } from "../harness/model/counters.ts";
-import { svc, tempDir } from "../harness/service/process.ts";
+import { createTempDir, svc } from "../harness/service/process.ts";
 import { startRun } from "../harness/service/run.ts";
 import { ctl } from "../harness/terminal.ts";
 
@@ -89,7 +89,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
 
   it("worker create warns about an unusable engine, and the worker is unavailable (contract 3, Worker)", async () => {
     await using app = await openApp({
-      config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
+      config: { engines: { ...buildFakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
     });
     const made = await ctl(app, "worker create -n Ada --engine gone -q");
     expect(made).toMatchObject({
@@ -176,7 +176,7 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
 
 describe("svc ctl execution and chat", () => {
   it("prints the reply, lists the execution, and shows its log", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     expect(await ctl(app, "chat 'say hello there'")).toEqual({ code: 0, out: "hello there\n", err: TOLD });
     expect((await app.call("GET /api/local/sessions")).map((one: { name: string }) => one.name)).toEqual([
@@ -198,7 +198,7 @@ describe("svc ctl execution and chat", () => {
   });
 
   it("a log on a terminal keeps the agent's colors and no other control sequences", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const print = String
       .raw`\033[31mred\033[2J\033]0;title\007 \033[38;5;8mgrey \033[8mhidden\n\033[1mopen\nplain\n`;
@@ -216,7 +216,7 @@ describe("svc ctl execution and chat", () => {
   });
 
   it("chat returns exit 8 if the work of the message failed (contract 6)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const failed = await ctl(app, "chat 'exit 3'");
     expect(failed).toMatchObject({
@@ -235,7 +235,7 @@ describe("svc ctl execution and chat", () => {
   });
 
   it("chat --worker talks to exactly that worker, or says why it cannot", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/workers", { name: "Ada Two" });
     for (const worker of ["Ada", "ada", "@Ada", id]) {
@@ -264,7 +264,7 @@ describe("svc ctl execution and chat", () => {
   });
 
   it("an agent's text does not control the operator's terminal, neither as a reply nor as an error", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     const evil = "say \u001b]0;owned\u0007\u001b[2J";
     const seen = await ctl(app, ["chat", evil], { terminal: true, env: { NO_COLOR: "1" } });
@@ -279,7 +279,7 @@ describe("svc ctl execution and chat", () => {
   });
 
   it("chat returns exit 124 at the timeout", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const late = await ctl(app, "chat --timeout 1s 'sleep 30'");
     expect(late.code).toBe(124);
@@ -293,7 +293,7 @@ describe("svc ctl execution and chat", () => {
   });
 
   it("returns exit 0 after its reader closes the pipe, and 130 after Ctrl-C", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     expect(await ctl(app, "worker list", { closedPipe: true })).toEqual({ code: 0, out: "", err: "" });
     const interrupt = new AbortController();
@@ -386,7 +386,7 @@ describe("errors and exit codes (contract 6)", () => {
       err:
         "svc: Cannot reach the service at http://127.0.0.1:1: it may not be running. Start it with `svc serve`.\n",
     });
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const fresh = await ctl(null, "worker list", {
       env: { SVC_DATA_DIR: folder.path, SVC_URL: app.url },
     });
@@ -401,7 +401,7 @@ describe("errors and exit codes (contract 6)", () => {
   });
 
   it("in a run an error has a next step for an agent, and never to start a service", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { token, executionId } = await startRun(app, ["read:workers"]);
     const run = { SVC_RUN_ID: executionId, SVC_TOKEN: token, SVC_URL: app.url };
     const refused = await ctl(app, "worker create -n x", { env: run });
@@ -480,7 +480,7 @@ describe("errors and exit codes (contract 6)", () => {
   it("a real process: works with a config file, and its outputs can be combined in a shell", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await Deno.writeTextFile(
       join(folder.path, "config.yaml"),
       `data_dir: ${app.dataDir}\nserver: {port: ${new URL(app.url).port}}\n`,

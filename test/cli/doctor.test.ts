@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { svc, tempDir } from "../harness/service/process.ts";
+import { createTempDir, svc } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 180_000 });
 const asRoot = Deno.uid() === 0;
 
 it("svc doctor checks this machine if no service runs, and --fix fixes safe problems (contract 8.17)", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const data = join(folder.path, "data");
   const config = join(folder.path, "config.yaml");
   await Deno.writeTextFile(config, `data_dir: ${data}\nauth: {}\ndatabase:\n  auth_token: "s3cret"\n`, {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { svc, tempDir } from "../harness/service/process.ts";
+import { createTempDir, svc } from "../harness/service/process.ts";
 import { ctl, splitWords } from "../harness/terminal.ts";
 
 /** Starts a server that answers every connection with these bytes and closes it. */
@@ -150,7 +150,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     for (const args of [["-c", "nope.yaml", "worker", "list"], ["worker", "--config=nope.yaml", "list"]]) {
       expect(await ctl(app, args), args.join(" ")).toMatchObject({ code: 2, out: "" });
     }
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await Deno.writeTextFile(`${folder.path}/good.yaml`, "{}");
     const twice = ["-c", "nope.yaml", "worker", "list", "-q", "-c", `${folder.path}/good.yaml`];
     expect(await ctl(app, twice)).toEqual({ code: 2, out: "", err: "svc: --config can be used only once\n" });
@@ -206,7 +206,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
   });
 
   it("config commands name the place and the error, and return exit 2", async () => {
-    await using dir = await tempDir();
+    await using dir = await createTempDir();
     const path = join(dir.path, "config.yaml");
     const run = (...args: string[]) => svc(["ctl", ...args], { dataDir: dir.path });
     expect(await run("config", "validate")).toMatchObject({ code: 0 });

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 async function createConversation(app: App) {
@@ -17,7 +17,7 @@ async function createConversation(app: App) {
 describe("svc ctl message (interface 4.2)", () => {
   it("sends text, a file, or both, one file per call", async () => {
     await using app = await openApp();
-    await using dir = await tempDir();
+    await using dir = await createTempDir();
     const { session, message } = await createConversation(app);
     const file = join(dir.path, 'report "1".txt');
     await Deno.writeTextFile(file, "data".repeat(100_000));
@@ -94,7 +94,7 @@ describe("svc ctl message (interface 4.2)", () => {
       /AT.*STEP.*ID.*STATUS.*\n.*\d\d:\d\d:\d\d\.\d{3}/,
     );
     // A file without text appears by its name.
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await Deno.writeTextFile(`${folder.path}/plan.txt`, "x");
     await ctl(app, ["message", "send", "--message-id", message, "--media-path", `${folder.path}/plan.txt`]);
     expect((await ctl(app, `message trace ${message}`)).out.trimEnd().split("\t").at(-1)).toMatch(

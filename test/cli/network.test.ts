@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { createTempDir, startServer, svc } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 const list = (url: string, env: Record<string, string> = {}, ...flags: string[]) =>
@@ -67,7 +67,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
   it.skipIf(!hasOpenssl)(
     "trusts a private authority with --ca or SVC_CA_FILE, and names it otherwise",
     async () => {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       const { ca, cert, key } = await createCertificates(folder.path);
       await using app = await openApp();
       const proxy = Deno.serve({
@@ -100,7 +100,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
   );
 
   it("2 for an unreadable certificate file and one without certificates", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const empty = join(folder.path, "empty.pem");
     await Deno.writeTextFile(empty, "nothing");
     expect(await list("https://127.0.0.1:79", {}, "--ca", "/no/such.pem")).toEqual({
@@ -117,7 +117,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
   it.skipIf(Deno.build.os !== "linux")(
     "finds a server whose port comes from the environment, but no killed server",
     async () => {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       const server = await startServer({ dataDir: folder.path });
       // The configuration says 8080, but the server took another port.
       const own = { SVC_SERVER__PORT: "8080" };
@@ -169,7 +169,7 @@ describe("svc ctl and repeated flags (contract 8.7)", () => {
     const both = await ctl(app, "task list --worker-id x --status failed --status cancelled");
     expect(both.code).toBe(0);
     expect((await ctl(app, "worker list --json --json")).code).toBe(0);
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const options = { dataDir: folder.path };
     expect(await svc(["serve", "-c", "a", "-c", "b"], options)).toMatchObject({
       code: 2,
@@ -192,7 +192,7 @@ describe("svc ctl and repeated flags (contract 8.7)", () => {
 
 describe("svc version and help", () => {
   it("prints -v, ctl --version and the help of each command", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const options = { dataDir: folder.path };
     const { out } = await svc(["version"], options);
     for (const args of [["-v"], ["-V"], ["--version"], ["ctl", "--version"], ["ctl", "-v"]]) {

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { ctl } from "../harness/terminal.ts";
 
 it("--token-file creates no token if the file is not writable, and leaves no file if the server refuses (contract 9, contract 18)", async () => {
   await using app = await openApp();
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const commands = [
     ["runner", "add", "r1"],
     ["token", "create", "--name", "r1", "--scopes", "read:tasks"],

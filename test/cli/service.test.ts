@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
 import { type Machine, runService } from "../../cli/service/service.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { splitWords } from "../harness/terminal.ts";
 
 const ROOT_MACHINE: Partial<Machine> = { os: "linux", uid: 0, program: "/usr/local/bin/svc" };
@@ -107,7 +107,7 @@ describe("svc service print (contract 6)", () => {
   });
 
   it("takes the data directory that the configuration names", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const config = join(folder.path, "config.yaml");
     await Deno.writeTextFile(config, "data_dir: data\n");
     expect((await call(["print", "-c", config])).out).toContain(`SVC_DATA_DIR=${folder.path}/data\n`);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { ctl } from "../harness/terminal.ts";
 
@@ -41,7 +41,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
   });
 
   it("works in a script: create, wait, and the outcome is the exit code", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id, create } = await createWorker(app);
     const made = await create("--type", "immediate", "-q");
     expect(made.out).toMatch(/^[0-9a-f-]{36}\n$/);
@@ -65,7 +65,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
   });
 
   it("a schedule is run now, waited for, and cancelled", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { create } = await createWorker(app);
     const id =
       (await create("--type", "scheduled", "--cron", "0 0 1 1 *", "--time-zone", "Europe/Berlin", "-q")).out

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { ctl, splitWords } from "../harness/terminal.ts";
 import { createSchedule } from "../harness/model/workload.ts";
@@ -36,7 +36,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
   });
 
   it("a second request for a pending run returns the pending run", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id, worker } = await schedule(app, "ok");
     await app.call(`PUT /api/workers/${worker}`, { paused: true });
     const asked = await Promise.all([1, 2, 3].map(() => app.send(`POST /api/tasks/${id}/run`, {})));
@@ -51,7 +51,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
   it.each(["task", "schedule"])(
     "%s run --wait starts after the active run; without --wait it is a conflict",
     async (group) => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
+      await using app = await openApp({ config: { engines: buildFakeEngines() } });
       const { id } = await schedule(app, "sleep 1");
       const first = ctl(app, [group, "run", "--wait", id]);
       await app.until("execution.started");
@@ -78,7 +78,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
   });
 
   it("schedule run --wait stops waiting at the timeout, and the run continues", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await schedule(app, "sleep 2");
     const called = await ctl(app, `schedule run --wait --timeout 200ms ${id}`);
     expect([called.code, called.err]).toEqual([124, expect.stringContaining(`task ${id} is still `)]);

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { saveToken } from "../../cli/client/token_file.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 it("saveToken() reserves space before the token exists and leaves only the token in the file", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const path = join(folder.path, "token");
   let room = 0;
   const made = await saveToken({ cwd: folder.path }, "token", async () => {

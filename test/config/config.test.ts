@@ -1,14 +1,14 @@
 import { join } from "node:path";
-import { shownConfig } from "../../src/config/show.ts";
+import { formatConfig } from "../../src/config/show.ts";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { configSchema, loadConfig } from "../../src/config/schema.ts";
 import { readClientConfig } from "../../src/config/file.ts";
-import { startServer, svc, tempDir } from "../harness/service/process.ts";
-import { textOf } from "../harness/house/tree.ts";
+import { createTempDir, startServer, svc } from "../harness/service/process.ts";
+import { readText } from "../harness/house/tree.ts";
 
 async function load(yaml: string, env: Record<string, string> = {}) {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const path = join(folder.path, "config.yaml");
   await Deno.writeTextFile(path, yaml);
   const loaded = await loadConfig(path, env);
@@ -80,7 +80,7 @@ describe("configuration (contract 7)", () => {
   });
 
   it("the environment overrides the file, and secrets may be in files", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const secret = join(folder.path, "secret");
     await Deno.writeTextFile(secret, "s".repeat(40) + "\n");
     const { config, password } = await load("server: {port: 1}\nauth: {username: file}", {
@@ -168,13 +168,13 @@ describe("configuration (contract 7)", () => {
     ["", "300ms for local, 3s for other platforms"],
     ["bee: {quiet_window: 500ms}", "500ms"],
   ])("the output of %j contains the effective quiet window", async (yaml, words) => {
-    expect(shownConfig((await load(yaml)).config).bee).toMatchObject({ quiet_window: words });
+    expect(formatConfig((await load(yaml)).config).bee).toMatchObject({ quiet_window: words });
   });
 
   it("config.yaml.example has every key with its default", async () => {
     const { parse } = await import("yaml");
-    const example = parse(textOf("config.yaml.example"));
-    const { config, folder } = await load(textOf("config.yaml.example"));
+    const example = parse(readText("config.yaml.example"));
+    const { config, folder } = await load(readText("config.yaml.example"));
     const { config: standard } = await load("");
     expect(config.bee.quiet_window).toBe(300);
     config.bee.quiet_window = standard.bee.quiet_window;
@@ -192,7 +192,7 @@ describe("configuration (contract 7)", () => {
   });
 
   it("readClientConfig agrees with loadConfig on the values for ctl", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const path = join(folder.path, "config.yaml");
     const secret = join(folder.path, "secret");
     await Deno.writeTextFile(secret, "z".repeat(40));
@@ -219,7 +219,7 @@ describe("configuration (contract 7)", () => {
   });
 
   it("svc serve exits 2 and names the position, for a missing, unreadable or wrong file", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await Deno.writeTextFile(join(folder.path, "bad.yaml"), "server:\n  prot: 1\n");
     const missing = await svc(["serve", "-c", "nope.yaml"], { dataDir: folder.path });
     expect([missing.code, missing.out]).toEqual([2, ""]);
@@ -230,7 +230,7 @@ describe("configuration (contract 7)", () => {
   });
 
   it("serve warns only when other users can read a secret in the file [SEC-7]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const path = join(folder.path, "config.yaml");
     const said = async (text: string, mode: number): Promise<string> => {
       await Deno.writeTextFile(path, text);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { machineTimeZone } from "../../src/config/time_zone.ts";
-import { svc, tempDir } from "../harness/service/process.ts";
+import { findMachineTimeZone } from "../../src/config/time_zone.ts";
+import { createTempDir, svc } from "../harness/service/process.ts";
 
 describe("the time zone of a service that has none configured (contract 7) [CRN-10]", () => {
   it.each([
@@ -14,11 +14,11 @@ describe("the time zone of a service that has none configured (contract 7) [CRN-
     ["UTC0", "UTC"],
     ["UTC", "UTC"],
   ])("TZ=%j is %s", (tz, zone) => {
-    expect(machineTimeZone(tz)).toBe(zone);
+    expect(findMachineTimeZone(tz)).toBe(zone);
   });
 
   it.each(["Nonsense/Zone", "+05:30", "<+03>-3", ":/tmp/zone", "CST-8"])("TZ=%j is refused", (tz) => {
-    expect(() => machineTimeZone(tz)).toThrow(
+    expect(() => findMachineTimeZone(tz)).toThrow(
       `scheduler.time_zone: is not set, and TZ is ${JSON.stringify(tz)}. Set a time zone such as`,
     );
   });
@@ -28,12 +28,12 @@ describe("the time zone of a service that has none configured (contract 7) [CRN-
     const place = /\/zoneinfo\/(.+)$/.exec(link)?.[1] ?? "UTC";
     const offset = (timeZone: string) =>
       new Date().toLocaleString("en", { timeZone, timeZoneName: "longOffset" });
-    expect(offset(machineTimeZone(":/etc/localtime"))).toBe(offset(place));
-    expect(offset(machineTimeZone(undefined))).toBe(offset(Deno.env.get("TZ") || place));
+    expect(offset(findMachineTimeZone(":/etc/localtime"))).toBe(offset(place));
+    expect(offset(findMachineTimeZone(undefined))).toBe(offset(Deno.env.get("TZ") || place));
   });
 
   it("a start in an unknown zone fails before it generates a password [CRN-10]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const ran = await svc(["serve"], { dataDir: folder.path, env: { TZ: "Nonsense/Zone" } });
     expect([ran.code, ran.err]).toEqual([2, expect.stringContaining("scheduler.time_zone: is not set")]);
     expect([...Deno.readDirSync(folder.path)]).toEqual([]);

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { shellEngine } from "../harness/fakes/agents.ts";
-import { taskFor } from "../harness/service/runner.ts";
+import { buildShellEngine } from "../harness/fakes/agents.ts";
+import { createTask } from "../harness/service/runner.ts";
 import { describeConsole, PHONE } from "../harness/browser.ts";
 
 // The check finds the file in the second round.
 const MENDS = {
-  ...shellEngine("[ -e first ] && touch good; touch first; echo done"),
+  ...buildShellEngine("[ -e first ] && touch good; touch first; echo done"),
   shell: ["env"],
 };
 
@@ -35,7 +35,7 @@ describeConsole("blocked and paused work in the console", ({ visit }) => {
       period: "24h",
       target: `worker:${ada.id}`,
     });
-    const task = await taskFor(app, ada.id, "say hello");
+    const task = await createTask(app, ada.id, "say hello");
     await page.getByRole("link", { name: /Budget Tight is used up/ }).waitFor();
     await visitor.goto(`/console/tasks/${task}`);
     await page.getByRole("note").getByText("Waiting for a budget").waitFor();

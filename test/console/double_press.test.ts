@@ -1,10 +1,10 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { openApp, type TestSettings } from "../harness/service/app.ts";
-import { shellEngine } from "../harness/fakes/agents.ts";
+import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { describeConsole, PHONE } from "../harness/browser.ts";
 
-const BREAKS = shellEngine("exit 3");
+const BREAKS = buildShellEngine("exit 3");
 
 describeConsole("double presses", ({ visit }) => {
   /** Opens a service with a worker, and signs in. */

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { openApp, PASSWORD } from "../harness/service/app.ts";
-import { shellEngine } from "../harness/fakes/agents.ts";
+import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { endSessions } from "../harness/model/people.ts";
-import { taskFor } from "../harness/service/runner.ts";
+import { createTask } from "../harness/service/runner.ts";
 import { Keyboard } from "../harness/keyboard.ts";
 import { describeConsole, DESK, PHONE } from "../harness/browser.ts";
 
 const POLL = { timeout: 30_000 };
-const BREAKS = shellEngine(
+const BREAKS = buildShellEngine(
   "for i in $(seq 200); do echo checking $i >&2; done; echo 'cannot open report.csv' >&2; exit 3",
 );
 
@@ -87,7 +87,7 @@ describeConsole("journeys through the console", ({ visit }) => {
   it("runs a run again, and cancels the filtered queue", async () => {
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
-    await taskFor(app, worker.id, "say hello");
+    await createTask(app, worker.id, "say hello");
     await app.settle();
     const [execution] = await app.call("GET /api/executions");
     await using visitor = await visit(app.url, { at: `/console/executions/${execution.id}` });

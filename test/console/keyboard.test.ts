@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
-import { fakeEngines, shellEngine } from "../harness/fakes/agents.ts";
+import { buildFakeEngines, buildShellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp, PASSWORD, type TestSettings } from "../harness/service/app.ts";
 import { describeConsole } from "../harness/browser.ts";
 import { Keyboard } from "../harness/keyboard.ts";
 import { FakeRunner } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
-const BREAKS_ONCE = shellEngine("[ -e been ] && echo fetched && exit 0; touch been; exit 3");
+const BREAKS_ONCE = buildShellEngine("[ -e been ] && echo fetched && exit 0; touch been; exit 3");
 
 describeConsole("every journey by keyboard only", ({ visit }) => {
   /** Opens a service with a worker, and signs in by keyboard on a page. */
@@ -133,11 +133,11 @@ describeConsole("every journey by keyboard only", ({ visit }) => {
   it("pairs a sender by their code, and unpairs them", async () => {
     await using fake = new FakeTelegram();
     const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada" };
-    const config = { engines: fakeEngines(), platforms: { phone: phone as never } };
+    const config = { engines: buildFakeEngines(), platforms: { phone: phone as never } };
     await using one = await begin("/console/platforms", config);
     const { page, keys } = one;
     fake.say("say let me in");
-    await eventually("a code", () => fake.sent.length === 1);
+    await waitUntil("a code", () => fake.sent.length === 1);
     const [code = ""] = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(fake.sent[0]?.text) ?? [];
     await keys.press("Pair a sender");
     await keys.write("Code", code);

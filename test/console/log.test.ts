@@ -2,8 +2,8 @@ import { join } from "node:path";
 import type { Request } from "playwright-core";
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { shellEngine } from "../harness/fakes/agents.ts";
-import { taskFor } from "../harness/service/runner.ts";
+import { buildShellEngine } from "../harness/fakes/agents.ts";
+import { createTask } from "../harness/service/runner.ts";
 import { describeConsole } from "../harness/browser.ts";
 
 describeConsole("a log that is followed for longer than a token is valid", ({ visit }) => {
@@ -11,12 +11,12 @@ describeConsole("a log that is followed for longer than a token is valid", ({ vi
   async function begin() {
     const dir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const go = join(dir, "go");
-    const waits = shellEngine(
+    const waits = buildShellEngine(
       `echo before >&2; until [ -e ${go} ]; do sleep 0.05; done; echo after >&2; echo done`,
     );
     const app = await openApp({ config: { auth: { access_ttl: "2s" }, engines: { waits } } });
     const { id } = await app.call("POST /api/workers", { name: "Ada", engine: "waits" });
-    await taskFor(app, id, "wait");
+    await createTask(app, id, "wait");
     await app.until("execution.started");
     const [execution] = await app.call("GET /api/executions");
     const visitor = await visit(app.url);

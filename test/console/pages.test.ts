@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type App, openApp, type TestSettings } from "../harness/service/app.ts";
 import { FakeRunner } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 import { describeConsole, DESK, PHONE, type Visitor } from "../harness/browser.ts";
 import { createSchedule } from "../harness/model/workload.ts";
@@ -163,7 +163,7 @@ async function createSender(app: App, fake: FakeTelegram): Promise<void> {
   }]);
   const from = { id: 4711, is_bot: false, first_name: HOSTILE };
   fake.say(HOSTILE, { chat: 4711, from: 4711, more: { from } });
-  await eventually("it is heard", async () => {
+  await waitUntil("it is heard", async () => {
     const heard = await app.call(`GET /api/messages/inbound?session_key=${STRANGE_KEY}`);
     return heard[0]?.status === "bee_processed";
   });

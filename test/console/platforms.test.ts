@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { describeConsole, PHONE } from "../harness/browser.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";
 import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
@@ -15,13 +15,13 @@ describeConsole("platforms in the console", ({ visit }) => {
     await using fake = new FakeTelegram();
     const phone = { kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada" };
     await using app = await openApp({
-      config: { engines: fakeEngines(), platforms: { phone: phone as never } },
+      config: { engines: buildFakeEngines(), platforms: { phone: phone as never } },
     });
     await app.call("POST /api/workers", { name: "Ada" });
     const say = (text: string) => fake.say(text, { chat: 4711, from: 4711, more: MALLORY });
     const answers = () => fake.sent.map(({ text }) => text as string);
     say("say let me in");
-    await eventually("a code", () => answers().length === 1);
+    await waitUntil("a code", () => answers().length === 1);
     const [code = ""] = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(answers()[0] ?? "") ?? [];
     await using visitor = await visit(app.url, { at: "/console/platforms", view: PHONE });
     const { page } = visitor;
@@ -38,7 +38,7 @@ describeConsole("platforms in the console", ({ visit }) => {
     await page.getByText("1 paired sender").waitFor();
     expect(await app.call("GET /api/platforms/phone/senders")).toMatchObject([{ id: "4711" }]);
     say("say **hello**");
-    await eventually("a reply", () => answers().includes("<b>hello</b>"));
+    await waitUntil("a reply", () => answers().includes("<b>hello</b>"));
     await visitor.goto("/console/chat");
     await page.getByRole("link", { name: /hello/ }).click();
     await page.getByRole("article", { name: "Reply" }).getByText("hello").waitFor();
@@ -48,7 +48,7 @@ describeConsole("platforms in the console", ({ visit }) => {
     await page.getByText("1 paired sender").waitFor({ state: "detached" });
     expect(await app.call("GET /api/platforms/phone/senders")).toEqual([]);
     say("say still here");
-    await eventually("another code", () => answers().at(-1)?.includes("svc ctl platform pair") === true);
+    await waitUntil("another code", () => answers().at(-1)?.includes("svc ctl platform pair") === true);
     expect(fake.faults).toEqual([]);
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
   });
@@ -65,7 +65,7 @@ describeConsole("platforms in the console", ({ visit }) => {
     };
     await using app = await openApp({
       clock,
-      config: { engines: fakeEngines(), platforms: { alerts: alerts as never } },
+      config: { engines: buildFakeEngines(), platforms: { alerts: alerts as never } },
     });
     await app.call("POST /api/workers", { name: "Ada" });
     receiver.modes.push(422);

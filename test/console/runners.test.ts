@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { type App, openApp } from "../harness/service/app.ts";
 import { describeConsole, PHONE } from "../harness/browser.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 const WHISPER = [{ name: "whisper", agent: true, external: true }];
 
@@ -46,8 +46,8 @@ describeConsole("runners in the console", ({ visit }) => {
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Drain" }).waitFor();
 
-    const worker = await awayWorker(app, "echo", { runs_on: ["gpu"] });
-    await taskFor(app, worker, "hello");
+    const worker = await createRemoteWorker(app, "echo", { runs_on: ["gpu"] });
+    await createTask(app, worker, "hello");
     expect((await runner.claim()).body.run).not.toBeNull();
     await page.getByText("1 of 4", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Remove" }).click();
@@ -99,8 +99,8 @@ describeConsole("runners in the console", ({ visit }) => {
     expect((await app.call(`GET /api/workers/${id}`)).home).toBe("r2");
 
     await app.call("POST /api/runners/r2/drain", {});
-    const task = await taskFor(app, id, "hello");
-    await eventually("it is held", async () => (await app.call(`GET /api/tasks/${task}`)).held_by !== null);
+    const task = await createTask(app, id, "hello");
+    await waitUntil("it is held", async () => (await app.call(`GET /api/tasks/${task}`)).held_by !== null);
     await visitor.goto(`/console/tasks/${task}`);
     await page.getByText("Waiting for a runner").waitFor();
     await page.locator("main").getByRole("link", { name: "Runners" }).click();

@@ -2,8 +2,8 @@ import type { BrowserContext, Page } from "playwright-core";
 import { expect, it } from "vitest";
 import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
 import { describeConsole } from "../harness/browser.ts";
-import { CLIENT, realProvider } from "../harness/fakes/openid.ts";
-import { freePort } from "../harness/service/port.ts";
+import { CLIENT, startRealProvider } from "../harness/fakes/openid.ts";
+import { findFreePort } from "../harness/service/port.ts";
 
 /** The response that a page gets to a request with all credentials of its browser. */
 interface PageResponse {
@@ -210,10 +210,10 @@ describeConsole("sign-in with a real OpenID provider [USR-4]", ({ newContext }) 
   it(
     "signs in with PKCE and the role of the provider, and refuses replays, unmapped roles and taken names",
     async () => {
-      const port = freePort();
+      const port = findFreePort();
       const url = `http://127.0.0.1:${port}`;
       const roles = { ada: ["staff"], eve: ["strangers"], admin: ["staff"] };
-      await using provider = await realProvider(`${url}/api/auth/oidc/callback`, roles);
+      await using provider = await startRealProvider(`${url}/api/auth/oidc/callback`, roles);
       const oidc = { issuer: provider.issuer, ...CLIENT, roles: { staff: "operator" as const } };
       await using app = await openApp({ config: { server: { port }, auth: { oidc } } });
       const context = await newContext();

@@ -1,12 +1,12 @@
 import { Buffer } from "node:buffer";
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { shellEngine } from "../harness/fakes/agents.ts";
+import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { describeConsole, PHONE, type Visitor } from "../harness/browser.ts";
 
 const FILE_BYTES = 600_000;
-const BREAKS = shellEngine("exit 3");
-const BREAKS_ONCE = shellEngine(
+const BREAKS = buildShellEngine("exit 3");
+const BREAKS_ONCE = buildShellEngine(
   "[ -e been ] && echo fetched && exit 0; touch been; echo 'no route' >&2; exit 3",
 );
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { shellEngine } from "../harness/fakes/agents.ts";
-import { taskFor } from "../harness/service/runner.ts";
+import { buildShellEngine } from "../harness/fakes/agents.ts";
+import { createTask } from "../harness/service/runner.ts";
 import { describeConsole, DESK, PHONE } from "../harness/browser.ts";
 import { Wire } from "../harness/fakes/wire.ts";
 import { createSchedule } from "../harness/model/workload.ts";
@@ -9,7 +9,7 @@ import { createSchedule } from "../harness/model/workload.ts";
 const HOUR_MS = 3_600_000;
 const MANY = 50_000;
 const LONG_BYTES = 16 * 1024 * 1024;
-const ONE_LINE = shellEngine(`head -c ${LONG_BYTES} /dev/zero | tr '\\0' x >&2; echo >&2; echo done`);
+const ONE_LINE = buildShellEngine(`head -c ${LONG_BYTES} /dev/zero | tr '\\0' x >&2; echo >&2; echo done`);
 
 describeConsole("the console with failures", ({ visit }) => {
   it("a broken stream has a notice, and reconnecting loads the missed messages and loses no input", async () => {
@@ -121,7 +121,7 @@ describeConsole("the console with failures", ({ visit }) => {
     it(`a browser whose clock is ${hours} h off shows times by the service's clock [CNS-3]`, async () => {
       await using app = await openApp();
       const ada = await app.call("POST /api/workers", { name: "Ada" });
-      await taskFor(app, ada.id, "say hello");
+      await createTask(app, ada.id, "say hello");
       await app.settle();
       await using visitor = await visit(app.url, { view: PHONE });
       const { page } = visitor;
@@ -177,7 +177,7 @@ describeConsole("the console with failures", ({ visit }) => {
   it("shows the start and the length of a log line of 16 MiB", async () => {
     await using app = await openApp({ config: { engines: { long: ONE_LINE } } });
     const ada = await app.call("POST /api/workers", { name: "Ada", engine: "long" });
-    await taskFor(app, ada.id, "talk");
+    await createTask(app, ada.id, "talk");
     await app.settle();
     const [execution] = await app.call("GET /api/executions");
     await using visitor = await visit(app.url, { at: `/console/executions/${execution.id}` });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { openApp, PASSWORD } from "../harness/service/app.ts";
 import { describeConsole, PHONE } from "../harness/browser.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { Receiver } from "../platform/fakes/receiver.ts";
 
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
@@ -61,12 +61,12 @@ describeConsole("webhooks in the console", ({ visit }) => {
     for (const key of ["a", "b"]) {
       await app.call("PUT /api/memory/entry", { scope: "global", key, value: key });
     }
-    await eventually("both arrive", () => receiver.got.length === 2);
+    await waitUntil("both arrive", () => receiver.got.length === 2);
     await app.call("POST /api/workers", { name: "Bob" });
     const again = page.getByRole("button", { name: /^Redeliver from event/ });
     await again.nth(1).click();
     await page.getByRole("dialog").getByRole("button", { name: "Redeliver" }).click();
-    await eventually("both arrive again", () => receiver.got.length === 4);
+    await waitUntil("both arrive again", () => receiver.got.length === 4);
     expect(new Set(receiver.got.map(({ id: one }) => one)).size).toBe(2);
     // Only the file can delete a webhook of the configuration.
     expect(await page.getByRole("button", { name: /^Delete/ }).count()).toBe(0);

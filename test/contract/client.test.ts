@@ -2,8 +2,8 @@ import { join } from "node:path";
 import openapiTypescript, { astToString } from "openapi-typescript";
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { contract } from "../harness/model/contract.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { loadContract } from "../harness/model/contract.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
 // Code that a user with only the document would write.
@@ -41,8 +41,8 @@ it(
   "a client generated from the document compiles and walks login, worker, task, execution (contract 5)",
   async () => {
     await using app = await openApp();
-    await using dir = await tempDir();
-    const { document } = await contract();
+    await using dir = await createTempDir();
+    const { document } = await loadContract();
     const types = astToString(await openapiTypescript(JSON.stringify(document), OPTIONS));
     await Deno.writeTextFile(join(dir.path, "schema.ts"), types);
     await Deno.writeTextFile(join(dir.path, "walk.ts"), WALK);

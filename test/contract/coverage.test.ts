@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { contract } from "../harness/model/contract.ts";
+import { loadContract } from "../harness/model/contract.ts";
 
 const ENDPOINTS: [route: string, status: number][] = [
   // interface 4.1
@@ -350,7 +350,7 @@ const SHORT: Record<string, string> = {
 
 describe("the interface, row by row (interface 4, contract 5, contract 6)", () => {
   it("every endpoint exists, returns its status, requires a scope and is documented", async () => {
-    const { document } = await contract();
+    const { document } = await loadContract();
     const routes = new Map((ROUTES as readonly AnyRoute[]).map((one) => [`${one.method} ${one.path}`, one]));
     for (const [row, status] of ENDPOINTS) {
       const route = routes.get(row);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { contract, type Operation } from "../harness/model/contract.ts";
+import { loadContract, type Operation } from "../harness/model/contract.ts";
 
 describe("/openapi.json (contract 5)", () => {
   it("is a valid OpenAPI 3.1 document, the same for every caller", async () => {
@@ -14,11 +14,11 @@ describe("/openapi.json (contract 5)", () => {
     const result = await new Validator().validate(structuredClone(document));
     expect(result.errors ?? []).toEqual([]);
     expect(result.valid).toBe(true);
-    expect(document).toEqual(JSON.parse(JSON.stringify((await contract()).document)));
+    expect(document).toEqual(JSON.parse(JSON.stringify((await loadContract()).document)));
   });
 
   it("contains every route under a unique name, with its scope and errors", async () => {
-    const { document } = await contract();
+    const { document } = await loadContract();
     const all = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
         key: `${method.toUpperCase()} ${path}`,
@@ -52,7 +52,7 @@ describe("/openapi.json (contract 5)", () => {
   });
 
   it("describes the events of a stream, its resumption, and the responses with a warning", async () => {
-    const { document, ajv } = await contract();
+    const { document, ajv } = await loadContract();
     await using app = await openApp();
     const { id } = await app.call("POST /api/local/sessions");
     await app.call("POST /api/workers", { name: "Ada" });
@@ -80,7 +80,7 @@ describe("/openapi.json (contract 5)", () => {
   });
 
   it("every request body has an example, and every example is valid", async () => {
-    const { document, ajv } = await contract();
+    const { document, ajv } = await loadContract();
     const without: string[] = [];
     for (const [name, schema] of Object.entries(document.components.schemas)) {
       const validate = ajv.compile({ $ref: `api#/components/schemas/${name}` });
@@ -95,7 +95,7 @@ describe("/openapi.json (contract 5)", () => {
   });
 
   it("the server accepts the examples", async () => {
-    const { document } = await contract();
+    const { document } = await loadContract();
     await using app = await openApp();
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { planReason, readPlan } from "../../src/domain/chat/bee_plan.ts";
+import { formatPlanReason, readPlan } from "../../src/domain/chat/bee_plan.ts";
 
 const ADA = {
   id: "01a1fd23-4a4c-746f-99ac-8860e2641168",
@@ -86,7 +86,7 @@ describe("readPlan (contract 4.4)", () => {
     const plan = (answer: unknown) => {
       const found = read(answer);
       if ("problem" in found) throw new Error(found.problem);
-      return planReason(found);
+      return formatPlanReason(found);
     };
     expect(plan(task())).toBe("the coordinator's plan: 1 task for Ada");
     expect(plan({ reply: "ok", tasks: [...task().tasks, { worker: MAX.id, instruction: "x" }] }))

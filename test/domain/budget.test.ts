@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { countsAfter, countsUntil, mayStart, mustStop, stateOf } from "../../src/domain/workers/budget.ts";
+import {
+  classifyBudget,
+  findCountEnd,
+  findCountStart,
+  mayStart,
+  mustStop,
+} from "../../src/domain/workers/budget.ts";
 import { Months } from "../../src/domain/workers/month.ts";
 
 function formatLocal(time: number, timeZone: string): string {
@@ -15,13 +21,13 @@ describe("the month of a budget (contract 14)", () => {
       let now = Date.parse("2026-01-15T12:00:00Z");
       const days: number[] = [];
       for (let month = 1; month <= 12; month++) {
-        const { start, end } = months.of(now);
+        const { start, end } = months.find(now);
         const name = `2026-${String(month).padStart(2, "0")}`;
         expect(formatLocal(start, zone)).toBe(`${name}-01 00:00:00`);
         expect(formatLocal(start - 1, zone)).not.toContain(name);
         expect(formatLocal(end - 1, zone)).toContain(name);
         expect(formatLocal(end, zone)).toMatch(/-01 00:00:00$/);
-        expect(months.of(end - 1)).toEqual({ start, end });
+        expect(months.find(end - 1)).toEqual({ start, end });
         days.push(Math.round((end - start) / 86_400_000));
         now = end + 14 * 86_400_000;
       }
@@ -31,11 +37,11 @@ describe("the month of a budget (contract 14)", () => {
 
   it("counts usage from its first moment on, and a rolling period counts usage in the time before now", () => {
     const month = { start: 1_000_000_000, end: 2_000_000_000 };
-    expect(countsAfter("month", 1_500_000_000, month)).toBe(month.start - 1);
-    expect(countsUntil("month", 1_500_000_000, month)).toBe(month.end);
-    expect(countsAfter("5h", 100_000_000, month)).toBe(82_000_000);
-    expect(countsUntil("5h", 82_000_000, month)).toBe(100_000_000);
-    expect([countsAfter("total", 5, month), countsUntil("total", 5, month)]).toEqual([-1, null]);
+    expect(findCountStart("month", 1_500_000_000, month)).toBe(month.start - 1);
+    expect(findCountEnd("month", 1_500_000_000, month)).toBe(month.end);
+    expect(findCountStart("5h", 100_000_000, month)).toBe(82_000_000);
+    expect(findCountEnd("5h", 82_000_000, month)).toBe(100_000_000);
+    expect([findCountStart("total", 5, month), findCountEnd("total", 5, month)]).toEqual([-1, null]);
   });
 });
 
@@ -53,13 +59,13 @@ describe("the limit of a budget (contract 14, decision 0015)", () => {
 
   it("of 0 blocks every run", () => {
     expect(mayStart({ ...tokens, limit: 0 }, standing(0), 0)).toBe(false);
-    expect(stateOf({ ...tokens, limit: 0 }, standing(0))).toBe("hard");
+    expect(classifyBudget({ ...tokens, limit: 0 }, standing(0))).toBe("hard");
   });
 
   it("is soft at its percentage, and hard when used and reserved amounts reach it", () => {
-    const states = [79, 80, 99, 100].map((used) => stateOf(tokens, standing(used)));
+    const states = [79, 80, 99, 100].map((used) => classifyBudget(tokens, standing(used)));
     expect(states).toEqual(["ok", "soft", "soft", "hard"]);
-    expect(stateOf(tokens, standing(50, 50))).toBe("hard");
+    expect(classifyBudget(tokens, standing(50, 50))).toBe("hard");
   });
 
   it("stops runs when it is used up, and a limit of runs only beyond it", () => {
@@ -70,10 +76,11 @@ describe("the limit of a budget (contract 14, decision 0015)", () => {
 
   it("without measured usage blocks and stops nothing", () => {
     const unknown = { used: 500, reserved: 0, unmeasured: true };
-    expect([mayStart(tokens, unknown, 1), mustStop(tokens, unknown), stateOf(tokens, unknown)]).toEqual([
-      true,
-      false,
-      "unmeasured",
-    ]);
+    expect([mayStart(tokens, unknown, 1), mustStop(tokens, unknown), classifyBudget(tokens, unknown)])
+      .toEqual([
+        true,
+        false,
+        "unmeasured",
+      ]);
   });
 });

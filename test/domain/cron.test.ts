@@ -2,11 +2,11 @@ import { CronPattern } from "croner";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import {
-  cronFault,
+  findCronFault,
+  findMissedOccurrences,
+  findNextOccurrence,
+  listNextOccurrences,
   MISSED_COUNT_MAX,
-  missedOccurrences,
-  nextOccurrence,
-  nextOccurrences,
   previewCron,
 } from "../../src/domain/work/cron.ts";
 import { countProcessorMs } from "../harness/service/processor_time.ts";
@@ -16,7 +16,7 @@ const STRINGS = Number(Deno.env.get("SVC_TEST_CRON") ?? 5_000);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const NOW = Date.parse("2026-01-01T00:00:00Z");
 const next = (expression: string, zone: string, after: string) => {
-  const at = nextOccurrence(expression, zone, Date.parse(after));
+  const at = findNextOccurrence(expression, zone, Date.parse(after));
   return at === null ? null : new Date(at).toISOString().slice(0, 16) + "Z";
 };
 
@@ -31,7 +31,7 @@ describe("cronFault (interface 7.2, contract 3) [CRN-6]", () => {
     "1-10/3 * * * *",
     "  0 9 * * *  ",
     "0\t9 * * *",
-  ])("%j can fire", (expression) => expect(cronFault(expression, "UTC", NOW)).toBeNull());
+  ])("%j can fire", (expression) => expect(findCronFault(expression, "UTC", NOW)).toBeNull());
 
   it.each([
     ["", /empty/],
@@ -77,9 +77,13 @@ describe("cronFault (interface 7.2, contract 3) [CRN-6]", () => {
     ["0 0 31 4,6,9,11 *", /never fires/],
     ["* * * * * ; rm -rf /", /has 9/],
     ["\u0660 * * * *", /cannot read/],
-  ])("%j cannot fire: %s", (expression, words) => expect(cronFault(expression, "UTC", NOW)).toMatch(words));
+  ])(
+    "%j cannot fire: %s",
+    (expression, words) => expect(findCronFault(expression, "UTC", NOW)).toMatch(words),
+  );
 
-  it("names an unknown zone [CRN-10]", () => expect(cronFault("* * * * *", "Mars/Base", NOW)).not.toBeNull());
+  it("names an unknown zone [CRN-10]", () =>
+    expect(findCronFault("* * * * *", "Mars/Base", NOW)).not.toBeNull());
 
   it(
     `never throws and never takes long: ${STRINGS} random strings (seed ${SEED}) [CRN-6]`,
@@ -93,7 +97,7 @@ describe("cronFault (interface 7.2, contract 3) [CRN-6]", () => {
       fc.assert(
         fc.property(expression, (text) => {
           const processorMs = countProcessorMs();
-          cronFault(text, "UTC", NOW);
+          findCronFault(text, "UTC", NOW);
           times.push(processorMs());
         }),
         { numRuns: STRINGS, seed: SEED },
@@ -200,10 +204,10 @@ describe("nextOccurrences [CRN-5]", () => {
             const after = Date.parse(change) + hours * HOUR_MS + ms;
             const expected: number[] = [];
             for (let at: number | null = after; at !== null && expected.length < count;) {
-              at = nextOccurrence(text, zone, at);
+              at = findNextOccurrence(text, zone, at);
               if (at !== null) expected.push(at);
             }
-            expect(nextOccurrences(text, zone, after, count)).toEqual(expected);
+            expect(listNextOccurrences(text, zone, after, count)).toEqual(expected);
           },
         ),
         { numRuns: PROPERTIES, seed: SEED },
@@ -216,9 +220,9 @@ describe("nextOccurrences [CRN-5]", () => {
     const read = vi.spyOn(CronPattern.prototype as unknown as { parse: () => void }, "parse");
     expect(previewCron("7 * * * *", "Europe/Berlin", NOW, 50)).toHaveLength(50);
     expect(read).toHaveBeenCalledTimes(1);
-    nextOccurrence("7 * * * *", "Europe/Berlin", NOW);
+    findNextOccurrence("7 * * * *", "Europe/Berlin", NOW);
     expect(read).toHaveBeenCalledTimes(2);
-    nextOccurrence("7 * * * *", "Europe/Berlin", NOW);
+    findNextOccurrence("7 * * * *", "Europe/Berlin", NOW);
     expect(read).toHaveBeenCalledTimes(2);
     read.mockRestore();
   });
@@ -226,7 +230,7 @@ describe("nextOccurrences [CRN-5]", () => {
 
 describe("missedOccurrences [CRN-2, CRN-3]", () => {
   const missed = (expression: string, from: string, now: string) => {
-    const found = missedOccurrences(expression, "UTC", Date.parse(from), Date.parse(now));
+    const found = findMissedOccurrences(expression, "UTC", Date.parse(from), Date.parse(now));
     return found === null ? null : [new Date(found.latest).toISOString().slice(0, 16), found.count];
   };
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AnyCommand } from "../../cli/commands/command.ts";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
-import { type RunContext, workerPrompt } from "../../src/domain/chat/prompt.ts";
+import { buildWorkerPrompt, type RunContext } from "../../src/domain/chat/prompt.ts";
 
 const CONTEXT: RunContext = {
   worker: {
@@ -27,7 +27,7 @@ const titles = (prompt: string) => [...prompt.matchAll(/^# (.*)$/gm)].map(([, ti
 
 describe("workerPrompt (contract 4.7)", () => {
   it("has everything in a fixed order, and the instruction last", () => {
-    const prompt = workerPrompt(CONTEXT, "-- do 'it'\n# now", PLAIN);
+    const prompt = buildWorkerPrompt(CONTEXT, "-- do 'it'\n# now", PLAIN);
     expect(titles(prompt).slice(0, -1)).toEqual([
       "Who you are",
       "What you always keep to",
@@ -49,7 +49,7 @@ describe("workerPrompt (contract 4.7)", () => {
 
   it("contains every value itself: some engines refuse a command with a variable in it", () => {
     const odd = { ...CONTEXT, message: { ...CONTEXT.message, session_key: "chat:it's $(here)" } };
-    const prompt = workerPrompt(odd, "x", PLAIN);
+    const prompt = buildWorkerPrompt(odd, "x", PLAIN);
     expect(prompt).toContain("svc ctl message send --message-id m1 --stdin");
     expect(prompt).toContain(`svc ctl memory get --scope 'chat:it'\\''s $(here)'`);
     expect(prompt).toContain("its path is /data/bin/svc");
@@ -63,7 +63,7 @@ describe("workerPrompt (contract 4.7)", () => {
       message: { id: "nightly", session_key: "cli:nightly", attachments: [] },
       memory: { global: {}, session: {} },
     };
-    const prompt = workerPrompt(bare, "x", PLAIN);
+    const prompt = buildWorkerPrompt(bare, "x", PLAIN);
     expect(titles(prompt)).toEqual(["Who you are", "The service", "The message", "Your task"]);
     expect(prompt).not.toContain("message send");
     expect(prompt).toContain("Your last words are kept as the result of this task.");
@@ -74,7 +74,7 @@ describe("workerPrompt (contract 4.7)", () => {
       { role: "user" as const, content: "hello", ts: 0 },
       { role: "bee" as const, content: "x".repeat(5_000), ts: 1_000 },
     ];
-    const prompt = workerPrompt(CONTEXT, "go", { ...PLAIN, said, interrupted: true });
+    const prompt = buildWorkerPrompt(CONTEXT, "go", { ...PLAIN, said, interrupted: true });
     expect(titles(prompt).slice(-4)).toEqual([
       "The conversation so far",
       "The message",
@@ -89,14 +89,14 @@ describe("workerPrompt (contract 4.7)", () => {
 
   it("stays small with a large memory", () => {
     const global = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, "v".repeat(100_000)]));
-    const prompt = workerPrompt({ ...CONTEXT, memory: { global, session: {} } }, "go", PLAIN);
+    const prompt = buildWorkerPrompt({ ...CONTEXT, memory: { global, session: {} } }, "go", PLAIN);
     expect(prompt.length).toBeLessThan(60_000);
     expect(prompt).toContain("(there is more: svc ctl memory get --scope global)");
   });
 
   it("names only existing commands and flags of svc ctl, with all required flags", async () => {
     const large = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`key${at}`, "x".repeat(4_000)]));
-    const prompt = workerPrompt({ ...CONTEXT, memory: { global: large, session: large } }, "x", PLAIN);
+    const prompt = buildWorkerPrompt({ ...CONTEXT, memory: { global: large, session: large } }, "x", PLAIN);
     expect(prompt).toContain("(there is more: svc ctl memory get --scope global)");
     expect(prompt).toContain("(there is more: svc ctl memory get --scope local:s1)");
     const calls = [...prompt.matchAll(/svc ctl ([a-z]+) ([a-z]+)([^\n)]*)/g)];

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { nextLimit } from "../../src/domain/workers/rate_limit.ts";
+import { computeNextLimit } from "../../src/domain/workers/rate_limit.ts";
 
 const NOW = Date.parse("2026-03-01T12:00:00Z");
 const MINUTE = 60_000;
 
 describe("nextLimit", () => {
   it("waits until the given time, at least a second, at most eight days", () => {
-    const until = (resetsAt: number) => nextLimit("claude", null, resetsAt, NOW).until - NOW;
+    const until = (resetsAt: number) => computeNextLimit("claude", null, resetsAt, NOW).until - NOW;
     expect(until(NOW + 5 * MINUTE)).toBe(5 * MINUTE);
     expect(until(NOW - MINUTE)).toBe(1_000);
     expect(until(NOW + 365 * 86_400_000)).toBe(8 * 86_400_000);
@@ -15,23 +15,23 @@ describe("nextLimit", () => {
   });
 
   it("retries without a given time after 1, 4, 16 minutes, and then every hour [DSP-13]", () => {
-    let limit = nextLimit("claude", null, null, NOW);
+    let limit = computeNextLimit("claude", null, null, NOW);
     const waits = [limit.until - NOW];
     for (let run = 0; run < 5; run++) {
       const now = limit.until;
-      limit = nextLimit("claude", limit, null, now);
+      limit = computeNextLimit("claude", limit, null, now);
       waits.push(limit.until - now);
     }
     expect(waits.map((ms) => ms / MINUTE)).toEqual([1, 4, 16, 60, 60, 60]);
   });
 
   it("counts runs that meet a limit together as one strike, and the later time wins", () => {
-    const first = nextLimit("claude", null, null, NOW);
-    expect(nextLimit("claude", first, null, NOW + 10_000)).toEqual(first);
-    expect(nextLimit("claude", first, NOW + 10 * MINUTE, NOW)).toEqual({
+    const first = computeNextLimit("claude", null, null, NOW);
+    expect(computeNextLimit("claude", first, null, NOW + 10_000)).toEqual(first);
+    expect(computeNextLimit("claude", first, NOW + 10 * MINUTE, NOW)).toEqual({
       ...first,
       until: NOW + 10 * MINUTE,
     });
-    expect(nextLimit("claude", first, NOW + 10_000, NOW)).toEqual(first);
+    expect(computeNextLimit("claude", first, NOW + 10_000, NOW)).toEqual(first);
   });
 });

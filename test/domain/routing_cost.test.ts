@@ -1,7 +1,7 @@
 import process from "node:process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { nameKey } from "../../src/domain/call/name.ts";
+import { normalizeName } from "../../src/domain/call/name.ts";
 import { type Candidate, routeByRules, routeWithoutModel } from "../../src/domain/chat/routing.ts";
 
 const worker = (id: string, name: string, description = ""): Candidate => ({
@@ -19,7 +19,7 @@ function findNaively(text: string, candidates: readonly Candidate[]): string | n
     if (/[\p{L}\p{M}\p{N}_]/u.test(text[at - 1] ?? "")) continue;
     const rest = text.slice(at + 1);
     const named = candidates.filter(({ name }) =>
-      nameKey(rest.slice(0, name.length)) === nameKey(name) &&
+      normalizeName(rest.slice(0, name.length)) === normalizeName(name) &&
       !/^(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(rest.slice(name.length, name.length + 3))
     );
     const longest = Math.max(...named.map(({ name }) => name.length));

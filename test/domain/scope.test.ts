@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { boundTo, type Caller, grants, idleScopes, scope } from "../../src/domain/call/scope.ts";
+import {
+  type Caller,
+  findIdleScopes,
+  getBoundSessionKey,
+  grants,
+  scope,
+} from "../../src/domain/call/scope.ts";
 
 describe("scopes (contract 2)", () => {
   it("grants matches verb and resource, * in a held scope matches all", () => {
@@ -23,7 +29,7 @@ describe("scopes (contract 2)", () => {
   });
 
   it("idleScopes returns scopes that no route requires", () => {
-    expect(idleScopes(["read:workers", "fly:moon", "read:moon", "*:chat", "write:*"])).toEqual([
+    expect(findIdleScopes(["read:workers", "fly:moon", "read:moon", "*:chat", "write:*"])).toEqual([
       "fly:moon",
       "read:moon",
     ]);
@@ -45,9 +51,9 @@ describe("scopes (contract 2)", () => {
       run: bound ? run : null,
       person: null,
     });
-    expect(boundTo(caller(["read:*"]))).toBe("k");
-    expect(boundTo(caller(["*:memory", "read:*", "write:*"]))).toBe("k");
-    expect(boundTo(caller(["*:*"]))).toBeNull();
-    expect(boundTo(caller(["*:*"], false))).toBeNull();
+    expect(getBoundSessionKey(caller(["read:*"]))).toBe("k");
+    expect(getBoundSessionKey(caller(["*:memory", "read:*", "write:*"]))).toBe("k");
+    expect(getBoundSessionKey(caller(["*:*"]))).toBeNull();
+    expect(getBoundSessionKey(caller(["*:*"], false))).toBeNull();
   });
 });

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { answerPermission } from "../../src/engine/protocol/acp_questions.ts";
 import type { Order } from "../../src/engine/protocol/adapter.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 const FAKE = new URL("../harness/fakes/fake_acp.ts", import.meta.url).pathname;
 
@@ -181,7 +181,7 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
         refused++;
         return outcome;
       }));
-    await eventually("some are asked", () => asked === 20 && refused === 480);
+    await waitUntil("some are asked", () => asked === 20 && refused === 480);
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect([asked, refused]).toEqual([20, 480]);
     stop.abort();

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { keepAliveIn, usableMemory } from "../../src/boot/host_limits.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { buildKeepAlive, findUsableMemory } from "../../src/boot/host_limits.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 const GIB = 1024 ** 3;
 const MACHINE = 64 * GIB;
@@ -12,12 +12,12 @@ describe("processes of engines without `warm` settings (contract 19.1)", () => {
   it.each([[0, null], [7.9e9, null], [8e9, 2], [7.7 * GIB, 2], [24e9, 6], [1e13, 32]])(
     "with %d bytes of memory: %s processes",
     (bytes, max) => {
-      expect(keepAliveIn(bytes)?.warm.max ?? null).toBe(max);
+      expect(buildKeepAlive(bytes)?.warm.max ?? null).toBe(max);
     },
   );
 
   it("has the same limits as configured engines", () => {
-    expect(keepAliveIn(8e9)?.warm).toEqual({
+    expect(buildKeepAlive(8e9)?.warm).toEqual({
       ...{ keep: 600_000, max: 2, max_turns: 50 },
       ...{ max_age: 21_600_000, max_rss_mb: 1_024 },
     });
@@ -43,7 +43,7 @@ describe("processes of engines without `warm` settings (contract 19.1)", () => {
     ],
     ["in those without a limit", "4:memory:/\n", { "memory/memory.limit_in_bytes": UNLIMITED }, MACHINE],
   ])("counts only the memory that the service may use: %s", async (_words, groups, limits, bytes) => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const files = { "proc/self/cgroup": groups };
     for (const [path, text] of Object.entries(limits)) {
       Object.assign(files, { [`sys/fs/cgroup/${path}`]: text });
@@ -52,6 +52,6 @@ describe("processes of engines without `warm` settings (contract 19.1)", () => {
       await Deno.mkdir(dirname(join(folder.path, path)), { recursive: true });
       await Deno.writeTextFile(join(folder.path, path), text);
     }
-    expect(usableMemory(MACHINE, folder.path)).toBe(bytes);
+    expect(findUsableMemory(MACHINE, folder.path)).toBe(bytes);
   });
 });

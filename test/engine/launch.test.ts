@@ -3,10 +3,10 @@ import { expect, it } from "vitest";
 import type { AgentCommand } from "../../src/engine/protocol/adapter.ts";
 import { writeFiles } from "../../src/engine/launch.ts";
 import { SpawnError } from "../../src/engine/process/process.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 it("settings that an agent has replaced by a pipe fail the run without blocking the service [CHD-6]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const path = join(folder.path, "settings.json");
   const settings = (content: (present: string | null) => string) =>
     ({ files: [{ path, content, executable: false }] }) as unknown as AgentCommand;

@@ -9,7 +9,7 @@ import { RunLog } from "../../src/engine/process/run_log.ts";
 import { createUsageRecorder } from "../../src/run/usage_recorder.ts";
 import { listWindows } from "../../src/store/workers/engine_window.ts";
 import { openApp } from "../harness/service/app.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 async function sessionsIn(
   lines: readonly object[],
@@ -65,7 +65,7 @@ it("stores the latest state of each provider window when a run reports faster th
   for (let no = 1; no <= 1_000; no++) {
     onWindows([{ name: no % 2 === 0 ? "five hours" : "week", utilization: no / 1_000, resets_at: null }]);
   }
-  await eventually("they are stored", async () => {
+  await waitUntil("they are stored", async () => {
     const windows = await listWindows(db);
     return windows.length === 2 && windows.every(({ utilization }) => utilization >= 0.999);
   });

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ProcessInput } from "../../src/engine/process/process_input.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 it("ProcessInput bounds the texts for a program that does not read its stdin [CHD-6]", async () => {
   const released = Promise.withResolvers<void>();
@@ -18,7 +18,7 @@ it("ProcessInput bounds the texts for a program that does not read its stdin [CH
   const count = 100_000;
   for (let no = 0; no < count; no++) input.write(`${no}\n`);
   released.resolve();
-  await eventually("it is closed", () => closed === 1);
+  await waitUntil("it is closed", () => closed === 1);
   input.write("more\n");
   input.close();
   await new Promise((resolve) => setTimeout(resolve, 20));

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RunLog, type RunLogOptions } from "../../src/engine/process/run_log.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 const STAMP = "2026-01-05T08:00:00.000Z ";
 
@@ -10,7 +10,7 @@ async function logged(
   work: (log: RunLog) => void,
   options: Partial<RunLogOptions> = {},
 ): Promise<{ bytes: Uint8Array; text: string }> {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const path = join(folder.path, "ab", "x.log");
   const now = () => Date.parse("2026-01-05T08:00:00Z");
   const log = await RunLog.open({

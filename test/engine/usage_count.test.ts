@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { sane, USAGE_UNKNOWN } from "../../src/domain/work/execution.ts";
+import { clampUsage, USAGE_UNKNOWN } from "../../src/domain/work/execution.ts";
 import { UsageCounter } from "../../src/engine/protocol/usage_count.ts";
 
 it("limits figures that are too large, and treats broken figures as unknown (contract 14)", () => {
-  expect(sane({ input_tokens: 9e18, output_tokens: -5, cost_usd: 1e10 }))
+  expect(clampUsage({ input_tokens: 9e18, output_tokens: -5, cost_usd: 1e10 }))
     .toEqual({ input_tokens: 1e12, output_tokens: 0, cost_usd: 1e4 });
-  expect(sane({ input_tokens: 1.5, output_tokens: NaN, cost_usd: Infinity }))
+  expect(clampUsage({ input_tokens: 1.5, output_tokens: NaN, cost_usd: Infinity }))
     .toEqual({ input_tokens: 2, output_tokens: null, cost_usd: null });
   const count = new UsageCounter(USAGE_UNKNOWN);
   count.add("step", { input_tokens: 10, cost_usd: 0.1 }, "a");

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { detectIsolation } from "../../src/engine/process/isolation.ts";
-import { processesOf } from "../harness/model/marked.ts";
-import { gone, openWorld as world, pidOf } from "../harness/service/open_world.ts";
-import { eventually } from "../harness/wait.ts";
+import { listWorkerProcesses } from "../harness/model/marked.ts";
+import { hasNoProcess, openWarmService as world, readPid } from "../harness/service/open_world.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 describe("an agent that stays open (contract 19)", () => {
   it("runs the next message of its conversation in the same process, with that run's token only [CHD-15]", async () => {
@@ -12,7 +12,7 @@ describe("an agent that stays open (contract 19)", () => {
     const second = await one.say("pid");
     expect(first).toMatchObject({ status: "completed", result: expect.stringMatching(/ 1$/) });
     expect(second).toMatchObject({ status: "completed", session_id: first.session_id });
-    expect(second.result).toBe(`${pidOf(first)} 2`);
+    expect(second.result).toBe(`${readPid(first)} 2`);
     expect([first.usage, second.usage]).toEqual([
       { input_tokens: 10, output_tokens: 2, cost_usd: 0.5 },
       { input_tokens: 10, output_tokens: 2, cost_usd: 0.5 },
@@ -29,9 +29,9 @@ describe("an agent that stays open (contract 19)", () => {
 
   it("uses another process for another conversation, worker or set of arguments, and continues the session", async () => {
     await using one = await world();
-    const first = pidOf(await one.say("pid"));
+    const first = readPid(await one.say("pid"));
     const other = await one.app.call("POST /api/local/sessions", { worker_id: one.worker.id });
-    expect(processesOf(one.worker.id).length).toBeGreaterThan(0);
+    expect(listWorkerProcesses(one.worker.id).length).toBeGreaterThan(0);
     expect((await one.say("pid", other)).result).toMatch(/ 1$/);
     expect((await one.say("pid")).result).toBe(`${first} 2`);
     await one.app.call(`PUT /api/workers/${one.worker.id}`, { engine_args: { claude: "--verbose" } });
@@ -68,7 +68,7 @@ describe("an agent that stays open (contract 19)", () => {
     await using one = await world();
     const left = await one.say("leave");
     expect(left.status).toBe("completed");
-    expect(processesOf(one.worker.id)).toEqual([]);
+    expect(listWorkerProcesses(one.worker.id)).toEqual([]);
     expect((await one.say("recall")).result).toBe("leave | recall");
   });
 
@@ -79,18 +79,18 @@ describe("an agent that stays open (contract 19)", () => {
       expect((await one.say("pid")).result).toMatch(/ 1$/);
     }
     await one.say("works");
-    await eventually("it has gone", () => gone(one.app, one.worker.id));
+    await waitUntil("it has gone", () => hasNoProcess(one.app, one.worker.id));
     expect((await one.say("pid")).result).toMatch(/ 1$/);
   });
 
   it("stays open when a person cancels its turn, and ends with a turn over its time limit", async () => {
     await using one = await world({}, { timeout: "3s" });
-    const first = pidOf(await one.say("pid"));
+    const first = readPid(await one.say("pid"));
     await one.send("hang");
-    await eventually("it runs", async () => (await one.last()).status === "running");
+    await waitUntil("it runs", async () => (await one.last()).status === "running");
     const { id } = await one.last();
     // The agent must have written: a turn without output cannot be interrupted.
-    await eventually(
+    await waitUntil(
       "it begins",
       async () => (await one.app.call(`GET /api/executions/${id}/logs`)).includes("session"),
     );
@@ -99,7 +99,7 @@ describe("an agent that stays open (contract 19)", () => {
     });
     expect((await one.say("pid")).result).toBe(`${first} 3`);
     expect(await one.say("stuck")).toMatchObject({ status: "failed", failure: "timeout" });
-    expect(processesOf(one.worker.id)).toEqual([]);
+    expect(listWorkerProcesses(one.worker.id)).toEqual([]);
     expect((await one.say("recall")).result).toBe("pid | hang | pid | stuck | recall");
   }, 180_000);
 
@@ -116,8 +116,8 @@ describe("an agent that stays open (contract 19)", () => {
   it("respects `keep`, `max`, `max_turns` and `max_rss_mb`", async () => {
     await using short = await world({ keep: "1s" });
     await short.say("pid");
-    expect(processesOf(short.worker.id).length).toBeGreaterThan(0);
-    await eventually("it has gone", () => gone(short.app, short.worker.id));
+    expect(listWorkerProcesses(short.worker.id).length).toBeGreaterThan(0);
+    await waitUntil("it has gone", () => hasNoProcess(short.app, short.worker.id));
 
     await using few = await world({ max: 1, max_turns: 2 });
     await few.say("pid");
@@ -135,7 +135,7 @@ describe("an agent that stays open (contract 19)", () => {
 
     await using small = await world({ max_rss_mb: 1 });
     await small.say("pid");
-    await eventually("it has gone", () => gone(small.app, small.worker.id));
+    await waitUntil("it has gone", () => hasNoProcess(small.app, small.worker.id));
   }, 180_000);
 
   it("shares one limit by memory among all engines without `warm` settings", async () => {
@@ -147,7 +147,7 @@ describe("an agent that stays open (contract 19)", () => {
       await one.app.call("POST /api/local/sessions", { worker_id: id }),
       await one.app.call("POST /api/local/sessions", { worker_id: id }),
     ];
-    const hers = pidOf(await one.say("pid"));
+    const hers = readPid(await one.say("pid"));
     await one.say("pid", his);
     expect((await one.say("pid")).result).toBe(`${hers} 2`);
     await one.say("pid", more);
@@ -164,14 +164,14 @@ describe("an agent that stays open (contract 19)", () => {
   it("ends with its worker, and with the service", async () => {
     const one = await world();
     await one.say("pid");
-    expect(processesOf(one.worker.id).length).toBeGreaterThan(0);
+    expect(listWorkerProcesses(one.worker.id).length).toBeGreaterThan(0);
     await one.app.call(`DELETE /api/workers/${one.worker.id}`);
-    expect(processesOf(one.worker.id)).toEqual([]);
+    expect(listWorkerProcesses(one.worker.id)).toEqual([]);
     const { id } = await one.app.call("POST /api/workers", { name: "Bob" });
     await one.say("pid", await one.app.call("POST /api/local/sessions", { worker_id: id }));
-    expect(processesOf(id).length).toBeGreaterThan(0);
+    expect(listWorkerProcesses(id).length).toBeGreaterThan(0);
     await one[Symbol.asyncDispose]();
-    expect(processesOf(id)).toEqual([]);
+    expect(listWorkerProcesses(id)).toEqual([]);
   });
 
   it("has ended when its worker is deleted, also while it is ending [CHD-15]", async () => {
@@ -179,7 +179,7 @@ describe("an agent that stays open (contract 19)", () => {
     await one.say("slow");
     await leaving(one);
     await one.app.call(`DELETE /api/workers/${one.worker.id}`);
-    expect(processesOf(one.worker.id)).toEqual([]);
+    expect(listWorkerProcesses(one.worker.id)).toEqual([]);
   });
 
   it("does not delay a cancelled run while it is ending [CHD-15]", async () => {
@@ -187,7 +187,7 @@ describe("an agent that stays open (contract 19)", () => {
     await one.say("slower");
     await leaving(one);
     await one.send("pid");
-    await eventually("the next is claimed", async () => (await one.last()).instruction === "pid");
+    await waitUntil("the next is claimed", async () => (await one.last()).instruction === "pid");
     await one.app.call(`POST /api/executions/${(await one.last()).id}/cancel`, {});
     expect((await one.say("recall")).result).toBe("slower | recall");
   });
@@ -207,18 +207,18 @@ describe("an agent that stays open (contract 19)", () => {
     });
     const his = await one.app.call("POST /api/local/sessions", { worker_id: worker.id });
     await one.say("pid", his);
-    const alone = processesOf(worker.id).length;
+    const alone = listWorkerProcesses(worker.id).length;
     await one.send("bash sleep 2", his);
-    await eventually("it works", async () => (await one.last()).status === "running");
+    await waitUntil("it works", async () => (await one.last()).status === "running");
     await link("6");
     await one.send("cwd", his);
-    await eventually("the second is done first", async () => {
+    await waitUntil("the second is done first", async () => {
       const { instruction, status } = await one.last();
       return instruction === "cwd" && status === "completed";
     });
-    expect(processesOf(worker.id).length).toBeGreaterThan(alone);
+    expect(listWorkerProcesses(worker.id).length).toBeGreaterThan(alone);
     await one.app.settle();
-    await eventually("one of them stays", () => processesOf(worker.id).length === alone);
+    await waitUntil("one of them stays", () => listWorkerProcesses(worker.id).length === alone);
     await Deno.remove(folder, { recursive: true });
   });
 
@@ -227,7 +227,7 @@ describe("an agent that stays open (contract 19)", () => {
     await one.say("pid");
     await Deno.remove(join(one.app.dataDir, "claude"));
     expect(await one.say("pid")).toMatchObject({ status: "failed", failure: "spawn_failed" });
-    expect(processesOf(one.worker.id)).toEqual([]);
+    expect(listWorkerProcesses(one.worker.id)).toEqual([]);
   });
 
   it("leaves no process behind when a turn cannot start", async () => {
@@ -236,7 +236,7 @@ describe("an agent that stays open (contract 19)", () => {
     const runs = join(one.app.dataDir, "runs");
     for (const { name } of Deno.readDirSync(runs)) await Deno.remove(join(runs, name), { recursive: true });
     expect(await one.say("pid")).toMatchObject({ status: "failed", failure: "spawn_failed" });
-    expect(processesOf(one.worker.id)).toEqual([]);
+    expect(listWorkerProcesses(one.worker.id)).toEqual([]);
     expect((await one.say("recall")).result).toBe("pid | recall");
   });
 
@@ -254,7 +254,7 @@ describe("an agent that stays open (contract 19)", () => {
 /** Waits until the process of the first conversation is leaving. */
 async function leaving({ app, worker }: Awaited<ReturnType<typeof world>>): Promise<void> {
   const state = join(app.dataDir, "state", worker.id, "claude");
-  await eventually(
+  await waitUntil(
     "it is leaving",
     () => [...Deno.readDirSync(state)].some(({ name }) => name.endsWith(".leaving")),
   );

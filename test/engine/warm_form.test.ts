@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { processesOf } from "../harness/model/marked.ts";
-import { gone, openWorld, pidOf } from "../harness/service/open_world.ts";
-import { eventually } from "../harness/wait.ts";
+import { listWorkerProcesses } from "../harness/model/marked.ts";
+import { hasNoProcess, openWarmService, readPid } from "../harness/service/open_world.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 describe("the environment of an agent that stays open (contract 19) [CHD-15]", () => {
   it("has the variables of each run, also if the operator set some of them", async () => {
     const file = await Deno.makeTempFile();
     await Deno.writeTextFile(file, "export OWN=mine\n");
-    await using one = await openWorld({}, { env: { BASH_ENV: file, SVC_TOKEN: "stale" } });
+    await using one = await openWarmService({}, { env: { BASH_ENV: file, SVC_TOKEN: "stale" } });
     for (let i = 0; i < 2; i++) {
       const run = await one.say("bash echo $OWN $SVC_MESSAGE_ID $SVC_EXECUTION_ID $SVC_TOKEN");
       expect(run.result).toMatch(new RegExp(`^mine ${run.message_id} ${run.id} (?!stale)`));
@@ -19,7 +19,7 @@ describe("the environment of an agent that stays open (contract 19) [CHD-15]", (
   });
 
   it("has the worker's current directory [CHD-15]", async () => {
-    await using one = await openWorld();
+    await using one = await openWarmService();
     const folder = await Deno.makeTempDir();
     const place = (name: string) => join(folder, name);
     for (const name of ["5", "6"]) await Deno.mkdir(place(name));
@@ -38,28 +38,28 @@ describe("the environment of an agent that stays open (contract 19) [CHD-15]", (
   });
 
   it("has the tools of the worker's current scopes", async () => {
-    await using one = await openWorld();
-    const first = pidOf(await one.say("pid"));
+    await using one = await openWarmService();
+    const first = readPid(await one.say("pid"));
     expect((await one.say("pid")).result).toBe(`${first} 2`);
     await one.app.call(`PUT /api/workers/${one.worker.id}`, { scopes: ["read:tasks"] });
     expect((await one.say("pid")).result).toMatch(/ 1$/);
   });
 
   it("has a directory for temporary files, also after the agent removed it", async () => {
-    await using one = await openWorld();
+    await using one = await openWarmService();
     await one.say("bash rm -r $TMPDIR");
     expect((await one.say("bash touch $TMPDIR/x && echo ok")).result).toBe("ok");
   });
 
   it("ends after its max_age, also while it is idle", async () => {
-    await using one = await openWorld({ keep: "1h", max_age: "2s" });
+    await using one = await openWarmService({ keep: "1h", max_age: "2s" });
     await one.say("pid");
-    expect(processesOf(one.worker.id).length).toBeGreaterThan(0);
-    await eventually("it has gone", () => gone(one.app, one.worker.id));
+    expect(listWorkerProcesses(one.worker.id).length).toBeGreaterThan(0);
+    await waitUntil("it has gone", () => hasNoProcess(one.app, one.worker.id));
   });
 
   it("continues after a deeply nested line [CHD-15]", async () => {
-    await using one = await openWorld();
+    await using one = await openWarmService();
     expect(await one.say("deep")).toMatchObject({ status: "completed" });
     expect((await one.say("pid")).result).toMatch(/ 2$/);
   });

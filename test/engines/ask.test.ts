@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { TestClock } from "../harness/clock.ts";
 import { describePins, selectPins } from "./pins.ts";
-import { Rig, type Said } from "./rig.ts";
+import { type ExecutionWithLog, Rig } from "./rig.ts";
 
 // Questions of real CLIs with a scripted model. `make test-engines` sets the variables.
 
@@ -11,7 +11,7 @@ const PATIENCE_MS = 600_000;
 const TIMEOUT = "9m";
 
 /** Sends a message and waits for its outcome without a tight limit. */
-async function say(rig: Rig, content: string): Promise<Said> {
+async function say(rig: Rig, content: string): Promise<ExecutionWithLog> {
   await rig.send(content);
   await rig.app.settle(PATIENCE_MS);
   return await rig.latest();

@@ -1,17 +1,17 @@
 // Installs the pinned agent CLIs into .cache/engines and keeps existing ones. `install.ts claude codex`
 // installs these two.
-import { folderOf, type Pin, PINS, programOf } from "./pins.ts";
+import { buildPinFolder, buildPinProgram, type Pin, PINS } from "./pins.ts";
 
 const all = Deno.args.length === 0 || Deno.args.includes("all");
 const wanted = PINS.filter((pin) => all || Deno.args.includes(pin.kind));
 for (const pin of wanted) {
-  if (await isFile(programOf(pin))) continue;
+  if (await isFile(buildPinProgram(pin))) continue;
   console.error(`installing ${pin.kind} ${pin.version} …`);
   await install(pin);
 }
 
 async function install(pin: Pin): Promise<void> {
-  const folder = folderOf(pin);
+  const folder = buildPinFolder(pin);
   await Deno.mkdir(folder, { recursive: true });
   const { code } = await new Deno.Command("npm", {
     args: [
@@ -29,8 +29,10 @@ async function install(pin: Pin): Promise<void> {
     stdout: "inherit",
     stderr: "inherit",
   }).output();
-  if (code !== 0 || !await isFile(programOf(pin))) {
-    console.error(`Cannot install ${pin.package}: npm ended with ${code} and ${programOf(pin)} is not there`);
+  if (code !== 0 || !await isFile(buildPinProgram(pin))) {
+    console.error(
+      `Cannot install ${pin.package}: npm ended with ${code} and ${buildPinProgram(pin)} is not there`,
+    );
     Deno.exit(1);
   }
 }

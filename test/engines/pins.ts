@@ -69,10 +69,10 @@ export function describePins<T extends Pin>(
 
 const CACHE = join(ROOT, ".cache", "engines");
 
-export function folderOf(pin: Pin): string {
+export function buildPinFolder(pin: Pin): string {
   return join(CACHE, `${pin.kind}-${pin.version}`);
 }
 
-export function programOf(pin: Pin): string {
-  return join(folderOf(pin), "node_modules", pin.program);
+export function buildPinProgram(pin: Pin): string {
+  return join(buildPinFolder(pin), "node_modules", pin.program);
 }

@@ -2,17 +2,17 @@ import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { findMarked } from "../../src/engine/process/isolation.ts";
 import { type App, type AppOptions, openApp } from "../harness/service/app.ts";
-import { processesOf } from "../harness/model/marked.ts";
+import { listWorkerProcesses } from "../harness/model/marked.ts";
 import { ROOT } from "../harness/house/tree.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
-import { type Pin, programOf } from "./pins.ts";
+import { buildPinProgram, type Pin } from "./pins.ts";
 import type { Json } from "../harness/service/client.ts";
 
 const KEY = "stub-key-0123456789";
 
 /** Points a real CLI at the scripted model, as an operator would configure it. */
-export function pointedAt(
+export function buildModelSettings(
   kind: string,
   url: string,
   acp = false,
@@ -67,14 +67,18 @@ interface EngineWishes {
 }
 
 /** Builds the configuration of a real CLI that uses the scripted model. */
-export async function settingsOf(pin: WarmPin, modelUrl: string, wishes: EngineWishes = {}): Promise<object> {
+export async function buildEngineSettings(
+  pin: WarmPin,
+  modelUrl: string,
+  wishes: EngineWishes = {},
+): Promise<object> {
   const { permissions = "full", timeout = "100s", acp } = wishes;
-  const { env, ...own } = pointedAt(pin.kind, modelUrl, acp !== undefined);
+  const { env, ...own } = buildModelSettings(pin.kind, modelUrl, acp !== undefined);
   const rest = acp === undefined ? own : { kind: "acp", args: acp };
   // A separate home, kept between tests because some CLIs unpack themselves there.
   const home = join(ROOT, ".cache", "engines", "home");
   await Deno.mkdir(home, { recursive: true });
-  const command = programOf(pin);
+  const command = buildPinProgram(pin);
   const warm = pin.warm === undefined ? {} : { warm: pin.warm };
   return { command, permissions, timeout, ...warm, ...rest, env: { HOME: home, ...env, ...wishes.env } };
 }
@@ -89,7 +93,7 @@ interface RigOptions extends EngineWishes {
 export type WarmPin = Pin & { warm?: object };
 
 /** An execution with its log. */
-export interface Said {
+export interface ExecutionWithLog {
   execution: Json;
   log: string;
 }
@@ -117,7 +121,7 @@ export class Rig implements AsyncDisposable {
 
   static async open(pin: WarmPin, options: RigOptions = {}): Promise<Rig> {
     const model = await startModel();
-    const engine = await settingsOf(pin, model.url, options);
+    const engine = await buildEngineSettings(pin, model.url, options);
     const engines = { default: options.bee ? "echo" : pin.kind, [pin.kind]: engine };
     const bee = options.bee ? { bee: { engine: pin.kind, timeout: "90s", max_attempts: 1 } } : {};
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
@@ -147,13 +151,13 @@ export class Rig implements AsyncDisposable {
     return sent.message_id;
   }
 
-  async say(content: string): Promise<Said> {
+  async say(content: string): Promise<ExecutionWithLog> {
     await this.send(content);
     await this.app.settle(170_000);
     return await this.latest();
   }
 
-  async latest(): Promise<Said> {
+  async latest(): Promise<ExecutionWithLog> {
     const [execution] = await this.app.call("GET /api/executions");
     return { execution, log: await this.app.call(`GET /api/executions/${execution.id}/logs`) };
   }
@@ -167,7 +171,7 @@ export class Rig implements AsyncDisposable {
   }
 
   async untilFile(name: string): Promise<void> {
-    await eventually(`${name} exists`, () => exists(this.file(name)));
+    await waitUntil(`${name} exists`, () => exists(this.file(name)));
   }
 
   /**
@@ -177,7 +181,7 @@ export class Rig implements AsyncDisposable {
   async leftovers(): Promise<number[]> {
     if (this.#staysOpen) {
       await this.app.server.parts.engines.release(this.worker.id);
-      return processesOf(this.worker.id);
+      return listWorkerProcesses(this.worker.id);
     }
     const rows = await this.app.db.read<{ run_id: string }>("select run_id from execution");
     return await findMarked(new Set(rows.map((row) => row.run_id)));

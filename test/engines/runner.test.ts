@@ -2,11 +2,16 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { awayWorker, online, type RunnerProcess, startRunner } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import {
+  createRemoteWorker,
+  type RunnerProcess,
+  startRunner,
+  waitUntilOnline,
+} from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
 import { describePins, selectPins } from "./pins.ts";
-import { settingsOf, type WarmPin } from "./rig.ts";
+import { buildEngineSettings, type WarmPin } from "./rig.ts";
 import type { Json } from "../harness/service/client.ts";
 
 // Real CLIs on a runner with a scripted model. `make test-engines` sets the variable.
@@ -39,11 +44,11 @@ class Elsewhere implements AsyncDisposable {
   static async open(pin: WarmPin): Promise<Elsewhere> {
     const [model, app] = await Promise.all([startModel(), openApp()]);
     const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-    const engine = await settingsOf(pin, model.url, { timeout: "9m" });
+    const engine = await buildEngineSettings(pin, model.url, { timeout: "9m" });
     const config = `engines: ${JSON.stringify({ default: pin.kind, [pin.kind]: engine })}\n`;
     const runner = await startRunner({ token, url: app.url, root: join(app.dataDir, "r1"), config });
-    await online(app, "r1");
-    const worker = await awayWorker(app, pin.kind);
+    await waitUntilOnline(app, "r1");
+    const worker = await createRemoteWorker(app, pin.kind);
     const { id } = await app.call("POST /api/local/sessions", { worker_id: worker });
     return new Elsewhere(app, runner, model, [worker, id]);
   }
@@ -124,7 +129,7 @@ describePins("$kind $version on a runner, $way (contract 18)", WAYS, 2 * PATIENC
     await expect(Deno.stat(join(app.dataDir, "workers", worker))).rejects.toThrow(Deno.errors.NotFound);
     // The runner removes its notes of a run after the service has the outcome.
     for (const folder of ["open", "files"]) {
-      await eventually(folder, () => [...Deno.readDirSync(join(runner.root, folder))].length === 0);
+      await waitUntil(folder, () => [...Deno.readDirSync(join(runner.root, folder))].length === 0);
     }
     expect(runner.stderr).not.toMatch(/error|refused/i);
   });

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { keepNewest, scheduledName, storeBackup } from "../../src/files/backups.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { formatBackupName, removeOldBackups, storeBackup } from "../../src/files/backups.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 it("storeBackup stops between two chunks when the service stops, and leaves no file [BAK-10]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const stopping = new AbortController();
   let asked = 0;
   async function* pieces() {
@@ -21,14 +21,14 @@ it("storeBackup stops between two chunks when the service stops, and leaves no f
 });
 
 it("keepNewest never deletes the latest backup, even after the clock was ahead [BAK-10]", async () => {
-  await using folder = await tempDir();
-  const at = (time: string) => scheduledName(Date.parse(time));
+  await using folder = await createTempDir();
+  const at = (time: string) => formatBackupName(Date.parse(time));
   const names = () => [...Deno.readDirSync(folder.path)].map(({ name }) => name).sort();
   const real = ["2026-01-05T03:00:00Z", "2026-01-06T03:00:00Z"].map(at);
   const ahead = ["2036-01-05T03:00:00Z", "2036-01-06T03:00:00Z"].map(at);
   for (const name of [...ahead, ...real, "mine.tar"]) await Deno.writeTextFile(join(folder.path, name), "");
-  await keepNewest(folder.path, 3, real[1] ?? "");
+  await removeOldBackups(folder.path, 3, real[1] ?? "");
   expect(names()).toEqual(["mine.tar", ...real, ahead[1]]);
-  await keepNewest(folder.path, 1, real[1] ?? "");
+  await removeOldBackups(folder.path, 1, real[1] ?? "");
   expect(names()).toEqual(["mine.tar", real[1]]);
 });

@@ -1,8 +1,14 @@
 import { statfsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fileInside, IncomingFile, isPartial, openInside, removePartials } from "../../src/files/uploads.ts";
-import { tempDir } from "../harness/service/process.ts";
+import {
+  describeFileInside,
+  IncomingFile,
+  isPartial,
+  openInside,
+  removePartials,
+} from "../../src/files/uploads.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 const ID = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const namesIn = (folder: string) => [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
@@ -15,7 +21,7 @@ async function storeFile(folder: string, bytes: Uint8Array | string, name = "a.b
 
 describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
   it("has a hidden name until it is complete, then its own, with all bytes of all parts", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const uploads = join(folder.path, "uploads", "one");
     const file = await IncomingFile.open(uploads, ID, "note.txt", 10_000);
     expect(namesIn(uploads)).toEqual([`.${ID}.part`]);
@@ -46,7 +52,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
   });
 
   it("leaves no file when discarded, and never replaces another file", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const file = await IncomingFile.open(folder.path, ID, "note.txt");
     await expect(IncomingFile.open(folder.path, ID, "note.txt")).rejects.toThrow(Deno.errors.AlreadyExists);
     await file.discard();
@@ -55,7 +61,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
   });
 
   it("releases its disk space and its descriptor in every case [UPL-2]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const { bavail, bsize } = statfsSync(folder.path);
     const most = Math.floor(bavail * bsize * 0.6);
     const open = () =>
@@ -90,7 +96,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
     [`${"x".repeat(500)}.txt`, `${ID}-${"x".repeat(76)}.txt`],
   ];
   it("gets a name from its id and the harmless part of the original name", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     for (const [index, [original, name]] of names.entries()) {
       const file = await IncomingFile.open(join(folder.path, String(index)), ID, original);
       expect([original, (await file.finish()).name]).toEqual([original, name]);
@@ -98,7 +104,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
   });
 
   it("gets its type from its bytes, not from its name", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13, 73, 72, 68, 82]);
     const cases: [bytes: Uint8Array | string, mime: string][] = [
       ["words", "text/plain"],
@@ -109,7 +115,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
     ];
     for (const [index, [bytes, mime]] of cases.entries()) {
       const { path, mime: found } = await storeFile(join(folder.path, String(index)), bytes);
-      const again = await fileInside(join(folder.path, String(index)), path);
+      const again = await describeFileInside(join(folder.path, String(index)), path);
       expect([index, found, again?.mime]).toEqual([index, mime, mime]);
     }
   });
@@ -117,7 +123,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
 
 describe("openInside (interface 8) [PTH-1]", () => {
   it("opens plain files of the folder, at any depth and by a link that stays inside", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const { path } = await storeFile(join(folder.path, "in"), "words");
     await Deno.symlink(path, join(folder.path, "in", "link"));
     await storeFile(join(folder.path, "in", "deep"), "more");
@@ -127,7 +133,7 @@ describe("openInside (interface 8) [PTH-1]", () => {
       found?.file.close();
     }
     const real = await Deno.realPath(path);
-    expect(await fileInside(join(folder.path, "in"), path)).toEqual({
+    expect(await describeFileInside(join(folder.path, "in"), path)).toEqual({
       path: real,
       name: `${ID}-a.bin`,
       size: 5,
@@ -136,7 +142,7 @@ describe("openInside (interface 8) [PTH-1]", () => {
   });
 
   it("returns null for everything else", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const inside = join(folder.path, "in");
     await storeFile(inside, "words");
     await storeFile(join(folder.path, "inner"), "secret");
@@ -160,7 +166,7 @@ describe("openInside (interface 8) [PTH-1]", () => {
     ];
     for (const name of odd) {
       expect([name, await openInside(inside, `${inside}/${name}`)]).toEqual([name, null]);
-      expect([name, await fileInside(inside, `${inside}/${name}`)]).toEqual([name, null]);
+      expect([name, await describeFileInside(inside, `${inside}/${name}`)]).toEqual([name, null]);
     }
     expect(await openInside(join(folder.path, "missing"), join(inside, `${ID}-a.bin`))).toBeNull();
   });
@@ -168,7 +174,7 @@ describe("openInside (interface 8) [PTH-1]", () => {
 
 describe("removePartials [UPL-5]", () => {
   it("deletes only the partial files of a crash, and returns their number", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const uploads = join(folder.path, "uploads");
     expect(await removePartials(uploads)).toBe(0);
     for (const session of ["one", "two"]) {

@@ -49,7 +49,7 @@ export class TestClock implements Clock {
 }
 
 /** Returns the machine's clock sped up by `factor`, so that the service's waits end sooner. */
-export function fastClock(factor: number): Clock {
+export function createFastClock(factor: number): Clock {
   const startedAt = Date.now();
   const began = performance.now();
   const passedMs = () => (performance.now() - began) * factor;

@@ -16,7 +16,7 @@ interface CallOptions {
   closedPipe?: boolean;
 }
 
-export interface Called {
+export interface CallResult {
   code: number;
   out: string;
   err: string;
@@ -32,7 +32,7 @@ export async function ctl(
   app: App | null,
   args: string | string[],
   options: CallOptions = {},
-): Promise<Called> {
+): Promise<CallResult> {
   const { terminal = false, env = {}, stdin = "", width = 200, cwd = "/tmp" } = options;
   const said = { out: "", err: "" };
   const io: Io = {

@@ -2,7 +2,7 @@
 export const WAIT_MAX_MS = 60_000;
 
 /** Resolves when `done` returns true; calls it repeatedly. Throws after `ms`, with this message. */
-export async function eventually(
+export async function waitUntil(
   words: string,
   done: () => boolean | Promise<boolean>,
   ms = WAIT_MAX_MS,
@@ -15,9 +15,9 @@ export async function eventually(
 }
 
 /** Returns the first value of `look` that is not null; calls it repeatedly. Throws after `ms`. */
-export async function found<T>(look: () => Promise<T | null>, ms = WAIT_MAX_MS): Promise<T> {
+export async function waitForValue<T>(look: () => Promise<T | null>, ms = WAIT_MAX_MS): Promise<T> {
   let seen = await look();
-  await eventually("there is nothing yet", async () => seen !== null || (seen = await look()) !== null, ms);
+  await waitUntil("there is nothing yet", async () => seen !== null || (seen = await look()) !== null, ms);
   if (seen === null) throw new Error("there is nothing");
   return seen;
 }

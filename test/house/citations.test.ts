@@ -1,29 +1,29 @@
 import { describe, expect, it } from "vitest";
 import {
-  citingFiles,
-  proseFrom,
-  proseOf,
+  findRefused,
+  findUnresolved,
+  listCitingFiles,
+  parseProse,
+  readProse,
   readTargets,
-  refused,
-  unresolved,
 } from "../harness/house/citations.ts";
-import { documents } from "../harness/house/tree.ts";
+import { listDocuments } from "../harness/house/tree.ts";
 
 describe("citations (architecture, Style)", () => {
   const targets = readTargets();
 
   it("lead to a rule, a fact, a decision or a file that exists", () => {
-    const prose = [...citingFiles(), ...documents(), "README.md", "CHANGELOG.md"].map(proseOf);
-    expect(prose.flatMap((one) => unresolved(one, targets))).toEqual([]);
+    const prose = [...listCitingFiles(), ...listDocuments(), "README.md", "CHANGELOG.md"].map(readProse);
+    expect(prose.flatMap((one) => findUnresolved(one, targets))).toEqual([]);
   });
 
   it("have one form, and name no document outside this repository", () => {
-    expect(citingFiles().map(proseOf).flatMap(refused)).toEqual([]);
+    expect(listCitingFiles().map(readProse).flatMap(findRefused)).toEqual([]);
   });
 
   it("are found across line breaks, with their line", () => {
     const text = "/** First.\n * Second (contract\n * 99.1). */\n// (interface 4.2,\n// task lost)\n";
-    expect(unresolved(proseFrom("a.ts", text), targets)).toEqual([
+    expect(findUnresolved(parseProse("a.ts", text), targets)).toEqual([
       { place: "a.ts:2", problem: expect.stringContaining("contract 99.1") },
       { place: "a.ts:4", problem: expect.stringContaining("interface 4.2, task lost") },
     ]);
@@ -42,7 +42,7 @@ describe("citations (architecture, Style)", () => {
     "see `src/nowhere.ts`",
     "see docs/nowhere.md",
   ])("are reported if they lead nowhere: %s", (citation) => {
-    expect(unresolved(proseFrom("a.ts", `// why (${citation})\n`), targets)).toHaveLength(1);
+    expect(findUnresolved(parseProse("a.ts", `// why (${citation})\n`), targets)).toHaveLength(1);
   });
 
   it.each([
@@ -56,8 +56,8 @@ describe("citations (architecture, Style)", () => {
     "architecture, sentence 2",
     "decision 0021",
   ])("are accepted in each of their forms: %s", (citation) => {
-    const prose = proseFrom("a.ts", `// why (${citation})\n`);
-    expect([...unresolved(prose, targets), ...refused(prose)]).toEqual([]);
+    const prose = parseProse("a.ts", `// why (${citation})\n`);
+    expect([...findUnresolved(prose, targets), ...findRefused(prose)]).toEqual([]);
   });
 
   it.each([
@@ -75,6 +75,6 @@ describe("citations (architecture, Style)", () => {
     "facts engines 2",
     "facts, libSQL, finding 3",
   ])("are refused in any other form: %s", (citation) => {
-    expect(refused(proseFrom("a.ts", `// why (${citation})\n`)).length).toBeGreaterThan(0);
+    expect(findRefused(parseProse("a.ts", `// why (${citation})\n`)).length).toBeGreaterThan(0);
   });
 });

@@ -1,9 +1,9 @@
 import { dirname, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
+import { listSourceFiles, readText, ROOT } from "../harness/house/tree.ts";
 
-const FILES = sourceFiles("console");
-const packages = (JSON.parse(textOf("console/deno.json")) as { imports: Record<string, string> }).imports;
+const FILES = listSourceFiles("console");
+const packages = (JSON.parse(readText("console/deno.json")) as { imports: Record<string, string> }).imports;
 
 /** The allowed imports inside the console: pages import parts and live, parts import live. */
 const MAY: Record<string, RegExp> = {
@@ -36,7 +36,7 @@ interface Imported {
 function imports(): Imported[] {
   return FILES.flatMap((from) =>
     [
-      ...textOf(from).matchAll(
+      ...readText(from).matchAll(
         /(?:^(?:import|export) (type )?[^"';]*?from |\bimport\()"([^"]+)"|^import "([^"]+)"/gm,
       ),
     ].map(([whole, type, named = "", bare = named]) => ({
@@ -51,7 +51,7 @@ function imports(): Imported[] {
 /** Finds the lines that match `pattern`, as `file:line`, except in files that match `but`. */
 function findLines(pattern: RegExp, but = /^$/): string[] {
   return FILES.filter((file) => !but.test(file)).flatMap((file) =>
-    textOf(file).split("\n").flatMap((line, index) => pattern.test(line) ? [`${file}:${index + 1}`] : [])
+    readText(file).split("\n").flatMap((line, index) => pattern.test(line) ? [`${file}:${index + 1}`] : [])
   );
 }
 
@@ -77,7 +77,9 @@ describe("the console", () => {
     for (const [name, target] of pinned) {
       expect(target).toMatch(new RegExp(`^npm:${name}@\\d+\\.\\d+\\.\\d+$`));
     }
-    const listed = [...textOf("docs/reference/packages.md").matchAll(/^\| console: `([^`]+)` \| \S.*\|$/gm)];
+    const listed = [
+      ...readText("docs/reference/packages.md").matchAll(/^\| console: `([^`]+)` \| \S.*\|$/gm),
+    ];
     expect(listed.map(([, name]) => name)).toEqual(pinned.map(([name]) => name));
     const used = new Set(imports().map(({ to }) => /^(@[^/]+\/)?[^/]+/.exec(to)?.[0]));
     expect(pinned.filter(([name]) => !used.has(name))).toEqual([]);
@@ -117,7 +119,7 @@ describe("the console", () => {
   it("uses colors only from its tokens", () => {
     const sheets = ["base", "layout", "parts", "pages"].map((name) => `console/style/${name}.css`);
     const colored = sheets.flatMap((file) =>
-      textOf(file).split("\n").filter((line) => /#[0-9a-f]{3,8}\b/i.test(line)).map((line) =>
+      readText(file).split("\n").filter((line) => /#[0-9a-f]{3,8}\b/i.test(line)).map((line) =>
         `${file}: ${line}`
       )
     );

@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findCycle } from "../harness/house/cycle.ts";
-import { sourceFiles, textOf } from "../harness/house/tree.ts";
+import { listSourceFiles, readText } from "../harness/house/tree.ts";
 
 const FILES_MAX = 27;
 
@@ -24,8 +24,8 @@ interface Edge {
 
 /** Lists the static imports between files of the folders, types included. */
 function listImports(...folders: string[]): Edge[] {
-  return sourceFiles(...folders).flatMap((from) =>
-    [...textOf(from).matchAll(/^(?:import|export)\b[^;]*?from "(\.[^"]+)";|^import "(\.[^"]+)";/gm)]
+  return listSourceFiles(...folders).flatMap((from) =>
+    [...readText(from).matchAll(/^(?:import|export)\b[^;]*?from "(\.[^"]+)";|^import "(\.[^"]+)";/gm)]
       .map(([, named, bare]) => ({ from, to: join(dirname(from), named ?? bare ?? "") }))
   );
 }
@@ -39,14 +39,14 @@ function findTopic(floor: string, file: string): string | null {
 describe("folders (architecture, Folders)", () => {
   it(`hold at most ${FILES_MAX} files`, () => {
     const counts = new Map<string, number>();
-    for (const file of sourceFiles("src", "cli", "console", "test", "build", "bench")) {
+    for (const file of listSourceFiles("src", "cli", "console", "test", "build", "bench")) {
       counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1);
     }
     expect([...counts].filter(([, files]) => files > FILES_MAX)).toEqual([]);
   });
 
   describe.each(Object.entries(TOPICS))("%s", (floor, topics) => {
-    const files = sourceFiles(floor);
+    const files = listSourceFiles(floor);
     const edges = listImports(floor).filter(({ to }) => to.startsWith(`${floor}/`));
 
     it("have only topics that the architecture names", () => {

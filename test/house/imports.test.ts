@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { projectImports, ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
+import { listProjectImports, listSourceFiles, readText, ROOT } from "../harness/house/tree.ts";
 
 /** The allowed imports of each floor besides itself: the folders of src/, and the folders next to src/. */
 const MAY: Record<string, readonly string[]> = {
@@ -80,7 +80,7 @@ function isAllowed(from: string, to: string, typeOnly: boolean): boolean {
 }
 
 describe("imports (architecture, Folders)", async () => {
-  const { files, imports } = await projectImports();
+  const { files, imports } = await listProjectImports();
 
   it("go only where the architecture allows", () => {
     const wrong = imports
@@ -92,7 +92,7 @@ describe("imports (architecture, Folders)", async () => {
 
   it("match the table in docs/explanation/architecture.md", () => {
     const rows = [
-      ...textOf("docs/explanation/architecture.md").matchAll(
+      ...readText("docs/explanation/architecture.md").matchAll(
         /^\| `(?:src\/)?(\w+)(?:\/|\.ts)` \| .* \| ([^|;]*)/gm,
       ),
     ];
@@ -166,7 +166,7 @@ describe("imports (architecture, Folders)", async () => {
   });
 
   it("reach every file", () => {
-    expect(sourceFiles("src", "cli").filter((file) => !files.includes(file))).toEqual([]);
+    expect(listSourceFiles("src", "cli").filter((file) => !files.includes(file))).toEqual([]);
   });
 
   it("have no circles, including types", () => {

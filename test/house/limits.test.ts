@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { sourceFiles, textOf } from "../harness/house/tree.ts";
+import { listSourceFiles, readText } from "../harness/house/tree.ts";
 
 /**
  * Bounds that no user meets: of caches, waits and readers inside, and those that the documents describe in
@@ -93,12 +93,12 @@ const DECLARED = /^(?:export )?const ([A-Z0-9_]*MAX[A-Z0-9_]*) = (.+);$/gm;
 
 it("docs/reference/limits.md lists every limit that a user can meet, with its value", () => {
   const declared = new Map(
-    sourceFiles("src").flatMap((path) =>
-      [...textOf(path).matchAll(DECLARED)].map(([, name = "", value = ""]) => [name, value] as const)
+    listSourceFiles("src").flatMap((path) =>
+      [...readText(path).matchAll(DECLARED)].map(([, name = "", value = ""]) => [name, value] as const)
     ),
   );
   const rows = new Map(
-    [...textOf("docs/reference/limits.md").matchAll(/^\| .+? \| (.+?) \| `([A-Z0-9_]+)` +\|$/gm)]
+    [...readText("docs/reference/limits.md").matchAll(/^\| .+? \| (.+?) \| `([A-Z0-9_]+)` +\|$/gm)]
       .map(([, value = "", name = ""]) => [name, value.trim()] as const),
   );
   const met = [...declared.keys()].filter((name) => !INSIDE.has(name));
@@ -110,7 +110,7 @@ it("docs/reference/limits.md lists every limit that a user can meet, with its va
 });
 
 it("docs/reference/contract.md states the size of a department tree and of a memory scope", () => {
-  const contract = textOf("docs/reference/contract.md");
+  const contract = readText("docs/reference/contract.md");
   expect(contract).toContain("2,000 departments");
   expect(contract).toContain("1,000 entries in a scope");
 });

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { documents, ROOT, textOf } from "../harness/house/tree.ts";
+import { listDocuments, readText, ROOT } from "../harness/house/tree.ts";
 
 const PAGES = [
   ...["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "packaging/README.md"],
-  ...documents(),
+  ...listDocuments(),
 ];
 
 const WORDS_MAX = 1_500;
@@ -19,7 +19,7 @@ const DECISIONS_MAX = 30;
 
 describe("documents", () => {
   it("link to files and headings that exist", () => {
-    expect(PAGES.flatMap((page) => findBrokenLinks(page, textOf(page)))).toEqual([]);
+    expect(PAGES.flatMap((page) => findBrokenLinks(page, readText(page)))).toEqual([]);
   });
 
   it("with a missing file or a missing heading are reported", () => {
@@ -34,23 +34,23 @@ describe("documents", () => {
   it("are in a folder of their kind, and docs/README.md lists each", () => {
     const folders = [...Deno.readDirSync(join(ROOT, "docs"))].filter((entry) => entry.isDirectory);
     expect(folders.map(({ name }) => name).sort()).toEqual(KINDS);
-    const index = textOf("docs/README.md");
-    const pages = documents().filter((page) =>
+    const index = readText("docs/README.md");
+    const pages = listDocuments().filter((page) =>
       !page.startsWith("docs/decisions/") && page !== "docs/README.md"
     );
     expect(pages.filter((page) => !index.includes(`](${page.slice("docs/".length)})`))).toEqual([]);
   });
 
   it(`have at most ${WORDS_MAX} words`, () => {
-    const long = documents().filter((page) => textOf(page).split(/\s+/).length > WORDS_MAX);
+    const long = listDocuments().filter((page) => readText(page).split(/\s+/).length > WORDS_MAX);
     expect(long.filter((page) => !LONG.includes(page))).toEqual([]);
   });
 
   it(`have at most ${DECISIONS_MAX} decisions, each with context, choice and price`, () => {
-    const decisions = documents("docs/decisions");
+    const decisions = listDocuments("docs/decisions");
     expect(decisions.length).toBeLessThanOrEqual(DECISIONS_MAX);
     const parts = ["**Context.**", "**Choice.**", "**Price.**"];
-    expect(decisions.filter((page) => !parts.every((part) => textOf(page).includes(part)))).toEqual([]);
+    expect(decisions.filter((page) => !parts.every((part) => readText(page).includes(part)))).toEqual([]);
   });
 });
 
@@ -63,7 +63,7 @@ function findBrokenLinks(page: string, source: string): string[] {
       const [path = "", heading] = link.split("#");
       const target = path === "" ? page : join(page, "..", path);
       if (!exists(target)) return true;
-      return heading !== undefined && !listHeadings(textOf(target)).has(heading);
+      return heading !== undefined && !listHeadings(readText(target)).has(heading);
     })
     .map((link) => `${page}: ${link}`);
 }

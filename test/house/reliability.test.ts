@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ROOT, textOf } from "../harness/house/tree.ts";
+import { readText, ROOT } from "../harness/house/tree.ts";
 import { buildReliability, findProofs, readPromises } from "../reliability.ts";
 
 const WITHOUT_TEST = /^(not proven|does not apply|measured)\b/;
 
 it("docs/reliability.md equals the output of `make docs`", () => {
-  expect(textOf("docs/reliability.md")).toBe(buildReliability());
+  expect(readText("docs/reliability.md")).toBe(buildReliability());
 });
 
 it("each promise has a test with its id or a reason, and each tag names a promise", () => {
@@ -23,7 +23,7 @@ it("every file of the repository that a document names exists", () => {
     `docs/${entry.name}`
   );
   const missing = ["README.md", ...documents].flatMap((document) =>
-    [...textOf(document).matchAll(/`((?:test|src|cli|bench|build|docs)\/[\w./-]+\.\w+)`/g)]
+    [...readText(document).matchAll(/`((?:test|src|cli|bench|build|docs)\/[\w./-]+\.\w+)`/g)]
       .map(([, file = ""]) => file)
       .filter((file) => !exists(join(ROOT, file)))
       .map((file) => `${document}: ${file}`)

@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { sourceFiles, textOf } from "../harness/house/tree.ts";
+import { listSourceFiles, readText } from "../harness/house/tree.ts";
 
 const LINES_MAX = 400;
-const SOURCES = sourceFiles("main.ts", "src", "cli", "console");
-const ALL = [...SOURCES, ...sourceFiles("build", "test", "bench")];
+const SOURCES = listSourceFiles("main.ts", "src", "cli", "console");
+const ALL = [...SOURCES, ...listSourceFiles("build", "test", "bench")];
 
 /** Finds every match of `pattern` in the files, as `file:line`. */
 function findPlaces(files: string[], pattern: RegExp): string[] {
   return files.flatMap((file) =>
-    textOf(file).split("\n").flatMap((line, index) => pattern.test(line) ? [`${file}:${index + 1}`] : [])
+    readText(file).split("\n").flatMap((line, index) => pattern.test(line) ? [`${file}:${index + 1}`] : [])
   );
 }
 
 describe("files (architecture, Style)", () => {
   // Migrations are read from top to bottom and never edited again.
   it("have at most 400 lines", () => {
-    const long = SOURCES.filter((file) => textOf(file).split("\n").length - 1 > LINES_MAX);
+    const long = SOURCES.filter((file) => readText(file).split("\n").length - 1 > LINES_MAX);
     expect(long.filter((file) => !file.startsWith("src/store/migrations/"))).toEqual([]);
   });
 
@@ -36,10 +36,10 @@ describe("files (architecture, Style)", () => {
   });
 
   it("export only names that another file uses", () => {
-    const users = sourceFiles("main.ts", "src", "cli", "console", "build", "test", "bench");
-    const words = new Map(users.map((file) => [file, new Set(textOf(file).match(/\w+/g))]));
+    const users = listSourceFiles("main.ts", "src", "cli", "console", "build", "test", "bench");
+    const words = new Map(users.map((file) => [file, new Set(readText(file).match(/\w+/g))]));
     const unused = SOURCES.flatMap((file) =>
-      [...textOf(file).matchAll(/^export (?:async )?(?:const|function|class|interface|type) (\w+)/gm)]
+      [...readText(file).matchAll(/^export (?:async )?(?:const|function|class|interface|type) (\w+)/gm)]
         .filter(([, name = ""]) => !users.some((user) => user !== file && words.get(user)?.has(name)))
         .map(([, name]) => `${file}: ${name}`)
     );
@@ -47,7 +47,7 @@ describe("files (architecture, Style)", () => {
   });
 
   it("name the dependencies that an operation uses; only the composition root takes all", () => {
-    const whole = findPlaces(sourceFiles("src/api", "src/http"), /\bParts\b/);
+    const whole = findPlaces(listSourceFiles("src/api", "src/http"), /\bParts\b/);
     expect(whole.filter((place) => !/^src\/api\/(call\/services|operations)\.ts:/.test(place))).toEqual([]);
   });
 
@@ -71,7 +71,7 @@ describe("files (architecture, Style)", () => {
     expect(findPlaces(store, opening)).toEqual([]);
     // Files that may contain its name: the default, the archive, which works on a copy, and the doctor, which
     // only checks it.
-    const named = SOURCES.filter((file) => /svc\.db/.test(textOf(file)));
+    const named = SOURCES.filter((file) => /svc\.db/.test(readText(file)));
     expect(named).toEqual([
       "src/api/system/doctor.ts",
       "src/config/schema.ts",

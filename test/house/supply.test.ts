@@ -4,17 +4,17 @@ import { describe, expect, it } from "vitest";
 import { ADDON_SUMS, checkAddon } from "../../build/addon_sums.ts";
 import { readLock } from "../../build/lock.ts";
 import { TARGETS } from "../../build/target.ts";
-import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
+import { listSourceFiles, readText, ROOT } from "../harness/house/tree.ts";
 
 const RUNTIME_PACKAGES_MAX = 24;
 
-const config = JSON.parse(textOf("deno.json")) as Record<string, unknown> & {
+const config = JSON.parse(readText("deno.json")) as Record<string, unknown> & {
   imports: Record<string, string>;
 };
 
 /** Lists the packages that the program itself imports, without those of its tests and its build. */
 function listRuntimePackages(): string[] {
-  const texts = sourceFiles("main.ts", "src", "cli").map(textOf);
+  const texts = listSourceFiles("main.ts", "src", "cli").map(readText);
   const names = Object.keys(config.imports);
   return names.filter((name) =>
     texts.some((text) => text.includes(`"${name}"`) || text.includes(`"${name}/`))
@@ -45,8 +45,10 @@ describe("packages [SUP-1]", () => {
 
   it("come from nowhere else: every import is a listed package, a file, or part of the runtime", () => {
     const foreign: string[] = [];
-    for (const file of sourceFiles("main.ts", "src", "cli", "build", "bench", "test")) {
-      for (const [, specifier = ""] of textOf(file).matchAll(/^(?:import|export)[^"';]*?from "([^"]+)"/gm)) {
+    for (const file of listSourceFiles("main.ts", "src", "cli", "build", "bench", "test")) {
+      for (
+        const [, specifier = ""] of readText(file).matchAll(/^(?:import|export)[^"';]*?from "([^"]+)"/gm)
+      ) {
         const own = specifier.startsWith(".") || specifier.startsWith("node:");
         const listed = Object.keys(config.imports).some((name) =>
           specifier === name || specifier.startsWith(`${name}/`)
@@ -60,18 +62,18 @@ describe("packages [SUP-1]", () => {
   it("run no install scripts, and CI accepts only the versions in the lock", () => {
     expect(config.allowScripts).toBeUndefined();
     const files = ["Makefile", ".ci/run", "Dockerfile", "install.sh"];
-    const steps = files.map((file) => textOf(file)).join("\n");
+    const steps = files.map((file) => readText(file)).join("\n");
     expect(steps).not.toMatch(/--allow-scripts/);
     for (const line of steps.split("\n")) {
       if (/\bnpm (install|ci)\b/.test(line) && !/echo|^\s*#/.test(line)) {
         expect(line).toContain("--ignore-scripts");
       }
     }
-    expect(textOf("Makefile")).toMatch(/^FROZEN := \$\(if \$\(CI\),--frozen,\)$/m);
-    expect(textOf("Makefile").match(/deno_?\)? install/gi)?.length ?? 0).toBe(
-      textOf("Makefile").match(/install \$\(FROZEN\)/g)?.length ?? -1,
+    expect(readText("Makefile")).toMatch(/^FROZEN := \$\(if \$\(CI\),--frozen,\)$/m);
+    expect(readText("Makefile").match(/deno_?\)? install/gi)?.length ?? 0).toBe(
+      readText("Makefile").match(/install \$\(FROZEN\)/g)?.length ?? -1,
     );
-    expect(textOf(".ci/run")).toMatch(/^export CI=1/m);
+    expect(readText(".ci/run")).toMatch(/^export CI=1/m);
   });
 });
 
@@ -99,7 +101,7 @@ describe("native code [SUP-2]", () => {
   });
 
   it("is in no other package: an installation compiles and unpacks nothing", () => {
-    const lock = JSON.parse(textOf("deno.lock")) as { npm: Record<string, { scripts?: boolean }> };
+    const lock = JSON.parse(readText("deno.lock")) as { npm: Record<string, { scripts?: boolean }> };
     // The install script counts installations for its authors and is not run.
     expect(
       Object.entries(lock.npm).filter(([, one]) => one.scripts).map(([name]) => name.replace(/@[\d.]+$/, "")),
@@ -112,7 +114,7 @@ describe("the number of packages [SUP-3]", () => {
     const used = listRuntimePackages();
     expect(used.length).toBeGreaterThan(10);
     expect(used.length).toBeLessThanOrEqual(RUNTIME_PACKAGES_MAX);
-    const listed = [...textOf("docs/reference/packages.md").matchAll(/^\| `([^`]+)` \| \S.*\|$/gm)].map((
+    const listed = [...readText("docs/reference/packages.md").matchAll(/^\| `([^`]+)` \| \S.*\|$/gm)].map((
       [, name = ""],
     ) => name);
     expect(listed.filter((name) => name in config.imports).sort()).toEqual(used);

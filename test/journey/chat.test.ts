@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
-import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { createTempDir, startServer, svc } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
 describe("chat message -> reply", () => {
   it("reaches the mentioned worker's program and sends its output as the reply (contract 4)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions");
     const sent = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
@@ -36,7 +36,7 @@ describe("chat message -> reply", () => {
 });
 
 it("agents can call svc from a source directory with a space and a percent sign in its name (contract 4.8)", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const tree = join(folder.path, "my 100% svc");
   await Deno.symlink(ROOT, tree);
   const dataDir = join(folder.path, "data");

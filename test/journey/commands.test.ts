@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { knock, taker, walkedConfig } from "../harness/fakes/stranger.ts";
+import { buildWalkConfig, createStranger, startReceiver } from "../harness/fakes/stranger.ts";
 import { ctl } from "../harness/terminal.ts";
-import { everyCommand, walkAllCommands } from "../harness/model/walk.ts";
+import { listCommands, walkAllCommands } from "../harness/model/walk.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -73,20 +73,20 @@ describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
   for (const form of Object.keys(FORMS) as Form[]) {
     it(`in the form for ${form}`, async () => {
       // Only a stored password can be changed.
-      await using to = taker();
+      await using to = startReceiver();
       await using app = await openApp({
-        config: { engines: fakeEngines(), auth: { password_hash: "" }, ...walkedConfig(to.url) },
+        config: { engines: buildFakeEngines(), auth: { password_hash: "" }, ...buildWalkConfig(to.url) },
       });
       const script = new Script(app, form);
       await walkAllCommands({
         dataDir: app.dataDir,
         call: (route, body) => app.call(route, body),
         settle: () => app.settle(),
-        stranger: () => knock(app.db),
+        stranger: () => createStranger(app.db),
         until: (event) => app.until(event),
         run: (command, args, err, stdin) => script.run(command, args, err, stdin),
       });
-      expect([...script.used].sort()).toEqual((await everyCommand()).sort());
+      expect([...script.used].sort()).toEqual((await listCommands()).sort());
     });
   }
 });

@@ -4,14 +4,14 @@ import { parseYaml } from "../../src/config/yaml.ts";
 import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
 import { TOP_COMMANDS } from "../../cli/commands/top_commands.ts";
 import {
-  blocksOf,
   type Example,
-  helpExamples,
-  shownCommands,
-  writtenPages,
+  listHelpExamples,
+  listWrittenPages,
+  readBlocks,
+  readShownCommands,
 } from "../harness/house/examples.ts";
 import { ExampleWorld } from "../harness/service/example_world.ts";
-import { textOf } from "../harness/house/tree.ts";
+import { readText } from "../harness/house/tree.ts";
 
 vi.setConfig({ testTimeout: 300_000 });
 
@@ -53,25 +53,30 @@ async function runAll(examples: Example[]): Promise<void> {
 
 describe("every example", () => {
   it("of the help of svc ctl works unchanged", async () => {
-    const examples = await helpExamples();
+    const examples = await listHelpExamples();
     expect([...new Set(examples.map(({ from }) => from.split(" ")[0]))]).toEqual(Object.keys(GROUPS));
     await runAll(examples);
   });
 
   it("of the README and the documentation works unchanged", async () => {
-    const examples = writtenPages().flatMap((page) => shownCommands(page));
+    const examples = listWrittenPages().flatMap((page) => readShownCommands(page));
     expect(examples.length).toBeGreaterThan(20);
     await runAll(examples);
   });
 
   it("that cannot run still exists, and the list of exceptions has no other entry", async () => {
-    const all = [...await helpExamples(), ...writtenPages().flatMap((page) => shownCommands(page))];
+    const all = [
+      ...await listHelpExamples(),
+      ...listWrittenPages().flatMap((page) => readShownCommands(page)),
+    ];
     const unused = CANNOT.filter(([pattern]) => !all.some(({ line }) => pattern.test(line)));
     expect(unused).toEqual([]);
   });
 
   it("of a configuration is valid", () => {
-    const blocks = writtenPages().flatMap((page) => blocksOf(page, "yaml").map((text) => ({ page, text })));
+    const blocks = listWrittenPages().flatMap((page) =>
+      readBlocks(page, "yaml").map((text) => ({ page, text }))
+    );
     expect(blocks.length).toBeGreaterThan(4);
     for (const { page, text } of blocks) {
       // An indented block is an entry of `platforms`.
@@ -87,8 +92,8 @@ describe("every example", () => {
   });
 
   it("in a sentence exists: its group, its command and its flags", async () => {
-    for (const page of writtenPages()) {
-      const named = [...textOf(page).matchAll(/`(svc [^`]+)`/g)].map(([, text = ""]) => text);
+    for (const page of listWrittenPages()) {
+      const named = [...readText(page).matchAll(/`(svc [^`]+)`/g)].map(([, text = ""]) => text);
       for (const text of named) expect([page, text, await findProblem(text)]).toEqual([page, text, ""]);
     }
   });

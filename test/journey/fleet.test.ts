@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { createTempDir, startServer, svc } from "../harness/service/process.ts";
 
 const FLEET = `
 departments: [{ name: News }]
@@ -11,7 +11,7 @@ memory: { tone: friendly }
 const OLD = "workers: [{ name: Old, engine: echo }]";
 
 it("a kill in the middle of an apply leaves all of it or nothing, and a second apply completes it [FLT-1]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const file = `${folder.path}/fleet.yaml`;
   await Deno.writeTextFile(file, FLEET);
   const dataDir = `${folder.path}/data`;

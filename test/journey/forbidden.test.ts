@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 vi.setConfig({ testTimeout: 360_000 });
 
@@ -75,7 +75,7 @@ echo tried
 
 describe("an agent with the default scopes (docs/explanation/security.md) [SCP-1]", () => {
   it(`cannot do ${TRIES.length} forbidden things in its own shell, and its token expires with the run`, async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const agent = join(folder.path, "agent.sh");
     await Deno.writeTextFile(agent, AGENT, { mode: 0o755 });
     const env: Record<string, string> = { FOLDER: folder.path };

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
 import { Database } from "../../src/store/db/database.ts";
-import { client, type Json, PASS_HASH } from "../harness/service/client.ts";
-import { startServer, tempDir } from "../harness/service/process.ts";
-import { eventually } from "../harness/wait.ts";
+import { type Json, openClient, PASS_HASH } from "../harness/service/client.ts";
+import { createTempDir, startServer } from "../harness/service/process.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { createSchedule } from "../harness/model/workload.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -28,11 +28,11 @@ async function readOccurrence(dataDir: string): Promise<Json> {
 }
 
 it("the processes of a gate end before its second attempt after a server kill, and the second loss is the last [CMD-1]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = join(folder.path, "data");
   await Deno.mkdir(dataDir);
   let server = await startServer({ dataDir, env: ENV });
-  let api = await client(server.url);
+  let api = await openClient(server.url);
   const worker = await api.call("POST /api/workers", { name: "Ada" });
   const task = await createSchedule(api, worker.id, "hi", {
     gate: { command: ["sh", "-c", STUBBORN] },
@@ -44,7 +44,7 @@ it("the processes of a gate end before its second attempt after a server kill, a
     return text.split("\n").filter(Boolean);
   };
   for (let kill = 1; kill <= 2; kill++) {
-    await eventually("its gate is asked", async () => (await asked()).length === kill, 40_000);
+    await waitUntil("its gate is asked", async () => (await asked()).length === kill, 40_000);
     const before = await asked();
     await server.end("SIGKILL");
     expect(await readOccurrence(dataDir)).toMatchObject({
@@ -53,8 +53,8 @@ it("the processes of a gate end before its second attempt after a server kill, a
       reserved: 1,
     });
     server = await startServer({ dataDir, env: ENV });
-    api = await client(server.url);
-    await eventually("the lost gate is dealt with", async () => {
+    api = await openClient(server.url);
+    await waitUntil("the lost gate is dealt with", async () => {
       const { status, run_id } = await readOccurrence(dataDir);
       return status !== "gating" || run_id !== before.at(-1);
     });

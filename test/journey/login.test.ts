@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { startServer, svc, tempDir } from "../harness/service/process.ts";
+import { createTempDir, startServer, svc } from "../harness/service/process.ts";
 import { PASS_HASH } from "../harness/service/client.ts";
 
 vi.setConfig({ testTimeout: 360_000 });
@@ -19,8 +19,8 @@ function elsewhere(home: string, env: Record<string, string> = {}) {
 
 describe("svc ctl from another machine (contract 9)", () => {
   it("logs in, works for longer than an access token is valid, logs out, and is refused", async () => {
-    await using data = await tempDir();
-    await using home = await tempDir();
+    await using data = await createTempDir();
+    await using home = await createTempDir();
     await using server = await startServer({
       dataDir: data.path,
       env: { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_AUTH__ACCESS_TTL: "2s" },
@@ -60,8 +60,8 @@ describe("svc ctl from another machine (contract 9)", () => {
   });
 
   it("CI: a script needs only a token in a file, within its scopes, until it is revoked", async () => {
-    await using data = await tempDir();
-    await using home = await tempDir();
+    await using data = await createTempDir();
+    await using home = await createTempDir();
     await using server = await startServer({ dataDir: data.path });
     const admin = async (...args: string[]) => await svc(["ctl", ...args], { dataDir: data.path });
     expect((await admin("worker", "create", "-n", "Ada", "-q")).code).toBe(0);
@@ -103,7 +103,7 @@ describe("svc ctl from another machine (contract 9)", () => {
   });
 
   it("sends a token that ctl signs only to the service that uses its key", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     await using _server = await startServer({ dataDir: data.path });
     const seen: (string | null)[] = [];
     const other = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { tempDir } from "../harness/service/process.ts";
-import { textOf } from "../harness/house/tree.ts";
+import { createTempDir } from "../harness/service/process.ts";
+import { readText } from "../harness/house/tree.ts";
 
 const hasCurl = await new Deno.Command("curl", { args: ["--version"] }).output().then(
   () => true,
@@ -10,8 +10,8 @@ const hasCurl = await new Deno.Command("curl", { args: ["--version"] }).output()
 
 it.skipIf(!hasCurl)("the tutorial's walk through the REST API works unchanged", async () => {
   await using app = await openApp({ password: "read me" });
-  await using folder = await tempDir();
-  const script = /```sh\n(# tested:[\s\S]*?)```/.exec(textOf("docs/tutorials/rest-api.md"))?.[1] ?? "";
+  await using folder = await createTempDir();
+  const script = /```sh\n(# tested:[\s\S]*?)```/.exec(readText("docs/tutorials/rest-api.md"))?.[1] ?? "";
   const { stdout, stderr, code } = await new Deno.Command("bash", {
     args: ["-eu", "-c", script],
     cwd: folder.path,

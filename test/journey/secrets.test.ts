@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { fakeEnvironment } from "../harness/fakes/agents.ts";
-import { client } from "../harness/service/client.ts";
-import { type ServerProcess, startServer, SVC, svc, tempDir } from "../harness/service/process.ts";
-import { eventually } from "../harness/wait.ts";
-import { taskFor } from "../harness/service/runner.ts";
+import { buildFakeEnvironment } from "../harness/fakes/agents.ts";
+import { openClient } from "../harness/service/client.ts";
+import { createTempDir, type ServerProcess, startServer, SVC, svc } from "../harness/service/process.ts";
+import { waitUntil } from "../harness/wait.ts";
+import { createTask } from "../harness/service/runner.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -69,18 +69,18 @@ const FORMATS = (Deno.env.get("SVC_TEST_FORMATS") ?? "json").split(",");
 
 describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (format) => {
   it("a token in the query of any route, with any response, reaches no log, file, header, body or metric [SEC-1]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
     const env = {
-      ...fakeEnvironment(),
+      ...buildFakeEnvironment(),
       SVC_AUTH_PASSWORD: "pass",
       SVC_LOG__LEVEL: "debug",
       SVC_LOG__FORMAT: format,
       SVC_FAULT: "accept.pre-commit:1:throw",
     };
     await using server = await startServer({ dataDir, env });
-    const api = await client(server.url);
+    const api = await openClient(server.url);
     const sink = new Sink();
     const bad = "canary-bad-token-1234567890";
     const json = { "content-type": "application/json" };
@@ -143,11 +143,11 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
   });
 
   it("passwords, keys and tokens are only in their allowed files, whatever an agent prints [SEC-2]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
     const env = {
-      ...fakeEnvironment(),
+      ...buildFakeEnvironment(),
       SVC_AUTH_PASSWORD: CANARY.password,
       SVC_AUTH__JWT_SECRET: CANARY.key,
       SVC_DATABASE__AUTH_TOKEN: CANARY.databaseToken,
@@ -160,7 +160,7 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
       SVC_LOG__FORMAT: format,
     };
     await using server = await startServer({ dataDir, env });
-    const api = await client(server.url, CANARY.password);
+    const api = await openClient(server.url, CANARY.password);
     await fetch(`${server.url}/api/auth/login`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -174,11 +174,11 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
       const file = join(folder.path, "token");
       await api.call(`POST /api/local/sessions/${session.id}/messages`, { content: `${mode} ${file}` });
       if (mode !== "show-token-and-stay") continue;
-      await eventually("it runs", async () => (await Deno.readTextFile(file).catch(() => "")) !== "");
+      await waitUntil("it runs", async () => (await Deno.readTextFile(file).catch(() => "")) !== "");
       tokens.push((await Deno.readTextFile(file)).trim());
       await Deno.remove(file);
     }
-    await eventually(
+    await waitUntil(
       "the others are done",
       async () => (await api.call("GET /api/system/overview")).tasks.completed === 3,
     );
@@ -229,10 +229,10 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
   });
 
   it("control characters from outside forge no line and control no terminal [SEC-5]", async () => {
-    await using folder = await tempDir();
-    const env = { ...fakeEnvironment(), SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format };
+    await using folder = await createTempDir();
+    const env = { ...buildFakeEnvironment(), SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format };
     await using server = await startServer({ dataDir: folder.path, env });
-    const api = await client(server.url);
+    const api = await openClient(server.url);
     const evil = [
       "\r\n",
       "\n",
@@ -262,14 +262,14 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
           scopes,
         });
         const instruction = `exit 3 ${text.replaceAll("\0", "")}`;
-        await taskFor(api, id, instruction);
+        await createTask(api, id, instruction);
       }
       await sendRawRequest(
         server,
         `GET /${index} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-request-id: a\u001b[31mFORGED\r\nconnection: close\r\n\r\n`,
       );
     }
-    await eventually("the runs are over", async () => {
+    await waitUntil("the runs are over", async () => {
       const { tasks } = await api.call("GET /api/system/overview");
       return tasks.pending + tasks.running === 0;
     });
@@ -312,18 +312,18 @@ async function sendRawRequest(server: ServerProcess, text: string): Promise<void
 }
 
 it("all files of the service are private to its user under any umask [SEC-7]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = join(folder.path, "data");
   await Deno.mkdir(dataDir, { mode: 0o700 });
   const program = ["/bin/sh", "-c", 'umask 000; exec "$@"', "sh", ...SVC];
   await using server = await startServer({
     dataDir: join(dataDir, "svc"),
-    env: fakeEnvironment(),
+    env: buildFakeEnvironment(),
     program,
     cwd: dataDir,
   });
   const root = join(dataDir, "svc");
-  const api = await client(server.url);
+  const api = await openClient(server.url);
   const worker = await api.call("POST /api/workers", { name: "Ada" });
   const session = await api.call("POST /api/local/sessions", { worker_id: worker.id });
   const form = new FormData();
@@ -333,13 +333,13 @@ it("all files of the service are private to its user under any umask [SEC-7]", a
     content: "touch made-by-the-agent",
     media_path: file.path,
   });
-  await eventually(
+  await waitUntil(
     "it is done",
     async () => (await api.call("GET /api/system/overview")).tasks.completed === 1,
   );
   const going = await api.call("POST /api/local/sessions", { worker_id: worker.id });
   await api.call(`POST /api/local/sessions/${going.id}/messages`, { content: "sleep 60" });
-  await eventually(
+  await waitUntil(
     "one goes on",
     async () => (await api.call("GET /api/executions?status=running")).length === 1,
   );

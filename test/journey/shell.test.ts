@@ -1,17 +1,17 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
-import { canMount, SmallDisk } from "../harness/service/disk.ts";
-import { SVC, tempDir } from "../harness/service/process.ts";
+import { canMountDisk, SmallDisk } from "../harness/service/disk.ts";
+import { createTempDir, SVC } from "../harness/service/process.ts";
 import { Shell } from "../harness/shell.ts";
 import { ROOT } from "../harness/house/tree.ts";
-import { freePort } from "../harness/service/port.ts";
+import { findFreePort } from "../harness/service/port.ts";
 
 vi.setConfig({ testTimeout: 900_000 });
 
 const SCRIPT = join(ROOT, "test/journey/shell/ci.sh");
 const COMMANDS_MIN = 60;
-const mounts = await canMount();
+const mounts = await canMountDisk();
 
 // `.ci/long` runs all three.
 const SHELLS = Deno.env.get("SVC_TEST_SHELLS") ?? "bash";
@@ -21,7 +21,7 @@ for (const shell of SHELLS.split(",")) {
   it.skipIf(!here)(
     `a CI script of ${COMMANDS_MIN} commands gets the documented exit codes and output (${shell})`,
     async () => {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       await using disk = mounts ? await SmallDisk.mount(join(folder.path, "small"), 8) : null;
       const bin = join(folder.path, "bin");
       await Deno.mkdir(bin);
@@ -34,7 +34,7 @@ for (const shell of SHELLS.split(",")) {
         env: {
           PATH: `${bin}:${Deno.env.get("PATH") ?? ""}`,
           HOME: Deno.env.get("HOME") ?? "/",
-          PORT: String(freePort()),
+          PORT: String(findFreePort()),
           FAKE_AGENT,
           SMALL: disk?.path ?? "",
         },

@@ -38,7 +38,7 @@ const SQL_SWAPS: readonly [RegExp, string][] = [
 const SQL = /\b(select|insert|update|delete)\b/;
 
 /** Lists all mutants of a file in order of position. */
-export function mutantsOf(file: string, text: string): Mutant[] {
+export function buildMutants(file: string, text: string): Mutant[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const found: Mutant[] = [];
   const add = (start: number, end: number, after: string) => {

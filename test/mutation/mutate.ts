@@ -1,9 +1,9 @@
 // Changes the sources in small ways, one at a time, and lists changes that no test notices. `make mutants` runs this file.
 import { basename, dirname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { ROOT, sourceFiles, textOf } from "../harness/house/tree.ts";
-import { type Mutant, mutantsOf } from "./mutant.ts";
-import { testsFor } from "./tests_for.ts";
+import { listSourceFiles, readText, ROOT } from "../harness/house/tree.ts";
+import { buildMutants, type Mutant } from "./mutant.ts";
+import { findTests } from "./tests_for.ts";
 
 type Verdict = "killed" | "timeout" | "lives";
 
@@ -141,7 +141,7 @@ async function tryOut(copy: string, mutant: Mutant): Promise<Omit<Result, "mutan
   const changed = text.slice(0, mutant.start) + mutant.after + text.slice(mutant.end);
   try {
     // Nearest tests first: most mutants fail there.
-    const groups = testsFor(mutant.file);
+    const groups = findTests(mutant.file);
     for (const files of values.near ? groups.slice(0, 1) : groups) {
       while (true) {
         await Deno.writeTextFile(path, changed);
@@ -196,8 +196,8 @@ const folders = positionals.length === 0
   ? ["src/store", "src/http", "src/files", "src/platform", "src/run"]
   : positionals;
 const queue = folders.flatMap((folder) => {
-  const files = sourceFiles(folder).filter((file) => !file.includes("/migrations/"));
-  const all = files.flatMap((file) => mutantsOf(file, textOf(file)));
+  const files = listSourceFiles(folder).filter((file) => !file.includes("/migrations/"));
+  const all = files.flatMap((file) => buildMutants(file, readText(file)));
   console.log(`${folder}: ${all.length} mutants in ${files.length} files`);
   const sample = chooseSample(all, Number(values.sample), Number(values.seed));
   if (values.only === "") return sample;

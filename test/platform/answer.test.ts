@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { answerText } from "../../src/platform/answer.ts";
+import { readAnswerText } from "../../src/platform/answer.ts";
 
-it("answerText() reads a whole answer, joins split characters, and stops at its limit", async () => {
+it("readAnswerText() reads a whole answer, joins split characters, and stops at its limit", async () => {
   const bytes = new TextEncoder().encode("grüße 🙂");
   const split = new ReadableStream<Uint8Array>({
     start(controller) {
@@ -9,8 +9,8 @@ it("answerText() reads a whole answer, joins split characters, and stops at its 
       controller.close();
     },
   });
-  expect(await answerText(new Response(split))).toBe("grüße 🙂");
-  expect(await answerText(new Response(null))).toBe("");
+  expect(await readAnswerText(new Response(split))).toBe("grüße 🙂");
+  expect(await readAnswerText(new Response(null))).toBe("");
   let sent = 0;
   const endless = new ReadableStream<Uint8Array>({
     pull(controller) {
@@ -18,6 +18,6 @@ it("answerText() reads a whole answer, joins split characters, and stops at its 
       controller.enqueue(new Uint8Array(1_000_000));
     },
   });
-  await expect(answerText(new Response(endless))).rejects.toThrow(/more than 16777216 bytes/);
+  await expect(readAnswerText(new Response(endless))).rejects.toThrow(/more than 16777216 bytes/);
   expect(sent).toBeLessThan(20_000_000);
 });

@@ -1,15 +1,15 @@
 // Bad input of people, programs and platforms must not stop the service, or reach other people.
 import { describe, expect, it } from "vitest";
-import { Holds } from "../../src/pipeline/delivery/platform_cooldowns.ts";
+import { PlatformCooldowns } from "../../src/pipeline/delivery/platform_cooldowns.ts";
 import { expand } from "../../src/domain/call/template.ts";
-import type { Incoming } from "../../src/platform/platform.ts";
-import { messageOf as discordMessage } from "../../src/platform/discord/message.ts";
-import { messageOf as slackMessage } from "../../src/platform/slack/message.ts";
-import { incomingOf as telegramUpdate } from "../../src/platform/telegram/message.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import type { IncomingMessage } from "../../src/platform/platform.ts";
+import { parseMessage as discordMessage } from "../../src/platform/discord/message.ts";
+import { parseMessage as slackMessage } from "../../src/platform/slack/message.ts";
+import { parseUpdate as telegramUpdate } from "../../src/platform/telegram/message.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
 import { readPlatformCheck } from "./worlds/open.ts";
 import { Receiver } from "./fakes/receiver.ts";
@@ -18,7 +18,9 @@ import { SlackWorld } from "./worlds/slack.ts";
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 
 async function open(platforms: Record<string, unknown>, more: Record<string, unknown> = {}): Promise<App> {
-  const app = await openApp({ config: { engines: fakeEngines(), platforms: platforms as never, ...more } });
+  const app = await openApp({
+    config: { engines: buildFakeEngines(), platforms: platforms as never, ...more },
+  });
   await app.call("POST /api/workers", { name: "Ada" });
   return app;
 }
@@ -39,10 +41,10 @@ describe("bad messages from people and programs", () => {
       await using app = await open({ phone: phoneOf(fake) }, more);
       for (let i = 0; i < 1_000; i++) fake.say(`say number ${i}`);
       const count = () => app.db.first<{ n: number }>("select count(*) as n from inbound_message");
-      await eventually("all are stored", async () => (await count())?.n === 1_000, 60_000);
+      await waitUntil("all are stored", async () => (await count())?.n === 1_000, 60_000);
       await app.settle(60_000);
       fake.say("say after it");
-      await eventually("the next is answered", () => texts(fake).includes("after it"), 60_000);
+      await waitUntil("the next is answered", () => texts(fake).includes("after it"), 60_000);
       expect(texts(fake).filter((text) => text.startsWith("Cannot accept this message")).length).toBeLessThan(
         5,
       );
@@ -57,7 +59,7 @@ describe("bad messages from people and programs", () => {
       await using fake = new FakeTelegram();
       await using app = await open({ phone: phoneOf(fake) });
       fake.say(`say ok ${"ß".repeat(2_000_000)}`);
-      await eventually("it is stored", async () => (await stored(app)).length === 1);
+      await waitUntil("it is stored", async () => (await stored(app)).length === 1);
       const [long] = await app.db.read<{ content: string }>("select content from inbound_message");
       expect(new TextEncoder().encode(long?.content).length).toBeLessThanOrEqual(256 * 1024);
       expect(long?.content).toMatch(/ß\n\[message truncated: it was too long\]$/);
@@ -66,11 +68,11 @@ describe("bad messages from people and programs", () => {
       ) {
         fake.say(text, { chat, from: 7 });
       }
-      await eventually("they are stored", async () => (await stored(app)).length >= 3);
+      await waitUntil("they are stored", async () => (await stored(app)).length >= 3);
       const said = (await stored(app)).map(({ content }: { content: string }) => content);
       expect(said).toEqual(expect.arrayContaining(["👩‍🚀👨🏽‍🚒❤️‍🔥", "שלום \u202eabc\u202c مرحبا"]));
       fake.say("say 👩‍🚀", { chat: 11, from: 7 });
-      await eventually("and go out so", () => texts(fake).includes("👩‍🚀"), 60_000);
+      await waitUntil("and go out so", () => texts(fake).includes("👩‍🚀"), 60_000);
       expect(fake.faults).toEqual([]);
     },
     120_000,
@@ -95,7 +97,7 @@ describe("bad messages from people and programs", () => {
     fake.say("", document("f2", "notes.txt", "text/plain"));
     const media = async (): Promise<{ name: string; mime: string }[]> =>
       (await stored(app)).map((one: { media: unknown }) => one.media).filter((one: unknown) => one !== null);
-    await eventually("both are here", async () => (await media()).length === 2);
+    await waitUntil("both are here", async () => (await media()).length === 2);
     const byName = new Map((await media()).map(({ name, mime }) => [name.replace(/^.{37}/, ""), mime]));
     expect(byName.get("cat.png")).not.toMatch(/^image/);
     expect(byName.get("notes.txt")).toBe("image/png");
@@ -139,7 +141,7 @@ describe("bad replies of agents", () => {
     await using fake = new FakeTelegram();
     await using app = await open({ phone: phoneOf(fake) });
     fake.say("say begun");
-    await eventually("a reply", () => texts(fake).includes("begun"));
+    await waitUntil("a reply", () => texts(fake).includes("begun"));
     const [{ id }] = await stored(app);
     const odd = [
       "**open _and `code [x](http://",
@@ -149,7 +151,7 @@ describe("bad replies of agents", () => {
       "> \u202e",
     ];
     for (const text of odd) await send(app, id, text);
-    await eventually("all arrive", () => fake.sent.length === 1 + odd.length);
+    await waitUntil("all arrive", () => fake.sent.length === 1 + odd.length);
     expect(texts(fake)[1]).toContain("**open _and");
     expect(texts(fake)[3]).toBe("&lt;/b&gt;&lt;script&gt;&amp;amp;");
     expect(fake.faults).toEqual([]);
@@ -159,10 +161,10 @@ describe("bad replies of agents", () => {
     await using world = new SlackWorld();
     await using app = await open({ team: { ...world.config, worker: "Ada", allow: ["*"] } });
     await world.say("say begun");
-    await eventually("a reply", () => world.sent().some(({ text }) => text === "begun"));
+    await waitUntil("a reply", () => world.sent().some(({ text }) => text === "begun"));
     const [{ id }] = await stored(app);
     await send(app, id, "<!channel> <!everyone> <@U1> **<!here>** [x](https://e.org/<!here>)");
-    await eventually("it arrives", () => world.sent().length === 2);
+    await waitUntil("it arrives", () => world.sent().length === 2);
     const raw = world.fake.sent.at(-1)?.text as string;
     expect(raw).not.toMatch(/<!|<@/);
     expect(raw).toContain("&lt;!channel&gt;");
@@ -174,7 +176,7 @@ it("two services with one bot token: the list and the doctor of both report it [
   fake.hasRival = true;
   await using app = await open({ phone: phoneOf(fake) });
   const phone = () => app.call("GET /api/platforms/phone");
-  await eventually("it is refused", async () => (await phone()).state === "refused");
+  await waitUntil("it is refused", async () => (await phone()).state === "refused");
   expect((await phone()).error).toContain("terminated by other getUpdates request");
   expect(await readPlatformCheck(app)).toMatchObject({
     status: "warn",
@@ -188,19 +190,19 @@ it("a platform that floods and never answers does not slow down the others [PLT-
   await using app = await open({ loud: phoneOf(loud, { allow: ["8"] }), quiet: phoneOf(quiet) });
   loud.hangs = true;
   for (let chat = 100; chat < 130; chat++) loud.say("say nothing", { chat, from: 8 });
-  await eventually("replies wait", async () => {
+  await waitUntil("replies wait", async () => {
     return (await app.call("GET /api/platforms/loud")).waiting > 16;
   }, 60_000);
   for (let i = 0; i < 1_000; i++) loud.say("let me in", { chat: -1, from: 66, type: "group" });
   for (let i = 0; i < 5; i++) {
     quiet.say(`say quiet ${i}`, { chat: 200 + i, from: 7 });
-    await eventually("the other answers", () => texts(quiet).includes(`quiet ${i}`), 10_000);
+    await waitUntil("the other answers", () => texts(quiet).includes(`quiet ${i}`), 10_000);
   }
   expect(loud.sent).toEqual([]);
 }, 180_000);
 
 /** Parsers of the platforms that name the size of a file. */
-const WITH_FILE: Record<string, (size: never) => Incoming | null> = {
+const WITH_FILE: Record<string, (size: never) => IncomingMessage | null> = {
   telegram: (file_size) =>
     telegramUpdate({
       update_id: 1,
@@ -246,45 +248,45 @@ it.each(Object.entries(WITH_FILE))(
 
 it("a cooldown keeps its length when the wall clock changes (contract 10.3) [PLT-3]", () => {
   const clock = new TestClock();
-  const holds = new Holds(clock);
-  holds.hold("phone", undefined, 60_000);
+  const holds = new PlatformCooldowns(clock);
+  holds.start("phone", undefined, 60_000);
   clock.jump(clock.now() - 86_400_000);
-  expect(holds.until("phone")).toBe(clock.now() + 60_000);
+  expect(holds.findEnd("phone")).toBe(clock.now() + 60_000);
   clock.jump(clock.now() + 2 * 86_400_000);
-  expect(holds.until("phone")).not.toBe(null);
+  expect(holds.findEnd("phone")).not.toBe(null);
   clock.advance(60_000);
-  expect(holds.until("phone")).toBe(null);
+  expect(holds.findEnd("phone")).toBe(null);
 });
 
 it("a cooldown survives deliveries from before it, and grows until a later delivery arrives (contract 10.3) [PLT-3]", () => {
   const clock = new TestClock();
-  const holds = new Holds(clock);
-  holds.hold("phone", undefined, 60_000);
-  holds.hold("phone", "7", 30_000);
+  const holds = new PlatformCooldowns(clock);
+  holds.start("phone", undefined, 60_000);
+  holds.start("phone", "7", 30_000);
   holds.clear("phone", "7");
-  expect(holds.until("phone")).toBe(clock.now() + 60_000);
+  expect(holds.findEnd("phone")).toBe(clock.now() + 60_000);
   clock.advance(30_000);
   holds.clear("phone", "7");
-  expect(holds.until("phone", "7")).toBe(clock.now() + 30_000);
+  expect(holds.findEnd("phone", "7")).toBe(clock.now() + 30_000);
   clock.advance(30_000);
-  expect(holds.until("phone", "7")).toBe(null);
+  expect(holds.findEnd("phone", "7")).toBe(null);
   // The second failure in a row has a longer cooldown.
-  expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 2_000);
+  expect(holds.start("phone", undefined, null)).toBe(clock.now() + 2_000);
   clock.advance(2_000);
   holds.clear("phone", "7");
-  expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
+  expect(holds.start("phone", undefined, null)).toBe(clock.now() + 1_000);
 });
 
 it("concurrent failures share one cooldown of the longest pause, more than zero and at most a day (contract 10.3) [PLT-3]", () => {
   const clock = new TestClock();
-  const holds = new Holds(clock);
-  for (let i = 0; i < 16; i++) expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 1_000);
-  expect(holds.hold("phone", undefined, 60_000)).toBe(clock.now() + 60_000);
-  expect(holds.hold("phone", undefined, null)).toBe(clock.now() + 60_000);
+  const holds = new PlatformCooldowns(clock);
+  for (let i = 0; i < 16; i++) expect(holds.start("phone", undefined, null)).toBe(clock.now() + 1_000);
+  expect(holds.start("phone", undefined, 60_000)).toBe(clock.now() + 60_000);
+  expect(holds.start("phone", undefined, null)).toBe(clock.now() + 60_000);
   clock.advance(60_000);
-  expect(holds.hold("phone", undefined, 0)).toBe(clock.now() + 1_000);
-  expect(holds.hold("other", "7", -5)).toBe(clock.now() + 1_000);
-  expect(holds.hold("other", "8", 1_800_000_000_000)).toBe(clock.now() + 86_400_000);
+  expect(holds.start("phone", undefined, 0)).toBe(clock.now() + 1_000);
+  expect(holds.start("other", "7", -5)).toBe(clock.now() + 1_000);
+  expect(holds.start("other", "8", 1_800_000_000_000)).toBe(clock.now() + 86_400_000);
 });
 
 it("a stop waits for the running delivery to a webhook, so that no event is sent twice (contract 11) [WHK-3]", async () => {
@@ -297,16 +299,16 @@ it("a stop waits for the running delivery to a webhook, so that no event is sent
     events: ["worker.created"],
     allow_private: true,
   }];
-  const start = () => openApp({ dataDir, config: { engines: fakeEngines(), webhooks } });
+  const start = () => openApp({ dataDir, config: { engines: buildFakeEngines(), webhooks } });
   receiver.delayMs = 700;
   {
     await using app = await start();
     await app.call("POST /api/workers", { name: "Ada" });
-    await eventually("it is on its way", () => receiver.got.length === 1);
+    await waitUntil("it is on its way", () => receiver.got.length === 1);
   }
   await using app = await start();
   await app.call("POST /api/workers", { name: "Bob" });
-  await eventually(
+  await waitUntil(
     "the next one",
     () => receiver.got.some(({ body }) => JSON.stringify(body).includes("Bob")),
   );

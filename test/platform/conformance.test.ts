@@ -1,9 +1,9 @@
 // Runs the same journeys on every platform and its fake, and prints the matrix.
 import { afterAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { fastClock } from "../harness/clock.ts";
+import { createFastClock } from "../harness/clock.ts";
 import { type Journey, JOURNEYS } from "./journeys.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
@@ -31,8 +31,8 @@ async function open(world: World, { isClosed = false, speed = 1 }: Journey, data
   const there = { ...world.config, worker: "Ada", allow };
   const app = await openApp({
     dataDir,
-    clock: speed === 1 ? systemClock : fastClock(speed),
-    config: { engines: fakeEngines(), platforms: { there: there as never } },
+    clock: speed === 1 ? systemClock : createFastClock(speed),
+    config: { engines: buildFakeEngines(), platforms: { there: there as never } },
   });
   if (world instanceof WebhookWorld) world.url = app.url;
   return app;

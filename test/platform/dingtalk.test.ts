@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/base/clock.ts";
-import { markdownOf } from "../../src/platform/dingtalk/format.ts";
-import { messageOf } from "../../src/platform/dingtalk/message.ts";
-import { sendable } from "../../src/platform/dingtalk/zip.ts";
+import { formatWithTitle } from "../../src/platform/dingtalk/format.ts";
+import { parseMessage } from "../../src/platform/dingtalk/message.ts";
+import { packForSending } from "../../src/platform/dingtalk/zip.ts";
 import type { App } from "../harness/service/app.ts";
-import { fastClock, TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
-import { unzipped } from "./fakes/zip.ts";
+import { createFastClock, TestClock } from "../harness/clock.ts";
+import { waitUntil } from "../harness/wait.ts";
+import { unzip } from "./fakes/zip.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
 import {
   expectReconnect,
@@ -28,11 +28,11 @@ async function ask(world: DingTalkWorld, app: App, text: string, options: string
   const begun = () => listTexts(world).filter((one) => one === "begun").length;
   const before = begun();
   await world.say("say begun");
-  await eventually("begun", () => begun() > before);
+  await waitUntil("begun", () => begun() > before);
   await app.settle();
   const [{ id }] = await app.call("GET /api/messages/inbound");
   const question = await app.call("POST /api/questions", { message_id: id, text, options });
-  await eventually("the question", () => listTexts(world).some((one) => one.startsWith(text)));
+  await waitUntil("the question", () => listTexts(world).some((one) => one.startsWith(text)));
   return question.id;
 }
 
@@ -40,17 +40,17 @@ describe("DingTalk (contract 10, decision 0023)", () => {
   it("loses no message when its stream is replaced or dropped, and answers every frame", async () => {
     await using world = new DingTalkWorld();
     await using app = await open(world);
-    await eventually("a stream", () => world.fake.sockets.size === 1);
+    await waitUntil("a stream", () => world.fake.sockets.size === 1);
     world.fake.system("ping");
     world.fake.event();
     world.fake.system("disconnect");
-    await eventually("the next one is open first", () => world.fake.opened === 2);
+    await waitUntil("the next one is open first", () => world.fake.opened === 2);
     await world.say("say replaced");
     await waitForText(world, "replaced");
     world.fake.drop();
     await world.say("say dropped");
     await waitForText(world, "dropped");
-    await eventually("all is acknowledged", () => world.fake.waiting.size === 0);
+    await waitUntil("all is acknowledged", () => world.fake.waiting.size === 0);
     await app.settle();
     expect(listTexts(world)).toEqual(["replaced", "dropped"]);
     expect(world.faults()).toEqual([]);
@@ -67,7 +67,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await using world = new DingTalkWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await readState(app, "ding") === "refused");
+    await waitUntil("it is refused", async () => await readState(app, "ding") === "refused");
     const check = await readPlatformCheck(app);
     expect(check).toMatchObject({ status: "warn", detail: expect.stringContaining("authFailed") });
     const tested = await app.call("POST /api/platforms/ding/test");
@@ -96,7 +96,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
       const [{ id }] = await app.call("GET /api/messages/inbound");
       const long = "sentence. ".repeat(3_000).trim();
       await app.call("POST /api/messages", { message_id: id, content: long });
-      await eventually("the file", () => world.uploads().length === 1);
+      await waitUntil("the file", () => world.uploads().length === 1);
       expect(world.uploads()).toEqual([{ name: "reply.md", text: long, type: "zip" }]);
       expect(world.fake.tokens).toBe(tokens + 2);
       expect(world.fake.sent).toHaveLength(3);
@@ -111,11 +111,11 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await world.say("say later");
     await waitForText(world, "later");
     const first = async () => (await app.call("GET /api/messages/outbound"))[0];
-    await eventually("it is noted", async () => (await first()).status === "sent");
+    await waitUntil("it is noted", async () => (await first()).status === "sent");
     expect(await first()).toMatchObject({ attempt: 1 });
     world.fake.gone.add("8");
     await world.say("say nobody", { from: "8" });
-    await eventually("it is given up", async () => {
+    await waitUntil("it is given up", async () => {
       const [row] = await app.call("GET /api/messages/outbound?status=failed");
       return row?.next_attempt_at === null && row.error.includes("the person does not exist");
     });
@@ -124,11 +124,11 @@ describe("DingTalk (contract 10, decision 0023)", () => {
   it("shows progress in a card that it edits, or without a template in one message; deletes both", async () => {
     for (const card_template of ["tpl.schema", ""]) {
       await using world = new DingTalkWorld();
-      await using app = await open(world, { card_template }, fastClock(5));
+      await using app = await open(world, { card_template }, createFastClock(5));
       await world.say("sleep 3");
-      await eventually("progress", () => listTexts(world).some((text) => text.startsWith("Ada works on it")));
+      await waitUntil("progress", () => listTexts(world).some((text) => text.startsWith("Ada works on it")));
       await waitForText(world, "slept 3");
-      await eventually("progress is gone", () => listTexts(world).length === 1);
+      await waitUntil("progress is gone", () => listTexts(world).length === 1);
       await app.settle();
       expect(world.fake.sent.map(({ isCard = false }) => isCard)).toEqual([card_template !== "", false]);
       expect(world.faults()).toEqual([]);
@@ -139,9 +139,9 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await using world = new DingTalkWorld();
     await using _app = await open(world);
     await world.say("sleep 2");
-    await eventually("a sign", () => world.fake.emotionsNow.size === 1);
+    await waitUntil("a sign", () => world.fake.emotionsNow.size === 1);
     await waitForText(world, "slept 2");
-    await eventually("it is gone", () => world.fake.emotionsNow.size === 0);
+    await waitUntil("it is gone", () => world.fake.emotionsNow.size === 0);
     world.fake.isPlain = true;
     await world.say("say without it");
     await waitForText(world, "without it");
@@ -155,7 +155,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     expect(listTexts(world).at(-1)).toContain("2. b");
     expect(world.fake.sent.at(-1).isCard).toBeUndefined();
     await world.say("2");
-    await eventually(
+    await waitUntil(
       "it is answered",
       async () => (await app.call(`GET /api/questions/${many}`)).answer === "b",
     );
@@ -165,7 +165,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     expect(card.buttons).toEqual(["Yes", "No"]);
     world.press(card, "No");
     const shown = () => world.sent().find(({ id }) => id === card.id)?.text;
-    await eventually("the answer is shown", () => shown()?.endsWith("> No") === true);
+    await waitUntil("the answer is shown", () => shown()?.endsWith("> No") === true);
     world.press(card, "Yes");
     await world.say("say after it");
     await waitForText(world, "after it");
@@ -202,7 +202,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await using app = await open(world);
     const bytes = new Uint8Array(1);
     const says = (words: string) =>
-      eventually(words, async () => (await contents(app)).join("\n").includes(words));
+      waitUntil(words, async () => (await contents(app)).join("\n").includes(words));
     await world.say("say large", {
       from: "1",
       file: { name: "large.bin", bytes: new Uint8Array(60_000_000) },
@@ -221,15 +221,15 @@ describe("files for DingTalk", () => {
   const file = (name: string) => ({ name, bytes: new TextEncoder().encode("grüße"), mime: "text/plain" });
 
   it("are sent unchanged when a robot may send their type, else in a zip", () => {
-    expect(sendable(file("a.PDF"))).toEqual({ file: file("a.PDF"), type: "pdf" });
-    const { file: zip, type } = sendable(file("bericht ü.txt"));
+    expect(packForSending(file("a.PDF"))).toEqual({ file: file("a.PDF"), type: "pdf" });
+    const { file: zip, type } = packForSending(file("bericht ü.txt"));
     expect([zip.name, type]).toEqual(["bericht ü.txt.zip", "zip"]);
-    expect(unzipped(zip.bytes)).toEqual({ name: "bericht ü.txt", text: "grüße" });
+    expect(unzip(zip.bytes)).toEqual({ name: "bericht ü.txt", text: "grüße" });
   });
 
   it("are in a zip that other programs can read", async () => {
     const dir = await Deno.makeTempDir({ prefix: "svc-test-" });
-    const { file: zip } = sendable(file("a.txt"));
+    const { file: zip } = packForSending(file("a.txt"));
     await Deno.writeFile(`${dir}/a.zip`, zip.bytes);
     const script =
       `import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); z.testzip(); print(z.read("a.txt").decode())`;
@@ -250,12 +250,12 @@ describe("texts of DingTalk", () => {
     ["# Head\n**bold** and *it* and ~~no~~", "### Head  \n**bold** and *it* and no"],
     ["```js\na\nb\n```\nend", "```js\na\nb\n```\nend"],
     ["[x](https://a.example/?a=1&b=2) <b>", "[x](https://a.example/?a=1&b=2) <b>"],
-  ])("%s", (markdown, shown) => expect(markdownOf(markdown).text).toBe(shown));
+  ])("%s", (markdown, shown) => expect(formatWithTitle(markdown).text).toBe(shown));
 
   it("have the start of their first line as title", () => {
-    expect(markdownOf("\n## **Done**: `x`\nmore").title).toBe("Done: x");
-    expect(markdownOf("😀".repeat(100)).title).toBe("😀".repeat(20));
-    expect(markdownOf("***").title).toBe("…");
+    expect(formatWithTitle("\n## **Done**: `x`\nmore").title).toBe("Done: x");
+    expect(formatWithTitle("😀".repeat(100)).title).toBe("😀".repeat(20));
+    expect(formatWithTitle("***").title).toBe("…");
   });
 
   const message = {
@@ -281,14 +281,14 @@ describe("texts of DingTalk", () => {
     [{ msgtype: "audio", content: { downloadCode: "d3", recognition: "hello" } }, "hello", ["d3"]],
     [{ msgtype: "video", content: { downloadCode: "d4" } }, "", ["d4"]],
   ])("are parsed as the person wrote them: %j", (said, text, refs) => {
-    const incoming = messageOf({ ...message, ...said });
+    const incoming = parseMessage({ ...message, ...said });
     expect(incoming).toMatchObject({ text, sender: { id: "$:LWCP_v1:$1" }, isMentioned: true });
     expect(incoming?.files.map(({ ref }) => ref)).toEqual(refs);
   });
 
   it("are ignored when they are empty", () => {
-    expect(messageOf({ ...message, msgtype: "text", text: { content: " " } })).toBeNull();
-    expect(messageOf({ ...message, msgtype: "location" })).toBeNull();
+    expect(parseMessage({ ...message, msgtype: "text", text: { content: " " } })).toBeNull();
+    expect(parseMessage({ ...message, msgtype: "location" })).toBeNull();
   });
 });
 

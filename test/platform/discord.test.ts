@@ -3,14 +3,14 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { DiscordClient } from "../../src/platform/discord/client.ts";
 import { createDiscord } from "../../src/platform/discord/discord.ts";
 import { DISCORD } from "../../src/platform/discord/manifest.ts";
-import { DISCORD_MARKDOWN, plainText } from "../../src/platform/discord/format.ts";
-import { inDialect } from "../../src/platform/markdown.ts";
-import type { Heard, Incoming, Receive } from "../../src/platform/platform.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { DISCORD_MARKDOWN, formatPlainText } from "../../src/platform/discord/format.ts";
+import { translateMarkdown } from "../../src/platform/markdown.ts";
+import type { IncomingMessage, LastMessage, Receive } from "../../src/platform/platform.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { tempDir } from "../harness/service/process.ts";
-import { eventually } from "../harness/wait.ts";
+import { createTempDir } from "../harness/service/process.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 import { openWorld, readState, waitForText } from "./worlds/open.ts";
 
@@ -22,13 +22,13 @@ const open = (world: DiscordWorld, clock?: Clock) => openWorld("guild", world, {
 function listening(
   world: DiscordWorld,
   receive?: Receive,
-  heard: Heard[] = [],
+  heard: LastMessage[] = [],
   clock: Clock = systemClock,
 ) {
-  const came: Incoming[] = [];
+  const came: IncomingMessage[] = [];
   const { token, base_url } = world.config;
   const platform = createDiscord({ ...DISCORD, name: "guild", clock }, { token, base_url });
-  const taken = (incoming: Incoming) => {
+  const taken = (incoming: IncomingMessage) => {
     came.push(incoming);
     return Promise.resolve({ outcome: "queued" as const, message_id: "m" });
   };
@@ -41,12 +41,12 @@ describe("the gateway of Discord (contract 10)", () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     const { gateway } = world.fake;
-    await eventually("a session", () => gateway.listening === 1);
+    await waitUntil("a session", () => gateway.listening === 1);
     for (const [at, how] of ([4000, "reconnect", "resumable"] as const).entries()) {
       gateway.end(how);
       await world.say(`say after ${how}`);
       await waitForText(world, `after ${how}`);
-      await eventually(
+      await waitUntil(
         "it is gone on with",
         () => gateway.asked.resume === at + 1 && gateway.listening === 1,
       );
@@ -83,7 +83,7 @@ describe("the gateway of Discord (contract 10)", () => {
       return await there.taken(incoming);
     });
     for (const text of ["one", "two", "three"]) await world.say(text);
-    await eventually("all three", () => there.came.length === 3);
+    await waitUntil("all three", () => there.came.length === 3);
     expect(there.came.map(({ text }) => text)).toEqual(["one", "two", "three"]);
     expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 1 });
   });
@@ -107,10 +107,10 @@ describe("the gateway of Discord (contract 10)", () => {
       ...{ message: { id: "9", components: [null] }, data: { custom_id: "x" } },
     }, "9");
     await world.say("two");
-    await eventually("all that can be read", () => there.came.length === 3);
+    await waitUntil("all that can be read", () => there.came.length === 3);
     expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 0 });
     world.fake.gateway.end(4000);
-    await eventually("it begins anew", () => world.fake.gateway.asked.identify === 2);
+    await waitUntil("it begins anew", () => world.fake.gateway.asked.identify === 2);
     expect(world.fake.gateway.asked.resume).toBe(0);
   });
 
@@ -120,13 +120,13 @@ describe("the gateway of Discord (contract 10)", () => {
     await using there = listening(world);
     const { gateway } = world.fake;
     await world.say("one");
-    await eventually("some beats", () => gateway.asked.beats >= 4);
+    await waitUntil("some beats", () => gateway.asked.beats >= 4);
     expect(gateway.asked).toMatchObject({ identify: 1, resume: 0 });
     gateway.isDeaf = true;
-    await eventually("it comes again", () => gateway.asked.resume > 0);
+    await waitUntil("it comes again", () => gateway.asked.resume > 0);
     gateway.isDeaf = false;
     await world.say("two");
-    await eventually("both", () => there.came.length === 2);
+    await waitUntil("both", () => there.came.length === 2);
     expect(world.faults()).toEqual([]);
   });
 
@@ -142,7 +142,7 @@ describe("the gateway of Discord (contract 10)", () => {
       ["MESSAGE_CREATE", message("12", "say b")],
       ["MESSAGE_CREATE", message("11", "say a")],
     ]);
-    await eventually("both", async () => (await app.call("GET /api/messages/inbound")).length === 3);
+    await waitUntil("both", async () => (await app.call("GET /api/messages/inbound")).length === 3);
   });
 });
 
@@ -158,7 +158,7 @@ describe("an invalid key of Discord (contract 10.4)", () => {
     await using world = new DiscordWorld();
     break_(world);
     await using app = await open(world);
-    await eventually("it is refused", async () => await readState(app, "guild") === "refused");
+    await waitUntil("it is refused", async () => await readState(app, "guild") === "refused");
     const { checks } = await app.call("GET /api/system/doctor");
     expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
       status: "warn",
@@ -190,7 +190,7 @@ describe("an invalid key of Discord (contract 10.4)", () => {
     await using world = new DiscordWorld();
     world.fake.remaining = 0;
     await using app = await open(world);
-    await eventually("it waits", async () => await readState(app, "guild") === "limited");
+    await waitUntil("it waits", async () => await readState(app, "guild") === "limited");
     expect(world.fake.gateway.asked.identify).toBe(0);
   });
 
@@ -199,10 +199,10 @@ describe("an invalid key of Discord (contract 10.4)", () => {
     const clock = new TestClock(Date.now());
     Object.assign(world.fake, { remaining: 0, resetAfterMs: Date.now() });
     await using app = await open(world, clock);
-    await eventually("it waits", async () => await readState(app, "guild") === "limited");
+    await waitUntil("it waits", async () => await readState(app, "guild") === "limited");
     world.fake.remaining = 1000;
     clock.advance(DAY_MS);
-    await eventually("it begins", () => {
+    await waitUntil("it begins", () => {
       clock.advance(500);
       return world.fake.gateway.asked.identify > 0;
     });
@@ -321,7 +321,7 @@ describe("the history of Discord (contract 10.1)", () => {
       { chat: "gone", thread: "", id: "1" },
     ];
     await using there = listening(world, undefined, heard);
-    await eventually("all of it", () => there.came.length === 132);
+    await waitUntil("all of it", () => there.came.length === 132);
     expect(there.came.map(({ text }) => text)).toEqual([
       "known",
       ...long.map(({ content }) => content),
@@ -346,24 +346,24 @@ describe("the history of Discord (contract 10.1)", () => {
     ];
     fake.broken = 1;
     await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }]);
-    await eventually("it is found", () => there.came.length === 1);
+    await waitUntil("it is found", () => there.came.length === 1);
     expect(there.came).toMatchObject([{ chat: "55", text: "new here", isMentioned: true, isDirect: false }]);
   });
 
   it("is read after a restart when its server was missing before (contract 10.1)", async () => {
     await using world = new DiscordWorld();
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const { fake } = world;
     const guild = { ...world.config, worker: "Ada", allow: ["*"] } as never;
     const start = () =>
-      openApp({ dataDir: folder.path, config: { engines: fakeEngines(), platforms: { guild } } });
+      openApp({ dataDir: folder.path, config: { engines: buildFakeEngines(), platforms: { guild } } });
     const heard = async (app: App) =>
       (await app.call("GET /api/messages/inbound")).map((one: { content: string }) => one.content).reverse();
     {
       await using app = await start();
       await app.call("POST /api/workers", { name: "Ada" });
       await world.say("say first", { id: fake.id(Date.now() - 600_000) });
-      await eventually("it is heard", async () => (await heard(app)).length === 1);
+      await waitUntil("it is heard", async () => (await heard(app)).length === 1);
     }
     fake.gateway.forget();
     const [missed, direct] = [fake.id(Date.now() - 300_000), fake.id(Date.now() - 60_000)];
@@ -377,15 +377,15 @@ describe("the history of Discord (contract 10.1)", () => {
     fake.gateway.isServerGone = true;
     {
       await using app = await start();
-      await eventually("it is read where it can be", async () => (await heard(app)).length === 2);
+      await waitUntil("it is read where it can be", async () => (await heard(app)).length === 2);
     }
     fake.gateway.forget();
     fake.gateway.isServerGone = false;
     await using app = await start();
-    await eventually("all is here", async () => (await heard(app)).length === 3);
+    await waitUntil("all is here", async () => (await heard(app)).length === 3);
     expect(await heard(app)).toEqual(["say first", "say direct", "say missed"]);
     const gap = () => app.db.first<{ value: string }>("select value from setting where name = 'gap:guild'");
-    await eventually("the gap is closed", async () => (await gap())?.value === "");
+    await waitUntil("the gap is closed", async () => (await gap())?.value === "");
     expect(world.faults()).toEqual([]);
   });
 
@@ -403,7 +403,7 @@ describe("the history of Discord (contract 10.1)", () => {
     };
     fake.breaking.set("D7", { pages: 0, then });
     await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }], clock);
-    await eventually("it is read", () => {
+    await waitUntil("it is read", () => {
       clock.advance(5_000);
       return there.came.at(-1)?.text === "missed";
     });
@@ -426,7 +426,7 @@ describe("the history of Discord (contract 10.1)", () => {
       fake.breaking.set("D7", { pages: 1, then });
       await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }], clock);
       await world.say("live", { from: "8" });
-      await eventually("what is said now", () => {
+      await waitUntil("what is said now", () => {
         clock.advance(500);
         return there.came.at(-1)?.text === "live";
       });
@@ -442,7 +442,7 @@ describe("the history of Discord (contract 10.1)", () => {
     const { fake } = world;
     const known = fake.id(Date.now() - 600_000);
     await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }]);
-    await eventually("it listens", () => fake.gateway.listening === 1);
+    await waitUntil("it listens", () => fake.gateway.listening === 1);
     const [before, behind] = [fake.id(Date.now() - 60_000), fake.id(Date.now() - 10_000)];
     const elsewhere = { channel_id: "65" };
     fake.said.set("65", [message(before, "before", elsewhere), message(behind, "behind", elsewhere)]);
@@ -451,7 +451,7 @@ describe("the history of Discord (contract 10.1)", () => {
       joined_at: new Date(Date.now() - 30_000).toISOString(),
       channels: [{ id: "65", type: 0, last_message_id: behind }],
     });
-    await eventually("what was said behind it", () => there.came.length > 0);
+    await waitUntil("what was said behind it", () => there.came.length > 0);
     expect(there.came.map(({ text }) => text)).toEqual(["behind"]);
   });
 
@@ -465,9 +465,9 @@ describe("the history of Discord (contract 10.1)", () => {
       message(fake.id(Date.now() - day + 60_000), "new"),
     ]);
     await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: "1000" }]);
-    await eventually("what is new", () => there.came.length === 1);
+    await waitUntil("what is new", () => there.came.length === 1);
     await world.say("live");
-    await eventually("what is said now", () => there.came.length === 2);
+    await waitUntil("what is said now", () => there.came.length === 2);
     expect(there.came.map(({ text }) => text)).toEqual(["new", "live"]);
   });
 });
@@ -495,7 +495,7 @@ describe("messages of Discord (contract 10.1)", () => {
       content: "to <@8> and <@99>",
       mentions: [{ id: "99", username: "svc" }, { id: "8", username: "Bo" }],
     });
-    await eventually("five", () => there.came.length === 5);
+    await waitUntil("five", () => there.came.length === 5);
     expect(there.came.slice(1).map(({ text, isMentioned }) => [text, isMentioned])).toEqual([
       ["by role", true],
       ["@role-78 other role #12 :wave:", false],
@@ -568,11 +568,11 @@ describe("texts of Discord", () => {
     ],
     ["**not closed", "\\*\\*not closed"],
     ["```js\na_b * c\n```", "```js\na_b * c\n```"],
-  ])("%s", (markdown, shown) => expect(inDialect(markdown, DISCORD_MARKDOWN)).toBe(shown));
+  ])("%s", (markdown, shown) => expect(translateMarkdown(markdown, DISCORD_MARKDOWN)).toBe(shown));
 
   it("are parsed as a person typed them", () => {
     const people = [{ id: "8", username: "Bo" }];
-    expect(plainText("<@8> <@!9> <a:party:12> <#3>", people)).toBe("@Bo @9 :party: #3");
+    expect(formatPlainText("<@8> <@!9> <a:party:12> <#3>", people)).toBe("@Bo @9 :party: #3");
   });
 });
 

@@ -1,19 +1,19 @@
 // Commands that Discord suggests when a person types `/`.
 import { expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 
 async function open(world: DiscordWorld, allow = ["7"]): Promise<App> {
   const guild = { ...world.config, worker: "Ada", allow };
-  return await openApp({ config: { engines: fakeEngines(), platforms: { guild: guild as never } } });
+  return await openApp({ config: { engines: buildFakeEngines(), platforms: { guild: guild as never } } });
 }
 
 const offered = (world: DiscordWorld) =>
-  eventually("six commands", () => world.fake.commands.filter(({ type }) => type === 1).length === 6);
+  waitUntil("six commands", () => world.fake.commands.filter(({ type }) => type === 1).length === 6);
 const hears = (world: DiscordWorld, text: string) =>
-  eventually(text, () => world.sent().some((one) => one.text.includes(text)));
+  waitUntil(text, () => world.sent().some((one) => one.text.includes(text)));
 const told = (world: DiscordWorld) => world.fake.callbacks.map(({ data }) => data.content);
 
 it("are registered once, next to other commands of the bot, and again after a change", async () => {
@@ -27,13 +27,13 @@ it("are registered once, next to other commands of the bot, and again after a ch
   });
   {
     await using _app = await open(world);
-    await eventually("all of them", () => fake.commandsMade === 6);
+    await waitUntil("all of them", () => fake.commandsMade === 6);
   }
   expect(fake.commands.map(({ name }) => name)).toEqual([
     ...["menu", "help", "workers", "status", "stop", "new", "answer"],
   ]);
   await using _again = await open(world);
-  await eventually("it listens again", () => fake.gateway.listening === 1);
+  await waitUntil("it listens again", () => fake.gateway.listening === 1);
   await world.say("/help");
   await hears(world, "list the commands");
   expect(fake.commandsMade).toBe(6);
@@ -57,11 +57,11 @@ it("work in direct chats and channels as if typed, and are answered in the chat"
   const { id } = await app.call("POST /api/questions", { message_id: message.id, text: "Which colour?" });
   await hears(world, "Which colour?");
   world.pick("answer", "dark green");
-  await eventually(
+  await waitUntil(
     "it is answered",
     async () => (await app.call(`GET /api/questions/${id}`)).answer === "dark green",
   );
-  await eventually("each is told", () => told(world).length === 3);
+  await waitUntil("each is told", () => told(world).length === 3);
   expect(told(world)).toEqual(["> /workers", "> /status", "> /answer dark green"]);
   expect(world.faults()).toEqual([]);
 });
@@ -71,7 +71,7 @@ it("are refused to strangers, and a bot without the right to register works with
   await using app = await open(world);
   await offered(world);
   world.pick("stop", "", { from: "66", isGroup: true });
-  await eventually("it is said", () => told(world).length === 1);
+  await waitUntil("it is said", () => told(world).length === 1);
   expect(told(world)).toEqual(["You can't use this command here."]);
   expect(await app.call("GET /api/messages/inbound")).toEqual([]);
   expect(world.sent()).toEqual([]);

@@ -3,13 +3,13 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { FeishuClient } from "../../src/platform/feishu/client.ts";
 import { FEISHU_MARKDOWN } from "../../src/platform/feishu/format.ts";
 import { Frame } from "../../src/platform/feishu/frame.ts";
-import { type FeishuEvent, incomingOf } from "../../src/platform/feishu/message.ts";
+import { type FeishuEvent, parseEvent } from "../../src/platform/feishu/message.ts";
 import { Pieces } from "../../src/platform/feishu/pieces.ts";
 import { showText } from "../../src/platform/feishu/send.ts";
-import { inDialect } from "../../src/platform/markdown.ts";
+import { translateMarkdown } from "../../src/platform/markdown.ts";
 import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { frameBytes, readFrame } from "./fakes/feishu_frame.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
 import { listTexts, openWorld, readPlatformCheck, readState, waitForText } from "./worlds/open.ts";
@@ -24,15 +24,15 @@ describe("Feishu (contract 10, decision 0023)", () => {
   it("loses no message when its connection drops, and joins pieces of long events in any order", async () => {
     await using world = new FeishuWorld();
     await using app = await open(world);
-    await eventually("a connection", () => world.fake.sockets.size === 1);
+    await waitUntil("a connection", () => world.fake.sockets.size === 1);
     world.fake.drop();
     await world.say("say dropped");
     await waitForText(world, "dropped");
     expect(world.fake.opened).toBe(2);
     world.pieces = 7;
     await world.say(`say ${"grüße ".repeat(200)}`);
-    await eventually("all of it", () => listTexts(world).some((text) => text.length === 1_199));
-    await eventually("all is acknowledged", () => world.fake.waiting.size === 0);
+    await waitUntil("all of it", () => listTexts(world).some((text) => text.length === 1_199));
+    await waitUntil("all is acknowledged", () => world.fake.waiting.size === 0);
     await app.settle();
     expect(listTexts(world)).toHaveLength(2);
     expect(world.faults()).toEqual([]);
@@ -43,30 +43,30 @@ describe("Feishu (contract 10, decision 0023)", () => {
     const clock = new TestClock(Date.now());
     world.fake.pingS = 20;
     await using app = await open(world, {}, clock);
-    await eventually("it is connected", async () => await readState(app, "lark") === "connected");
+    await waitUntil("it is connected", async () => await readState(app, "lark") === "connected");
     const pings = world.fake.pings;
-    await eventually("it asks", () => {
+    await waitUntil("it asks", () => {
       clock.advance(1_000);
       return world.fake.pings > pings;
     });
     expect(world.fake.opened).toBe(1);
     world.fake.isSilent = true;
     let waited = 0;
-    await eventually("it is opened again", () => {
+    await waitUntil("it is opened again", () => {
       clock.advance(1_000);
       waited++;
       return world.fake.opened === 2;
     });
     expect(waited).toBeGreaterThan(25);
     world.fake.isSilent = false;
-    await eventually("it is well", async () => await readState(app, "lark") === "connected");
+    await waitUntil("it is well", async () => await readState(app, "lark") === "connected");
   });
 
   it("reports an invalid key without showing it, and the service continues", async () => {
     await using world = new FeishuWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await readState(app, "lark") === "refused");
+    await waitUntil("it is refused", async () => await readState(app, "lark") === "refused");
     const check = await readPlatformCheck(app);
     expect(check).toMatchObject({
       status: "warn",
@@ -128,7 +128,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const table = "| a |\n|---|\n| <at id=all> |\n";
     await app.call("POST /api/messages", { message_id: id, content: Array(6).fill(table).join("\n") });
-    await eventually("it is there", () => world.sent().length === 2);
+    await waitUntil("it is there", () => world.sent().length === 2);
     expect(world.fake.sent[1]).toMatchObject({ isText: true });
     expect(world.faults()).toEqual([]);
   });
@@ -148,9 +148,9 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await using world = new FeishuWorld();
     await using _app = await open(world);
     const id = await world.say("sleep 2");
-    await eventually("a sign", () => [...world.fake.reactionsNow.values()].includes(id));
+    await waitUntil("a sign", () => [...world.fake.reactionsNow.values()].includes(id));
     await waitForText(world, "slept 2");
-    await eventually("it is gone", () => world.fake.reactionsNow.size === 0);
+    await waitUntil("it is gone", () => world.fake.reactionsNow.size === 0);
     expect(world.fake.reactions).toEqual([`${id} Typing`]);
   });
 
@@ -162,14 +162,14 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await app.settle();
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const question = await ask(app, id, `Go on? ${"x".repeat(3_000)}`, ["Yes", "No"]);
-    await eventually("the question", () => world.sent().length === 2);
+    await waitUntil("the question", () => world.sent().length === 2);
     const message = world.sent()[1];
     if (message === undefined) throw new Error("no question");
     world.press(message, "Yes", "66");
-    await eventually("it is told", () => world.fake.toasts.length === 1);
+    await waitUntil("it is told", () => world.fake.toasts.length === 1);
     expect((await app.call(`GET /api/questions/${question.id}`)).status).toBe("open");
     world.press(message, "Yes");
-    await eventually("it is answered", () => world.fake.toasts.length === 2);
+    await waitUntil("it is answered", () => world.fake.toasts.length === 2);
     expect(world.fake.toasts).toEqual([
       { type: "error", content: "You can't answer here." },
       { type: "success", content: "Yes" },
@@ -187,11 +187,11 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await app.settle();
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const question = await ask(app, id, "Go on?", ["Yes"]);
-    await eventually("the question", () => world.sent().length === 2);
+    await waitUntil("the question", () => world.sent().length === 2);
     const message = world.sent()[1];
     if (message === undefined) throw new Error("no question");
     world.press(message, "Yes");
-    await eventually("it is answered", async () => {
+    await waitUntil("it is answered", async () => {
       return (await app.call(`GET /api/questions/${question.id}`)).answer === "Yes";
     });
     expect(world.sent().every(({ thread }) => thread === "om_root")).toBe(true);
@@ -207,21 +207,21 @@ describe("Feishu (contract 10, decision 0023)", () => {
       (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
     await world.say("say large", { file: { name: "large.bin", bytes: new Uint8Array(60_000_000) } });
     const large = "[Cannot fetch the file large.bin: it is larger than 50 MiB]";
-    await eventually(large, async () => (await contents()).includes(large));
+    await waitUntil(large, async () => (await contents()).includes(large));
     await world.say("say gone", {
       from: "8",
       file: { name: "gone.bin", bytes: new Uint8Array(1) },
       isGone: true,
     });
     const gone = "[Cannot fetch the file gone.bin: Feishu answered 234003: File not in msg.]";
-    await eventually(gone, async () => (await contents()).includes(gone));
+    await waitUntil(gone, async () => (await contents()).includes(gone));
   });
 
   it("lets no agent mention all people, in text or in code", async () => {
     await using world = new FeishuWorld();
     await using _app = await open(world);
     await world.say("say <at id=all></at> `<at id=all></at>` & **you**");
-    await eventually("a reply", () => listTexts(world).length === 1);
+    await waitUntil("a reply", () => listTexts(world).length === 1);
     expect(listTexts(world)[0]).toBe("<at id=all></at> `<\u200bat id=all><\u200b/at>` & **you**");
     expect(world.faults()).toEqual([]);
   });
@@ -270,10 +270,10 @@ describe("texts of Feishu", () => {
     ["```js\nif (a < b) {}\n```", "```js\nif (a < b) {}\n```"],
     ["not **closed, a_b & <at id=all>", "not &#42;&#42;closed, a&#95;b &amp; &lt;at id=all&gt;"],
     ["- one\n- two", "- one\n- two"],
-  ])("%s", (markdown, shown) => expect(inDialect(markdown, FEISHU_MARKDOWN)).toBe(shown));
+  ])("%s", (markdown, shown) => expect(translateMarkdown(markdown, FEISHU_MARKDOWN)).toBe(shown));
 
   const said = (message_type: string, content: object, more = {}) =>
-    incomingOf(
+    parseEvent(
       {
         header: { event_id: "e", event_type: "im.message.receive_v1" },
         event: {

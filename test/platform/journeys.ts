@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { App } from "../harness/service/app.ts";
-import { tempDir } from "../harness/service/process.ts";
-import { eventually } from "../harness/wait.ts";
-import type { Ability, Told, World } from "./worlds/world.ts";
+import { createTempDir } from "../harness/service/process.ts";
+import { waitUntil } from "../harness/wait.ts";
+import type { Ability, MessageOptions, World } from "./worlds/world.ts";
 
 /** A service with one platform, named `there`, and its worker Ada. */
 export interface Stage {
@@ -32,7 +32,7 @@ interface Message {
 const texts = ({ world }: Stage) => world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
 const said = (stage: Stage, text: string) => texts(stage).filter((one) => one === text).length;
 const hears = (stage: Stage, text: string) =>
-  eventually(`${stage.world.kind} gets ${text}`, () => said(stage, text) > 0);
+  waitUntil(`${stage.world.kind} gets ${text}`, () => said(stage, text) > 0);
 const inbound = ({ app }: Stage) => app.call("GET /api/messages/inbound");
 
 async function send({ app }: Stage, messageId: string, content: string, file?: File): Promise<void> {
@@ -51,7 +51,7 @@ async function send({ app }: Stage, messageId: string, content: string, file?: F
 }
 
 /** Creates a conversation with one answered message. Returns the service's id of the message. */
-async function begin(stage: Stage, told: Told = {}): Promise<string> {
+async function begin(stage: Stage, told: MessageOptions = {}): Promise<string> {
   await stage.world.say("say begun", told);
   await hears(stage, "begun");
   await stage.app.settle();
@@ -62,14 +62,14 @@ const ask = (stage: Stage, messageId: string, text: string, options: string[] = 
   stage.app.call("POST /api/questions", { message_id: messageId, text, options });
 
 async function asked(stage: Stage, text: string) {
-  await eventually(text, () => texts(stage).some((one) => one.startsWith(text)));
+  await waitUntil(text, () => texts(stage).some((one) => one.startsWith(text)));
   const message = stage.world.sent().find((one) => one.text.startsWith(text));
   if (message === undefined) throw new Error(text);
   return message;
 }
 
 const answerIs = (stage: Stage, id: string, answer: string) =>
-  eventually(`the answer is ${answer}`, async () => {
+  waitUntil(`the answer is ${answer}`, async () => {
     return (await stage.app.call(`GET /api/questions/${id}`)).answer === answer;
   });
 
@@ -92,19 +92,19 @@ export const JOURNEYS: Journey[] = [
     go: async (stage) => {
       const { world, app } = stage;
       const bob = await app.call("POST /api/workers", { name: "Bob" });
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       const done = ["ada", "bob"].map((name) => join(folder.path, name));
       await world.say(`until ${done[0]}`);
-      if (!world.can.has("no signs")) await eventually("a sign", () => world.signs() > 0);
+      if (!world.can.has("no signs")) await waitUntil("a sign", () => world.signs() > 0);
       const shows = (words: string) => texts(stage).some((text) => text.startsWith(words));
-      await eventually("progress", () => shows("Ada works on it"));
+      await waitUntil("progress", () => shows("Ada works on it"));
       const [{ id: message_id }] = await inbound(stage);
       const more = { message_id, worker_id: bob.id, instruction: `until ${done[1]}`, type: "immediate" };
       await app.call("POST /api/tasks", more);
-      await eventually("it is edited", () => shows("Ada, Bob work on it"));
+      await waitUntil("it is edited", () => shows("Ada, Bob work on it"));
       for (const file of done) await Deno.writeTextFile(file, "");
       for (const file of done) await hears(stage, `found ${file}`);
-      await eventually("progress is gone", () => texts(stage).length === 2);
+      await waitUntil("progress is gone", () => texts(stage).length === 2);
       expect(world.sent()).toHaveLength(3);
     },
   },
@@ -161,7 +161,7 @@ export const JOURNEYS: Journey[] = [
     go: async (stage) => {
       const id = await begin(stage);
       await send(stage, id, "here it is", new File(["the report"], "report.txt"));
-      await eventually("the file", () => stage.world.uploads().length === 1);
+      await waitUntil("the file", () => stage.world.uploads().length === 1);
       expect(stage.world.uploads()[0]).toMatchObject({ name: "report.txt", text: "the report" });
       expect(texts(stage)).toContain("here it is");
     },
@@ -179,7 +179,7 @@ export const JOURNEYS: Journey[] = [
       world.press(message, "Yes", "66");
       world.press(message, "No");
       await answerIs(stage, id, "No");
-      await eventually("the buttons are gone", () => {
+      await waitUntil("the buttons are gone", () => {
         return world.sent().find((one) => one.id === message.id)?.buttons.length === 0;
       });
       world.press(message, "Yes");
@@ -216,28 +216,28 @@ export const JOURNEYS: Journey[] = [
     go: async (stage) => {
       const { world, app } = stage;
       await world.say("!help");
-      await eventually("help", () => texts(stage).some((text) => text.includes("/stop: end what")));
+      await waitUntil("help", () => texts(stage).some((text) => text.includes("/stop: end what")));
       await world.say("!workers");
       await hears(stage, "@Ada");
       await world.say("until /never/there");
       await app.until("execution.started");
       await world.say("!status");
-      await eventually(
+      await waitUntil(
         "status",
         () => texts(stage).some((text) => /^Ada: running for \d+ s\.$/.test(text)),
       );
       await world.say("!new");
-      await eventually(
+      await waitUntil(
         "new",
         () => texts(stage).some((text) => text.startsWith("Started a new conversation")),
       );
       await world.say("!stop");
-      await eventually("stopped", () => texts(stage).some((text) => text.startsWith("Stopped: 1 that ran")));
+      await waitUntil("stopped", () => texts(stage).some((text) => text.startsWith("Stopped: 1 that ran")));
       await app.settle();
       const tasks = () => app.call(`GET /api/tasks?session_key=there:${world.direct}`);
       expect(await tasks()).toMatchObject([{ status: "cancelled" }]);
       await world.say("!unknown is text");
-      await eventually("a task", async () => (await tasks()).length === 2);
+      await waitUntil("a task", async () => (await tasks()).length === 2);
     },
   },
   {
@@ -247,7 +247,7 @@ export const JOURNEYS: Journey[] = [
     go: async (stage) => {
       const { world, app } = stage;
       await world.say("say let me in", { from: "66" });
-      await eventually("a code", () => texts(stage).some((text) => text.includes("svc ctl platform pair")));
+      await waitUntil("a code", () => texts(stage).some((text) => text.includes("svc ctl platform pair")));
       const code = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(texts(stage).join(" "))?.[0] ?? "";
       expect(await inbound(stage)).toEqual([]);
       await app.call("POST /api/platforms/pair", { code, sender: "66" });
@@ -324,11 +324,11 @@ export const JOURNEYS: Journey[] = [
       const { world, app } = stage;
       world.loseAnswer();
       await world.say("say once or twice");
-      await eventually("it is there", () => said(stage, "once or twice") === world.copiesOfLost);
+      await waitUntil("it is there", () => said(stage, "once or twice") === world.copiesOfLost);
       await app.settle();
       for (let i = 0; i < 2; i++) world.loseAnswer();
       await world.say("say never a third");
-      await eventually("it is given up", async () => {
+      await waitUntil("it is given up", async () => {
         const [row] = await app.call("GET /api/messages/outbound?status=failed");
         return row?.next_attempt_at === null && row.error.includes("may have arrived");
       });
@@ -343,7 +343,7 @@ export const JOURNEYS: Journey[] = [
       const long = Array.from({ length: 8_000 }, (_, i) => `sentence ${i}.`).join(" ");
       await send(stage, await begin(stage), long);
       const whole = () => [...texts(stage), ...world.uploads().map(({ text }) => text)];
-      await eventually("the whole of it", () => whole().includes(long));
+      await waitUntil("the whole of it", () => whole().includes(long));
       expect(texts(stage).length).toBeLessThanOrEqual(4);
     },
   },

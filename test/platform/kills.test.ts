@@ -1,14 +1,14 @@
 // Kills the service between events and their acknowledgements, and during replies, on four platforms in parallel.
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { runScenario, type World as Place } from "../harness/model/scenario.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { pause } from "../harness/model/workload.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
-import { type Answered, LocalWorld } from "./worlds/local.ts";
+import { type LocalAnswer, LocalWorld } from "./worlds/local.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";
 import { WebhookWorld } from "./worlds/webhook.ts";
@@ -50,7 +50,7 @@ class Service {
   }
 
   /** Sends one request. Status 0: the service was down. */
-  async send(route: string, body?: unknown, more: Record<string, string> = {}): Promise<Answered> {
+  async send(route: string, body?: unknown, more: Record<string, string> = {}): Promise<LocalAnswer> {
     const [method = "GET", path = ""] = route.split(" ");
     const headers = {
       authorization: `Bearer ${this.#place.api.token}`,
@@ -107,7 +107,7 @@ class Four implements AsyncDisposable {
     const numbers = Array.from({ length: Math.min(KNOWN_MAX, MESSAGES / 4 + 1) }, (_, at) => at);
     for (const world of known) {
       for (const number of numbers) await world.say("say hello", { from: personOf(world, number) });
-      await eventually(
+      await waitUntil(
         "they are known",
         () => answersOf(world, /^hello$/).length === numbers.length,
         120_000,
@@ -180,7 +180,7 @@ interface Said {
 it.each(FOURS)(
   `${KILLS} kills while ${MESSAGES} messages arrive and leave on %s: each is stored once and answered (seed ${SEED}) [PLT-1]`,
   async (kinds, create) => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const config = join(folder.path, "svc.yaml");
     const worlds = create();
     const platforms = Object.fromEntries(
@@ -237,14 +237,14 @@ async function settle(
 ): Promise<{ again: number; doubted: number }> {
   let doubted = 0;
   let lost: number[] = [];
-  await eventually("every message that was stored is answered", async () => {
+  await waitUntil("every message that was stored is answered", async () => {
     doubted += await resendDoubted(service, four.names);
     const missing = await four.missing(said);
     lost = await four.lost(missing);
     return missing.length === lost.length;
   }, 120_000);
   for (const number of lost) await four.say(number);
-  await eventually("every message is answered", async () => {
+  await waitUntil("every message is answered", async () => {
     doubted += await resendDoubted(service, four.names);
     return (await four.missing(said)).length === 0;
   }, 120_000);

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { startServer, tempDir } from "../harness/service/process.ts";
+import { createTempDir, startServer } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";
 
@@ -22,14 +22,14 @@ it("a service loads only the code of the platforms that it uses", async () => {
 
 /** Lists the modules that a service ran, from the coverage of V8. */
 async function loadedBy(platforms: Record<string, unknown>, isThere = () => true) {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const [dataDir, counted] = [join(folder.path, "data"), join(folder.path, "counted")];
   const config = join(folder.path, "svc.yaml");
   await Deno.mkdir(dataDir);
   await Deno.writeTextFile(config, JSON.stringify({ platforms }));
   const env = { DENO_COVERAGE_DIR: counted };
   await using server = await startServer({ dataDir, args: ["-c", config], env });
-  await eventually("it is connected", isThere);
+  await waitUntil("it is connected", isThere);
   await server.end("SIGTERM");
   const modules: string[] = [];
   for await (const { name } of Deno.readDir(counted)) {

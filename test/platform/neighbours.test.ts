@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
 import { openTelegram } from "./worlds/open.ts";
 
@@ -15,19 +15,19 @@ describe("strangers [PLT-4]", () => {
     await using fake = new FakeTelegram();
     await using app = await openTelegram(fake);
     for (const from of [7, 8]) fake.say("say let me in", { chat: from, from });
-    await eventually("two answers", () => fake.sent.length === 2);
+    await waitUntil("two answers", () => fake.sent.length === 2);
     const codeOf = (chat: number) =>
       CODE.exec(fake.sent.find(({ chat_id }) => chat_id === String(chat))?.text ?? "")?.[0];
     await app.call("POST /api/platforms/pair", { code: codeOf(7), sender: "7" });
     fake.say("say me too", { chat: 8, from: 8 });
     fake.say("say it is me", { chat: 7, from: 7 });
-    await eventually("who may is heard", () => texts(fake).includes("it is me"));
+    await waitUntil("who may is heard", () => texts(fake).includes("it is me"));
     expect(await stored(app)).toMatchObject([{ session_key: "phone:7" }]);
     await app.call("POST /api/platforms/pair", { code: codeOf(8), sender: "8" });
     await app.call("DELETE /api/platforms/phone/senders/8");
     fake.say("say still here", { chat: 8, from: 8 });
     fake.say("say last", { chat: 7, from: 7 });
-    await eventually("the other is heard", () => texts(fake).includes("last"));
+    await waitUntil("the other is heard", () => texts(fake).includes("last"));
     expect(await stored(app)).toHaveLength(2);
   });
 
@@ -36,7 +36,7 @@ describe("strangers [PLT-4]", () => {
     const clock = new TestClock(Date.now());
     await using app = await openTelegram(fake, {}, clock);
     fake.say("say let me in");
-    await eventually("an answer", () => fake.sent.length === 1);
+    await waitUntil("an answer", () => fake.sent.length === 1);
     const [code = ""] = CODE.exec(texts(fake)[0] ?? "") ?? [];
     const status = async (given: string) =>
       (await app.send("POST /api/platforms/pair", { code: given })).status;
@@ -52,10 +52,10 @@ describe("chats", () => {
     await using fake = new FakeTelegram();
     await using app = await openTelegram(fake, { allow: ["*"] });
     fake.say("say hello", { chat: 1, from: 1 });
-    await eventually("a reply", () => texts(fake).includes("hello"));
+    await waitUntil("a reply", () => texts(fake).includes("hello"));
     await app.settle();
     fake.say("!stop", { chat: 2, from: 2 });
-    await eventually(
+    await waitUntil(
       "it is answered",
       () => texts(fake).some((text) => text?.startsWith("Nothing was running")),
     );
@@ -77,6 +77,6 @@ describe("chats", () => {
       next_attempt_at: expect.any(Number),
     });
     fake.revoked = false;
-    await eventually("it arrives", () => texts(fake).includes("slept 1"), 30_000);
+    await waitUntil("it arrives", () => texts(fake).includes("slept 1"), 30_000);
   });
 });

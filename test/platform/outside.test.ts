@@ -1,6 +1,6 @@
 // A server at an address from outside can answer anything.
 import { expect, it } from "vitest";
-import { callOutside, NoAnswer, RefusedAddress } from "../../src/base/guarded_fetch.ts";
+import { callOutside, NoAnswerError, RefusedAddressError } from "../../src/base/guarded_fetch.ts";
 
 /** Answers every connection with these bytes and keeps it open. */
 async function answering(bytes: string): Promise<{ url: string } & AsyncDisposable> {
@@ -41,7 +41,7 @@ it.each([
 ])("%s fails within the time of the call (contract 11)", async (_what, bytes) => {
   await using server = await answering(bytes);
   const began = performance.now();
-  await expect(call(server.url)).rejects.toThrow(NoAnswer);
+  await expect(call(server.url)).rejects.toThrow(NoAnswerError);
   // The time limit of the call is 30 s.
   expect(performance.now() - began).toBeLessThan(15_000);
 });
@@ -57,13 +57,13 @@ it.each([
   ],
   ...["http://[2002:7f00:1::]/", "http://[::ffff:0:127.0.0.1]/", "http://100.64.0.1/", "http://224.0.0.1/"],
 ])("%s is refused before anything is sent [WHK-2]", async (url) => {
-  await expect(call(url, false)).rejects.toThrow(RefusedAddress);
+  await expect(call(url, false)).rejects.toThrow(RefusedAddressError);
 });
 
 it.each(["127.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "64:ff9b::a9fe:a9fe", "0.0.0.0", "169.254.169.254"])(
   "a name with the address %s is refused [WHK-2]",
   async (address) => {
     const resolve = () => Promise.resolve([address]);
-    await expect(call("https://rebinding.example/", false, resolve)).rejects.toThrow(RefusedAddress);
+    await expect(call("https://rebinding.example/", false, resolve)).rejects.toThrow(RefusedAddressError);
   },
 );

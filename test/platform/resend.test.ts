@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { startRun } from "../harness/service/run.ts";
 import { ctl } from "../harness/terminal.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { Receiver } from "./fakes/receiver.ts";
 
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
@@ -20,7 +20,7 @@ async function open(receiver: Receiver, clock = new TestClock()): Promise<App> {
   };
   const app = await openApp({
     clock,
-    config: { engines: fakeEngines(), platforms: { alerts: alerts as never } },
+    config: { engines: buildFakeEngines(), platforms: { alerts: alerts as never } },
   });
   await app.call("POST /api/workers", { name: "Ada" });
   return app;
@@ -43,7 +43,7 @@ describe("message resend (contract 10.3)", () => {
     expect(given).toMatchObject({ status: "failed", next_attempt_at: null, attempt: 1 });
     receiver.modes.push(503);
     await say(app, "second", "m2");
-    await eventually("it waits", async () => (await outbound(app))[0].error === "reply_url answered 503");
+    await waitUntil("it waits", async () => (await outbound(app))[0].error === "reply_url answered 503");
     const headers = { "idempotency-key": "again" };
     const resent = await app.call(`POST /api/messages/${given.id}/resend`, {}, headers);
     expect(resent).toMatchObject({ id: given.id, status: "failed", error: "", next_attempt_at: clock.now() });
@@ -82,19 +82,19 @@ describe("message resend (contract 10.3)", () => {
 
     receiver.otherwise = 503;
     await say(app, "away", "m2");
-    await eventually("it waits", async () => (await outbound(app))[0].error !== "");
+    await waitUntil("it waits", async () => (await outbound(app))[0].error !== "");
     // The clock stops during a try, since the receiver checks the time of signatures.
     for (let day = 1; day <= 7; day++) {
       // Otherwise the service could store the try with the time of the next day.
-      await eventually(
+      await waitUntil(
         "the try is noted",
         async () => (await outbound(app))[0].next_attempt_at > clock.now(),
       );
       const tries = receiver.got.length;
       clock.advance(DAY_MS);
-      await eventually("another try", () => receiver.got.length > tries);
+      await waitUntil("another try", () => receiver.got.length > tries);
     }
-    await eventually("it is given up", async () => (await outbound(app))[0].next_attempt_at === null);
+    await waitUntil("it is given up", async () => (await outbound(app))[0].next_attempt_at === null);
     expect((await outbound(app))[0].error).toContain("after 7 days");
     const tried = receiver.got.length;
     const sent = await ctl(app, [
@@ -108,8 +108,8 @@ describe("message resend (contract 10.3)", () => {
     ]);
     expect([sent.code, sent.out]).toEqual([0, "1\n"]);
     clock.advance(300_000);
-    await eventually("it is tried again", () => receiver.got.length > tried);
-    await eventually("it waits again", async () => (await outbound(app))[0].error !== "");
+    await waitUntil("it is tried again", () => receiver.got.length > tried);
+    await waitUntil("it waits again", async () => (await outbound(app))[0].error !== "");
     expect((await outbound(app))[0].next_attempt_at).not.toBe(null);
     receiver.otherwise = "ok";
     clock.advance(300_000);
@@ -153,7 +153,7 @@ describe("message resend (contract 10.3)", () => {
   });
 
   it("is refused to runs", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["*:*"]);
     for (const path of ["/api/messages/x/resend", "/api/messages/resend"]) {
       const refused = await app.send(`POST ${path}`, { platform: "local" }, run.headers);
@@ -170,14 +170,14 @@ describe("message resend (contract 10.3)", () => {
     await app.settle();
     receiver.modes.push("lost", 503);
     await say(app, "doubt", "m2");
-    await eventually(
+    await waitUntil(
       "it waits",
       async () => (await outbound(app))[0].error === "reply_url answered 503",
     );
     receiver.modes.push("ok", "lost");
     await app.call(`POST /api/messages/${(await outbound(app))[1].id}/resend`, {});
     clock.advance(300_000);
-    await eventually(
+    await waitUntil(
       "it is given up",
       async () => (await outbound(app))[0].error.includes("may have arrived"),
     );

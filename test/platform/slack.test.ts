@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { inDialect } from "../../src/platform/markdown.ts";
-import { plainText, SLACK_MRKDWN } from "../../src/platform/slack/format.ts";
+import { translateMarkdown } from "../../src/platform/markdown.ts";
+import { formatPlainText, SLACK_MRKDWN } from "../../src/platform/slack/format.ts";
 import { SlackClient } from "../../src/platform/slack/client.ts";
 import { SLACK } from "../../src/platform/slack/manifest.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { tempDir } from "../harness/service/process.ts";
-import { eventually } from "../harness/wait.ts";
+import { createTempDir } from "../harness/service/process.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 import { expectReconnect, openWorld, readPlatformCheck, readState, waitForText } from "./worlds/open.ts";
 
@@ -22,9 +22,9 @@ describe("Slack (contract 10)", () => {
   it("loses no message when its connection is refreshed or dropped", async () => {
     await using world = new SlackWorld();
     await using app = await open(world);
-    await eventually("a socket", () => world.fake.sockets.size === 1);
+    await waitUntil("a socket", () => world.fake.sockets.size === 1);
     world.fake.disconnect("refresh_requested");
-    await eventually("the next one is open first", () => world.fake.opened === 2);
+    await waitUntil("the next one is open first", () => world.fake.opened === 2);
     await world.say("say refreshed");
     await waitForText(world, "refreshed");
     world.fake.disconnect("drop");
@@ -42,7 +42,7 @@ describe("Slack (contract 10)", () => {
     await waitForText(world, "first");
     await world.say("say in a thread", { isGroup: true, isMention: true });
     await waitForText(world, "in a thread");
-    await eventually("nothing waits", () => world.fake.waiting.size === 0);
+    await waitUntil("nothing waits", () => world.fake.waiting.size === 0);
     const asked = world.fake.asked.length;
     // The service does not read messages that are older than a day.
     const seconds = Math.floor(Date.now() / 1000);
@@ -62,7 +62,7 @@ describe("Slack (contract 10)", () => {
     world.fake.historyErrors.push("ratelimited");
     world.fake.disconnect("drop");
     await waitForText(world, "in the channel");
-    await eventually("all are stored", async () => {
+    await waitUntil("all are stored", async () => {
       return (await app.call("GET /api/messages/inbound")).length >= 10;
     });
     const messages = await app.call("GET /api/messages/inbound");
@@ -75,7 +75,7 @@ describe("Slack (contract 10)", () => {
     // A socket that Slack replaces makes no gap.
     const after = world.fake.asked.length;
     world.fake.disconnect("refresh_requested");
-    await eventually("the next one", () => world.fake.opened === 3);
+    await waitUntil("the next one", () => world.fake.opened === 3);
     await world.say("say last");
     await waitForText(world, "last");
     expect(world.fake.asked.length).toBe(after);
@@ -87,13 +87,13 @@ describe("Slack (contract 10)", () => {
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
     await world.say("say first");
-    await eventually("it is heard", async () => (await app.call("GET /api/messages/inbound")).length === 1);
-    await eventually("nothing waits", () => world.fake.waiting.size === 0);
+    await waitUntil("it is heard", async () => (await app.call("GET /api/messages/inbound")).length === 1);
+    await waitUntil("nothing waits", () => world.fake.waiting.size === 0);
     const ts = `${Math.floor(Date.now() / 1000)}.000001`;
     world.fake.history.push({ channel: world.direct, ts, user: world.person, text: "say missed" });
     world.fake.historyErrors.push("internal_error", "fatal_error");
     world.fake.disconnect("drop");
-    await eventually("it is read", async () => {
+    await waitUntil("it is read", async () => {
       clock.advance(500);
       return (await app.call("GET /api/messages/inbound")).length === 2;
     });
@@ -116,7 +116,7 @@ describe("Slack (contract 10)", () => {
       await waitForText(world, "first");
       const contents = async () =>
         (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) => content);
-      await eventually("nothing waits", () => world.fake.waiting.size === 0);
+      await waitUntil("nothing waits", () => world.fake.waiting.size === 0);
       const seconds = Math.floor(Date.now() / 1000);
       for (let i = 1; i <= 7; i++) {
         const ts = `${seconds}.${String(i).padStart(6, "0")}`;
@@ -126,7 +126,7 @@ describe("Slack (contract 10)", () => {
       world.fake.history.push(later);
       world.fake.historyErrors.push(...errors);
       world.fake.disconnect("drop");
-      await eventually("the other conversation is read, too", async () => {
+      await waitUntil("the other conversation is read, too", async () => {
         clock.advance(500);
         return (await contents()).includes("say elsewhere");
       });
@@ -142,14 +142,14 @@ describe("Slack (contract 10)", () => {
     "reads the messages of a gap after a restart, when %s at the stop (contract 10.1)",
     async (_words, errors) => {
       await using world = new SlackWorld();
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       const clock = new TestClock(Date.now());
       const start = () => {
         const team = { ...world.config, worker: "Ada", allow: ["*"] } as never;
         return openApp({
           dataDir: folder.path,
           clock,
-          config: { engines: fakeEngines(), platforms: { team } },
+          config: { engines: buildFakeEngines(), platforms: { team } },
         });
       };
       const missed = (number: number) => {
@@ -160,27 +160,27 @@ describe("Slack (contract 10)", () => {
         await using app = await start();
         await app.call("POST /api/workers", { name: "Ada" });
         await world.say("say first");
-        await eventually(
+        await waitUntil(
           "it is heard",
           async () => (await app.call("GET /api/messages/inbound")).length === 1,
         );
-        await eventually("nothing waits", () => world.fake.waiting.size === 0);
+        await waitUntil("nothing waits", () => world.fake.waiting.size === 0);
       }
       for (let i = 1; i <= 7; i++) world.fake.history.push(missed(i));
       world.fake.historyErrors.push(...errors);
       {
         await using app = await start();
-        await eventually("the history waits", () => world.fake.asked.length === errors.length);
+        await waitUntil("the history waits", () => world.fake.asked.length === errors.length);
         // A new message is the last one now, after the gap.
         const live = { ...missed(8), text: "say live" };
         world.fake.event({ ...live, type: "message", channel_type: "im" });
-        await eventually(
+        await waitUntil(
           "it is heard",
           async () => (await app.call("GET /api/messages/inbound")).length === 2,
         );
       }
       await using app = await start();
-      await eventually("all is here", async () => (await app.call("GET /api/messages/inbound")).length === 9);
+      await waitUntil("all is here", async () => (await app.call("GET /api/messages/inbound")).length === 9);
       const said = (await app.call("GET /api/messages/inbound")).map(({ content }: { content: string }) =>
         content
       );
@@ -189,7 +189,7 @@ describe("Slack (contract 10)", () => {
         "say live",
         ...Array.from({ length: 7 }, (_, at) => `say missed ${at + 1}`),
       ]);
-      await eventually("the gap is closed", async () => await gapOf(app) === "");
+      await waitUntil("the gap is closed", async () => await gapOf(app) === "");
     },
   );
 
@@ -198,32 +198,32 @@ describe("Slack (contract 10)", () => {
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
     const heard = (count: number) =>
-      eventually(`${count} messages`, async () => {
+      waitUntil(`${count} messages`, async () => {
         return (await app.call("GET /api/messages/inbound")).length === count;
       });
     const reconnects = async (asked: number) => {
       world.fake.disconnect("drop");
-      await eventually("it is down", async () => await readState(app, "team") === "down");
+      await waitUntil("it is down", async () => await readState(app, "team") === "down");
       clock.advance(500);
-      await eventually("the history is asked for", () => world.fake.asked.length === asked);
+      await waitUntil("the history is asked for", () => world.fake.asked.length === asked);
     };
     await world.say("say first");
     await heard(1);
-    await eventually("nothing waits", () => world.fake.waiting.size === 0);
+    await waitUntil("nothing waits", () => world.fake.waiting.size === 0);
     const ts = `${Math.floor(Date.now() / 1000)}.000001`;
     world.fake.history.push({ channel: world.direct, ts, user: world.person, text: "say missed" });
     world.fake.historyErrors.push("ratelimited", "fatal_error");
     await reconnects(1);
     await world.say("say live");
     await heard(2);
-    await eventually("nothing waits", () => world.fake.waiting.size === 0);
+    await waitUntil("nothing waits", () => world.fake.waiting.size === 0);
     await reconnects(2);
     // The second reader starts where the first one did, and waits for a minute.
     clock.advance(500);
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(world.fake.asked).toHaveLength(2);
     expect(await gapOf(app)).not.toBe("");
-    await eventually("it is closed", async () => {
+    await waitUntil("it is closed", async () => {
       clock.advance(1_000);
       return await gapOf(app) === "";
     });
@@ -242,7 +242,7 @@ describe("Slack (contract 10)", () => {
     await using world = new SlackWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await readState(app, "team") === "refused");
+    await waitUntil("it is refused", async () => await readState(app, "team") === "refused");
     expect(await readPlatformCheck(app)).toMatchObject({
       status: "warn",
       detail: expect.stringContaining("token_revoked"),
@@ -347,12 +347,12 @@ describe("texts of Slack", () => {
     ["**a *b* c** ~~d~~ `e<f`", "*a _b_ c* ~d~ `e&lt;f`"],
     ["# Head\n[x](https://a.example/?a=1&b=2)", "*Head*\n<https://a.example/?a=1&amp;b=2|x>"],
     ["```js\nif (a < b) {}\n```", "```\nif (a &lt; b) {}\n```"],
-  ])("%s", (markdown, mrkdwn) => expect(inDialect(markdown, SLACK_MRKDWN)).toBe(mrkdwn));
+  ])("%s", (markdown, mrkdwn) => expect(translateMarkdown(markdown, SLACK_MRKDWN)).toBe(mrkdwn));
 
   it.each([
     ["<@U1> in <#C1|general>: <https://a.example|a>", "@U1 in #general: https://a.example"],
     ["<!here> a &lt; b &amp;amp; c", "@here a < b &amp; c"],
-  ])("%s is parsed as a person typed it", (text, plain) => expect(plainText(text)).toBe(plain));
+  ])("%s is parsed as a person typed it", (text, plain) => expect(formatPlainText(text)).toBe(plain));
 });
 
 it("the client sends its key only to hosts of Slack, and only over TLS (contract 11)", async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { cutText, partsOf } from "../../src/platform/message_parts.ts";
-import { inDialect } from "../../src/platform/markdown.ts";
+import { cutReply, cutText } from "../../src/platform/message_parts.ts";
+import { translateMarkdown } from "../../src/platform/markdown.ts";
 import { TELEGRAM_HTML } from "../../src/platform/telegram/format.ts";
 import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
 import { openTelegram, openWorld, readPlatformCheck } from "./worlds/open.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";
@@ -17,18 +17,18 @@ describe("Telegram (contract 10)", () => {
     await using world = new TelegramWorld();
     await using app = await openWorld("phone", world, { more: { allow: ["7"] } });
     await world.say("say begun", { chat: "-5", isGroup: true, isMention: true });
-    await eventually("begun", () => texts(world.fake).includes("begun"));
+    await waitUntil("begun", () => texts(world.fake).includes("begun"));
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const options = ["Yes", "No"];
     await app.call("POST /api/questions", { message_id: id, text: "Go on?", options });
     const asked = () => world.sent().find(({ buttons }) => buttons.length === 2);
-    await eventually("the question", () => asked() !== undefined);
+    await waitUntil("the question", () => asked() !== undefined);
     const message = asked();
     if (message === undefined) throw new Error("no question");
     for (const [label, from] of [["Yes", "66"], ["No", "7"], ["Yes", "7"]] as const) {
       const before = world.fake.confirmed.length;
       world.press(message, label, from);
-      await eventually("it is confirmed", () => world.fake.confirmed.length > before);
+      await waitUntil("it is confirmed", () => world.fake.confirmed.length > before);
       await app.settle();
     }
     expect(world.fake.confirmed.map(({ text }) => text)).toEqual([
@@ -42,21 +42,21 @@ describe("Telegram (contract 10)", () => {
     await using fake = new FakeTelegram();
     await using app = await openTelegram(fake);
     for (let i = 0; i < 3; i++) fake.say("say let me in");
-    await eventually("an answer", () => fake.sent.length === 1);
+    await waitUntil("an answer", () => fake.sent.length === 1);
     const [code = ""] = /[A-Z0-9]{4}-[A-Z0-9]{4}/.exec(texts(fake)[0]) ?? [];
     expect(await stored(app)).toEqual([]);
     const found = await app.call("POST /api/platforms/pair", { code });
     expect(found).toMatchObject({ platform: "phone", sender: "7", name: "User 7", paired: false });
     fake.say("say still not");
-    await eventually("it is taken before the pairing", () => fake.waiting === 0);
+    await waitUntil("it is taken before the pairing", () => fake.waiting === 0);
     await app.call("POST /api/platforms/pair", { code, sender: "7" });
     expect((await app.send("POST /api/platforms/pair", { code, sender: "7" })).status).toBe(404);
     fake.say("say **hello** <b>");
-    await eventually("a reply", () => texts(fake).includes("<b>hello</b> &lt;b&gt;"));
+    await waitUntil("a reply", () => texts(fake).includes("<b>hello</b> &lt;b&gt;"));
     await app.call("DELETE /api/platforms/phone/senders/7");
     const before = (await stored(app)).length;
     fake.say("say once more");
-    await eventually("another code", () => fake.sent.length === 3);
+    await waitUntil("another code", () => fake.sent.length === 3);
     expect(await stored(app)).toHaveLength(before);
     expect(fake.faults).toEqual([]);
   });
@@ -67,7 +67,7 @@ describe("Telegram (contract 10)", () => {
     for (let i = 0; i < 200; i++) fake.say("say hi", { chat: 1000 + i, from: 1000 + i });
     for (let i = 0; i < 20; i++) fake.say("say hi", { chat: 8, from: 8, bot: true });
     fake.say("say done", { chat: 8, from: 8 });
-    await eventually("the one who may is heard", () => texts(fake).includes("done"));
+    await waitUntil("the one who may is heard", () => texts(fake).includes("done"));
     expect(fake.sent.filter(({ text }) => text.includes("svc ctl platform pair"))).toHaveLength(5);
     expect(await stored(app)).toHaveLength(1);
   });
@@ -82,7 +82,7 @@ describe("Telegram (contract 10)", () => {
       ...group,
       more: { is_topic_message: true, message_thread_id: 44 },
     });
-    await eventually("a reply", () => fake.sent.length > 0);
+    await waitUntil("a reply", () => fake.sent.length > 0);
     await app.settle();
     expect(fake.sent).toEqual([
       expect.objectContaining({
@@ -105,7 +105,7 @@ describe("Telegram (contract 10)", () => {
     for (let chat = 1; chat <= 10; chat++) fake.say(`say ${chat}`, { chat, from: chat, id: 5 });
     for (let chat = 1; chat <= 10; chat++) fake.say(`say again ${chat}`, { chat, from: chat, id: 5 });
     fake.say("say edited", { chat: 1, from: 1, id: 5, kind: "edited_message" });
-    await eventually("ten replies", () => fake.sent.length === 10);
+    await waitUntil("ten replies", () => fake.sent.length === 10);
     await app.settle();
     expect(texts(fake).sort()).toEqual(Array.from({ length: 10 }, (_, i) => String(i + 1)).sort());
     expect(await stored(app)).toHaveLength(10);
@@ -116,7 +116,7 @@ describe("Telegram (contract 10)", () => {
     await using app = await openTelegram(fake, { allow: ["*"] });
     fake.say("say bad", { more: { chat: null } });
     fake.say("say good", { chat: 2, from: 2 });
-    await eventually("a reply", () => texts(fake).includes("good"));
+    await waitUntil("a reply", () => texts(fake).includes("good"));
     expect(await stored(app)).toHaveLength(1);
   });
 
@@ -128,7 +128,7 @@ describe("Telegram (contract 10)", () => {
     await app.until("message.undelivered");
     fake.modes.push("lost");
     fake.say("say two", { chat: 2, from: 2 });
-    await eventually(
+    await waitUntil(
       "the other chat is served",
       () => texts(fake).filter((text) => text === "two").length === 2,
     );
@@ -144,7 +144,7 @@ describe("Telegram (contract 10)", () => {
     await using fake = new FakeTelegram();
     fake.revoked = true;
     await using app = await openTelegram(fake);
-    await eventually(
+    await waitUntil(
       "it is refused",
       async () => (await app.call("GET /api/platforms/phone")).state === "refused",
     );
@@ -170,7 +170,7 @@ describe("files of Telegram (contract 10.1)", () => {
     fake.say("say two", { chat: 2, from: 2, more: file("gone") });
     fake.files.set("large", new Uint8Array(21_000_000));
     fake.say("say three", { chat: 3, from: 3, more: file("large") });
-    await eventually("three replies", () => fake.sent.length === 3);
+    await waitUntil("three replies", () => fake.sent.length === 3);
     await app.settle();
     const said = (await stored(app)).map(({ content }: { content: string }) => content).sort();
     expect(said).toEqual([
@@ -186,11 +186,11 @@ describe("files of Telegram (contract 10.1)", () => {
     await using app = await openTelegram(fake, { allow: ["*"] }, clock);
     fake.files.set("never", "hang");
     fake.say("say late", { more: file("never") });
-    await eventually("it is here", async () => (await stored(app)).length === 1);
+    await waitUntil("it is here", async () => (await stored(app)).length === 1);
     clock.advance(59_000);
     expect((await stored(app))[0]).toMatchObject({ status: "received", content: "say late" });
     clock.advance(1_500);
-    await eventually("it goes on", async () => {
+    await waitUntil("it goes on", async () => {
       clock.advance(100);
       return (await stored(app))[0].status === "bee_processed";
     });
@@ -204,10 +204,10 @@ describe("files of Telegram (contract 10.1)", () => {
     await using app = await openTelegram(fake, { allow: ["*"] });
     fake.files.set("busy", 500);
     fake.say("say got it", { more: file("busy") });
-    await eventually("it is here", async () => (await stored(app)).length === 1);
+    await waitUntil("it is here", async () => (await stored(app)).length === 1);
     expect((await stored(app))[0].status).toBe("received");
     fake.files.set("busy", new TextEncoder().encode("bytes"));
-    await eventually("a reply", () => texts(fake).includes("got it"));
+    await waitUntil("a reply", () => texts(fake).includes("got it"));
     expect((await stored(app))[0].media).toMatchObject({ size: 5 });
   });
 });
@@ -235,18 +235,18 @@ describe("texts for Telegram", () => {
     ["```js\nif (a < b) {}\n```", "<pre>if (a &lt; b) {}</pre>"],
     ["[x](javascript:alert)", "[x](javascript:alert)"],
     ["**a *b* c**", "<b>a <i>b</i> c</b>"],
-  ])("%s", (markdown, html) => expect(inDialect(markdown, TELEGRAM_HTML)).toBe(html));
+  ])("%s", (markdown, html) => expect(translateMarkdown(markdown, TELEGRAM_HTML)).toBe(html));
 
   it("become a file above four parts, or end there on a platform without files", () => {
     const long = Array.from({ length: 5_000 }, (_, i) => `sentence ${i}.`).join(" ");
-    const [beginning, file, ...more] = partsOf(long, null, { characters: 1_000, fileBytes: 1_000_000 });
+    const [beginning, file, ...more] = cutReply(long, null, { characters: 1_000, fileBytes: 1_000_000 });
     expect(more).toEqual([]);
     expect(beginning?.text).toMatch(/^sentence 0\.[^]*\[continued in the file reply\.md\]$/);
     expect(file).toEqual({ text: long, media: null, asFile: "reply.md" });
-    const cut = partsOf(long, null, { characters: 1_000, fileBytes: 0 });
+    const cut = cutReply(long, null, { characters: 1_000, fileBytes: 0 });
     expect(cut).toHaveLength(5);
     expect(cut.at(-1)?.text).toMatch(/the rest is too long/);
-    expect(partsOf("short", null, { characters: 1_000, fileBytes: 0 })).toEqual([{
+    expect(cutReply("short", null, { characters: 1_000, fileBytes: 0 })).toEqual([{
       text: "short",
       media: null,
     }]);

@@ -8,13 +8,13 @@ import { FEISHU } from "../../src/platform/feishu/manifest.ts";
 import { createFeishu } from "../../src/platform/feishu/feishu.ts";
 import { keepConnected } from "../../src/platform/keep_connected.ts";
 import { listen } from "../../src/platform/monitored_socket.ts";
-import { askedMs, retryAfter } from "../../src/platform/retry_after.ts";
+import { parsePauseSeconds, parseRetryAfter } from "../../src/platform/retry_after.ts";
 import { SLACK } from "../../src/platform/slack/manifest.ts";
 import { createSlack } from "../../src/platform/slack/slack.ts";
 import { TELEGRAM } from "../../src/platform/telegram/manifest.ts";
 import { createTelegram } from "../../src/platform/telegram/telegram.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 const BASE = { name: "there", clock: systemClock };
 const KINDS = {
@@ -100,7 +100,7 @@ it.each([
   [{}, null],
   [NaN, null],
 ])("askedMs(%s) is %s", (seconds, ms) => {
-  expect(askedMs(seconds)).toBe(ms);
+  expect(parsePauseSeconds(seconds)).toBe(ms);
 });
 
 it("keepConnected() pauses when a platform always asks for a new connection (contract 10.4)", async () => {
@@ -118,7 +118,7 @@ it("keepConnected() pauses when a platform always asks for a new connection (con
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
   expect(sessions).toBe(1);
   clock.advance(500);
-  await eventually("the next one", () => sessions === 2);
+  await waitUntil("the next one", () => sessions === 2);
   stopped.abort();
   await kept;
 });
@@ -143,7 +143,7 @@ it("keepConnected() pauses when a platform asks for no pause (contract 10.4)", a
   await turns();
   expect(sessions).toBe(1);
   clock.advance(1);
-  await eventually("the next one", () => sessions === 2);
+  await waitUntil("the next one", () => sessions === 2);
   stopped.abort();
   await kept;
 });
@@ -161,8 +161,8 @@ it("listen() ends a connection after a silence of 2.5 ping intervals (contract 1
     ...{ signal: new AbortController().signal, pingMs: 10_000, ping: () => {}, isReadyWhenOpen: true },
     take: () => Promise.resolve(),
   }).catch((error) => said = error.message);
-  await eventually("it is open", () => connection.health.state === "connected");
-  await eventually("it is given up", () => {
+  await waitUntil("it is open", () => connection.health.state === "connected");
+  await waitUntil("it is given up", () => {
     clock.advance(1_000);
     return said !== "";
   });
@@ -176,5 +176,5 @@ it.each([
   ["soon", null],
   [undefined, null],
 ])("Retry-After: %s is %s ms", (header, ms) => {
-  expect(retryAfter(header, Date.parse("2026-01-05T08:00:00Z"))).toBe(ms);
+  expect(parseRetryAfter(header, Date.parse("2026-01-05T08:00:00Z"))).toBe(ms);
 });

@@ -2,10 +2,10 @@ import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { Webhook } from "standardwebhooks";
 import { DeliveryError } from "../../src/platform/platform.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp, type TestSettings } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { Receiver } from "./fakes/receiver.ts";
 
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
@@ -13,7 +13,7 @@ type Hook = Record<string, unknown>;
 
 function settings(hook: Hook = {}, more: TestSettings = {}): TestSettings {
   return {
-    engines: fakeEngines(),
+    engines: buildFakeEngines(),
     platforms: { alerts: { kind: "webhook", worker: "Ada", secret: SECRET, ...hook } as never },
     ...more,
   };
@@ -293,11 +293,11 @@ describe("replies to reply_url (contract 10.3)", () => {
     receiver.modes.push("lost");
     await say(app, "say first", "m1");
     const held = async () => (await app.call("GET /api/messages/outbound"))[0];
-    await eventually("it waits", async () => (await held())?.error === "it is silent");
+    await waitUntil("it waits", async () => (await held())?.error === "it is silent");
     expect(await held()).toMatchObject({ attempt: 0, next_attempt_at: expect.any(Number) });
     expect(receiver.got).toHaveLength(1);
     platform.test = test;
-    await eventually("it arrives", () => {
+    await waitUntil("it arrives", () => {
       clock.advance(1_000);
       return receiver.got.length === 2;
     });
@@ -317,7 +317,7 @@ describe("replies to reply_url (contract 10.3)", () => {
       return Promise.reject(new Error("the disk is full"));
     };
     await say(app, "say first", "m1");
-    await eventually("it was sent", () => receiver.got.length > 0);
+    await waitUntil("it was sent", () => receiver.got.length > 0);
     await say(app, "say second", "m2");
     await app.until("message.sent", 2);
     expect(receiver.got.map(({ body }) => body.data.text)).toEqual(["first", "first", "second"]);
@@ -335,11 +335,11 @@ describe("replies to reply_url (contract 10.3)", () => {
       await app.until("task.completed", i + 1);
     }
     const held = () => app.call("GET /api/messages/outbound");
-    await eventually("it is held", async () => (await held()).some((one: Hook) => one.error !== ""));
+    await waitUntil("it is held", async () => (await held()).some((one: Hook) => one.error !== ""));
     for (let minute = 0; minute < 8 * 60; minute += 10) {
       const { rounds } = app.server.stages.find(({ name }) => name === "outbox") ?? { rounds: 0 };
       clock.advance(10 * 60_000);
-      await eventually("another round", () => {
+      await waitUntil("another round", () => {
         const stage = app.server.stages.find(({ name }) => name === "outbox");
         return (stage?.rounds ?? 0) > rounds;
       });
@@ -348,7 +348,7 @@ describe("replies to reply_url (contract 10.3)", () => {
       expect(message).toMatchObject({ status: "failed", attempt: 0, next_attempt_at: expect.any(Number) });
     }
     receiver.comeBack();
-    await eventually("all arrive", () => {
+    await waitUntil("all arrive", () => {
       clock.advance(60_000);
       return receiver.got.length >= 3;
     });
@@ -371,7 +371,7 @@ describe("replies to reply_url (contract 10.3)", () => {
       await say(app, "say twice", "m2", "two");
       await app.until("message.undelivered", 2);
       // No delivery runs now: both messages wait for the next try.
-      await eventually("both wait", async () => {
+      await waitUntil("both wait", async () => {
         const [row] = await app.db.read<{ count: number }>(
           `select count(*) as count from outbound_message join outbound_part on outbound_id = id
           where sending_at is null and due_at > ?`,
@@ -408,12 +408,12 @@ describe("replies to reply_url (contract 10.3)", () => {
     receiver.modes.push({ status, headers: { "retry-after": "120" } });
     const before = clock.now();
     await say(app, "say it", "m1");
-    await eventually(
+    await waitUntil(
       "it is held",
       async () =>
         (await app.call("GET /api/messages/outbound"))[0]?.error !== "" && receiver.got.length === 1,
     );
-    await eventually("it says when", async () => {
+    await waitUntil("it says when", async () => {
       const [message] = await app.call("GET /api/messages/outbound");
       return message.next_attempt_at === before + 120_000 && message.attempt === 0;
     });
@@ -455,7 +455,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
     const open = () => openApp({ dataDir, config: settings(to(receiver)) });
     const looked = (app: App) =>
-      eventually(
+      waitUntil(
         "the outbox has looked",
         () => (app.server.stages.find(({ name }) => name === "outbox")?.rounds ?? 0) > 0,
       );

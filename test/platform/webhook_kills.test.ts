@@ -1,9 +1,9 @@
 // Kills the service during deliveries to a webhook.
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { runScenario } from "../harness/model/scenario.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { Receiver } from "./fakes/receiver.ts";
 
 // .ci/long runs fifty kills.
@@ -16,7 +16,7 @@ const EVENTS_PER_ROUND = 10;
 it(
   `${KILLS} kills during deliveries to a webhook: events arrive in order, at least once, with the same ids (seed ${SEED}) [WHK-3]`,
   async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await using receiver = new Receiver(SECRET);
     receiver.delayMs = 30;
     const config = join(folder.path, "svc.yaml");
@@ -49,7 +49,7 @@ it(
 
 async function checkReceived(receiver: Receiver, names: string[]): Promise<void> {
   const received = () => receiver.got.map(({ body }) => body.data.data.name as string);
-  await eventually("all events arrive", () => names.every((name) => received().includes(name)));
+  await waitUntil("all events arrive", () => names.every((name) => received().includes(name)));
   expect([...new Set(received())]).toEqual(names);
   const ids = new Map(receiver.got.map(({ id, body }) => [body.data.seq, id]));
   for (const { id, body } of receiver.got) expect(ids.get(body.data.seq)).toBe(id);

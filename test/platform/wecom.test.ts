@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { inDialect } from "../../src/platform/markdown.ts";
-import type { Incoming } from "../../src/platform/platform.ts";
+import { translateMarkdown } from "../../src/platform/markdown.ts";
+import type { IncomingMessage } from "../../src/platform/platform.ts";
 import { WECOM_MARKDOWN } from "../../src/platform/wecom/format.ts";
-import { messageOf } from "../../src/platform/wecom/message.ts";
+import { parseMessage } from "../../src/platform/wecom/message.ts";
 import { WECOM } from "../../src/platform/wecom/manifest.ts";
 import { createWeCom } from "../../src/platform/wecom/wecom.ts";
 import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 import { WeComWorld } from "./worlds/wecom.ts";
 import { openWorld, readState, waitForText } from "./worlds/open.ts";
 
@@ -18,7 +18,7 @@ const platformOf = (app: App) => app.call("GET /api/platforms/corp");
 
 /** Creates a connected platform without a service, and records its messages. */
 async function listening(world: WeComWorld, before: () => void | Promise<void> = () => {}) {
-  const came: Incoming[] = [];
+  const came: IncomingMessage[] = [];
   const { bot_id, secret, base_url } = world.config;
   const platform = createWeCom({ ...WECOM, name: "corp", clock: systemClock }, { bot_id, secret, base_url });
   platform.start(async (incoming) => {
@@ -26,7 +26,7 @@ async function listening(world: WeComWorld, before: () => void | Promise<void> =
     came.push(incoming);
     return { outcome: "queued", message_id: "m" };
   }, () => Promise.resolve([]));
-  await eventually("it is connected", () => platform.health().state === "connected");
+  await waitUntil("it is connected", () => platform.health().state === "connected");
   return { platform, came, [Symbol.asyncDispose]: () => platform.stop() };
 }
 
@@ -54,9 +54,9 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await using world = new WeComWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
-    await eventually("it is connected", async () => await readState(app, "corp") === "connected");
+    await waitUntil("it is connected", async () => await readState(app, "corp") === "connected");
     world.fake.isDeaf = true;
-    await eventually("it comes again", () => {
+    await waitUntil("it comes again", () => {
       clock.advance(5_000);
       return world.fake.subscriptions === 2;
     });
@@ -66,15 +66,15 @@ describe("the connection to WeCom (contract 10.4)", () => {
   it("reports another service that uses the bot, and does not compete with it [PLT-6]", async () => {
     await using world = new WeComWorld();
     await using app = await open(world);
-    await eventually("it is connected", async () => await readState(app, "corp") === "connected");
+    await waitUntil("it is connected", async () => await readState(app, "corp") === "connected");
     await using other = await listening(world);
-    await eventually("the first one is told", async () => await readState(app, "corp") === "refused");
+    await waitUntil("the first one is told", async () => await readState(app, "corp") === "refused");
     expect(await platformOf(app)).toMatchObject({
       error: "another program uses this bot, and WeCom allows one connection",
     });
     await app.until("platform.down");
     await world.say("hello");
-    await eventually("the other one hears", () => other.came.length === 1);
+    await waitUntil("the other one hears", () => other.came.length === 1);
     expect(world.fake.subscriptions).toBe(2);
   });
 
@@ -85,7 +85,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
       if (failures++ < 2) throw new Error("the disk is full");
     });
     for (const text of ["one", "two", "three"]) await world.say(text);
-    await eventually("all three", () => there.came.length === 3);
+    await waitUntil("all three", () => there.came.length === 3);
     expect(there.came.map(({ text }) => text)).toEqual(["one", "two", "three"]);
     expect(world.fake.subscriptions).toBe(1);
   });
@@ -104,7 +104,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     world.fake.push("aibot_event_callback", { msgid: "e1", from });
     world.fake.push("aibot_event_callback", { msgid: "e2", from, chattype: "single", event });
     await world.say("behind it");
-    await eventually("both", () => there.came.length === 2);
+    await waitUntil("both", () => there.came.length === 2);
     expect(there.came.map(({ text, choice }) => text || choice)).toEqual(["q", "behind it"]);
     expect(world.fake.subscriptions).toBe(1);
   });
@@ -126,7 +126,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await using world = new WeComWorld();
     world.fake.revoked = true;
     await using app = await open(world);
-    await eventually("it is refused", async () => await readState(app, "corp") === "refused");
+    await waitUntil("it is refused", async () => await readState(app, "corp") === "refused");
     const { checks } = await app.call("GET /api/system/doctor");
     expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
       status: "warn",
@@ -221,7 +221,7 @@ describe("replies to WeCom (contract 10.3)", () => {
     await using world = new WeComWorld();
     await using there = await listening(world);
     const id = await world.say("hello");
-    await eventually("it came", () => there.came.length === 1);
+    await waitUntil("it came", () => there.came.length === 1);
     const place = { chat: "7", thread: "" };
     const show = (answers: string, sentAs: string, text: string | null) =>
       there.platform.progress?.({ ...place, answers, sentAs, text });
@@ -260,7 +260,7 @@ describe("files of WeCom (contract 10.1)", () => {
       const from = { userid: "7" };
       const msgid = crypto.randomUUID();
       world.fake.push("aibot_msg_callback", { msgid, from, chattype: "single", msgtype: "file", file });
-      await eventually(words, async () => {
+      await waitUntil(words, async () => {
         const all = await app.call("GET /api/messages/inbound");
         return all.filter(({ content }: { content: string }) => content.includes(words)).length === times;
       });
@@ -303,23 +303,23 @@ describe("messages of WeCom", () => {
     ],
   ])(
     "%s",
-    (_name, said, text) => expect(messageOf({ ...place, ...said })).toMatchObject({ text, chat: "7" }),
+    (_name, said, text) => expect(parseMessage({ ...place, ...said })).toMatchObject({ text, chat: "7" }),
   );
 
   it("lose the mention of the bot in a group, and only that", () => {
     const said = { ...place, chatid: "g1", chattype: "group" as const, msgtype: "text" };
-    expect(messageOf({ ...said, text: { content: "@Robot @Ada do it" } })).toMatchObject({
+    expect(parseMessage({ ...said, text: { content: "@Robot @Ada do it" } })).toMatchObject({
       chat: "g1",
       text: "@Ada do it",
       isDirect: false,
     });
-    expect(messageOf({ ...said, text: { content: "@Robot" } })).toMatchObject({ text: "@Robot" });
-    expect(messageOf({ ...said, text: { content: "  " } })).toBeNull();
+    expect(parseMessage({ ...said, text: { content: "@Robot" } })).toMatchObject({ text: "@Robot" });
+    expect(parseMessage({ ...said, text: { content: "  " } })).toBeNull();
   });
 
   it.each([
     ["**a *b*** ~~c~~ `d`", "**a *b*** c `d`"],
     ["# Head\n[x](https://a.example)", "### Head\n[x](https://a.example)"],
     ["```js\n<@a>\n```", "```js\n<\u200b@a>\n```"],
-  ])("%s", (markdown, shown) => expect(inDialect(markdown, WECOM_MARKDOWN)).toBe(shown));
+  ])("%s", (markdown, shown) => expect(translateMarkdown(markdown, WECOM_MARKDOWN)).toBe(shown));
 });

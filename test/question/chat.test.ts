@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { type Asker, startAsker } from "../harness/fakes/asker.ts";
+import { type AskingRun, startAskingRun } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
-import { found } from "../harness/wait.ts";
+import { waitForValue } from "../harness/wait.ts";
 import type { Json } from "../harness/service/client.ts";
 
 const MINUTE_MS = 60_000;
 
 function open(options: { clock?: TestClock; config?: Json } = {}): Promise<App> {
-  return openApp({ ...options, config: { engines: fakeEngines(), ...options.config } });
+  return openApp({ ...options, config: { engines: buildFakeEngines(), ...options.config } });
 }
 
 /** Sends a message in the conversation as the operator; returns the message as it is routed. */
-async function say(app: App, run: Asker, body: Record<string, unknown>): Promise<Json> {
+async function say(app: App, run: AskingRun, body: Record<string, unknown>): Promise<Json> {
   const { message_id: id } = await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, body);
-  return await found(async () => {
+  return await waitForValue(async () => {
     const { message } = await app.call(`GET /api/messages/${id}/trace`);
     return message.status === "received" || message.status === "feeding" ? null : message;
   });
@@ -26,7 +26,7 @@ async function get(app: App, id: string): Promise<Json> {
 }
 
 /** Returns the conversation's message that asks the question. */
-async function findMessage(app: App, run: Asker, id: string): Promise<string> {
+async function findMessage(app: App, run: AskingRun, id: string): Promise<string> {
   const history: Json[] = await app.call(`GET /api/local/sessions/${run.sessionId}/messages`);
   return history.find((message) => message.question_id === id)?.id;
 }
@@ -34,7 +34,7 @@ async function findMessage(app: App, run: Asker, id: string): Promise<string> {
 describe("an answer in the chat (contract 12)", () => {
   it("is exactly an option's text or number of the only open question", async () => {
     await using app = await open();
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     for (const [words, answer] of [["Blue", "Blue"], [" 1 ", "Red"], ["3", "1"]]) {
       const { id } = await run.ask({ text: `${words}?`, options: ["Red", "Blue", "1"] });
       const expected = words === " 1 " ? "1" : answer;
@@ -59,7 +59,7 @@ describe("an answer in the chat (contract 12)", () => {
   it("to a free question is the first plain message within ten minutes; later ones are messages", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const soon = await run.ask({ text: "Soon?" });
     clock.advance(10 * MINUTE_MS);
     await say(app, run, { content: "  In ten minutes.\n" });
@@ -77,7 +77,7 @@ describe("an answer in the chat (contract 12)", () => {
 
   it("is a reply to its question even with other open questions, and /answer with one open question", async () => {
     await using app = await open();
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const one = await run.ask({ text: "One?", options: ["Yes", "No"] });
     const two = await run.ask({ text: "Two?" });
     await say(app, run, { content: "2", reply_to: await findMessage(app, run, one.id) });
@@ -101,7 +101,7 @@ describe("an answer in the chat (contract 12)", () => {
 
   it("belongs to the task that it becomes, so that the task's reply answers the message", async () => {
     await using app = await open();
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const { id } = await run.ask({ options: ["Yes"] });
     await run.end();
     const message = await say(app, run, { content: "yes", reply_to: await findMessage(app, run, id) });
@@ -113,7 +113,7 @@ describe("an answer in the chat (contract 12)", () => {
 
   it("does not wait for the debounce window, and is not merged with earlier messages", async () => {
     await using app = await open({ config: { bee: { quiet_window: "2s" } } });
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     // A message from before the question cannot be its answer.
     const { message_id: before } = await app.call(`POST /api/local/sessions/${run.sessionId}/messages`, {
       content: "ok before",

@@ -2,11 +2,11 @@ import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { type Asker, startAsker } from "../harness/fakes/asker.ts";
-import { someToken, someUser } from "../harness/model/people.ts";
-import { eventually } from "../harness/wait.ts";
+import { type AskingRun, startAskingRun } from "../harness/fakes/asker.ts";
+import { createToken, createUser } from "../harness/model/people.ts";
+import { waitUntil } from "../harness/wait.ts";
 import type { Json } from "../harness/service/client.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -35,15 +35,15 @@ async function listAnswers(app: App): Promise<string[]> {
   return rows.map(({ answer, answered_by }) => answer + answered_by).filter((text) => text !== "");
 }
 
-async function chat(app: App, run: Asker, body: Json, headers: Record<string, string>): Promise<number> {
+async function chat(app: App, run: AskingRun, body: Json, headers: Record<string, string>): Promise<number> {
   return (await app.send(`POST /api/local/sessions/${run.sessionId}/messages`, body, headers)).status;
 }
 
 describe("only a person answers a question (contract 12) [QST-2]", () => {
   it("a run with *:* cannot answer by any route or tool [QST-2]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
-    const run = await startAsker(app, { scopes: ["*:*"] });
-    const other = await startAsker(app, { name: "Other" });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
+    const run = await startAskingRun(app, { scopes: ["*:*"] });
+    const other = await startAskingRun(app, { name: "Other" });
     const own = await run.ask({ options: ["Yes", "No"] });
     const others = await other.ask();
     let tried = 0;
@@ -91,8 +91,8 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
   });
 
   it("a run cannot answer by any message in the chat, nor by a quote [QST-2]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
-    const run = await startAsker(app, { scopes: ["*:*"] });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
+    const run = await startAskingRun(app, { scopes: ["*:*"] });
     const chosen = await run.ask({ options: ["Yes", "No"] });
     const history = await app.call(`GET /api/local/sessions/${run.sessionId}/messages`);
     const asked = history.find((message: Json) => message.question_id === chosen.id).id;
@@ -120,8 +120,8 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
 
   it("a program cannot answer by a webhook into the conversation [QST-2]", async () => {
     const platforms = { alerts: { kind: "webhook", worker: "Agent" } as never };
-    await using app = await openApp({ config: { engines: fakeEngines(), platforms } });
-    const run = await startAsker(app);
+    await using app = await openApp({ config: { engines: buildFakeEngines(), platforms } });
+    const run = await startAskingRun(app);
     const hook = (text: string) => app.call("POST /hooks/alerts", { id: crypto.randomUUID(), text });
     const { message_id } = await hook("Something happened");
     for (const options of [["Yes", "No"], []]) {
@@ -129,7 +129,7 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
       const { id } = await app.call("POST /api/questions", asked);
       expect((await app.call(`GET /api/questions/${id}`)).session_key).toBe("alerts:main");
       for (const text of ["Yes", "1", "/answer Yes", "!answer Yes"]) await hook(text);
-      await eventually("all of it is routed", async () => {
+      await waitUntil("all of it is routed", async () => {
         return (await app.call("GET /api/messages/inbound?status=received,feeding")).length === 0;
       });
       expect((await app.call(`GET /api/questions/${id}`)).status).toBe("open");
@@ -139,9 +139,9 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
   });
 
   it("a run asks and reads only in its own conversation, with any scopes", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
-    const run = await startAsker(app, { scopes: ["*:*"] });
-    const reader = await startAsker(app, { name: "Reader", scopes: ["read:*"] });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
+    const run = await startAskingRun(app, { scopes: ["*:*"] });
+    const reader = await startAskingRun(app, { name: "Reader", scopes: ["read:*"] });
     const { id } = await run.ask();
     expect((await app.send(`GET /api/questions/${id}`, undefined, run.headers)).status).toBe(200);
     for (const path of [id, `${id}/wait?timeout_ms=0`]) {
@@ -150,7 +150,7 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
     expect((await app.send("GET /api/questions", undefined, reader.headers)).body).toEqual([]);
     const foreign = `GET /api/questions?session_key=${reader.sessionKey}`;
     expect((await app.send(foreign, undefined, run.headers)).body).toEqual([]);
-    const ask = (message_id: string, from: Asker) =>
+    const ask = (message_id: string, from: AskingRun) =>
       app.send("POST /api/questions", { message_id, text: "Which?" }, from.headers);
     expect((await ask(reader.messageId, run)).status).toBe(404);
     expect((await ask("anything", run)).status).toBe(404);
@@ -161,10 +161,10 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
 
   it("users answer with write:questions: operators have it, viewers don't, and tokens only if listed", async () => {
     await using app = await openApp({ inMemory: true });
-    const viewer = await someUser(app, "Vera", "viewer");
-    const operator = await someUser(app, "Otto", "operator");
-    const token = await someToken(app, "bot", ["write:questions"]);
-    const poor = await someToken(app, "poor", ["read:*", "write:chat"]);
+    const viewer = await createUser(app, "Vera", "viewer");
+    const operator = await createUser(app, "Otto", "operator");
+    const token = await createToken(app, "bot", ["write:questions"]);
+    const poor = await createToken(app, "poor", ["read:*", "write:chat"]);
     const give = async (headers: Record<string, string>) => {
       const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
       return await app.send(`POST /api/questions/${id}/answer`, { answer: "This" }, headers);
@@ -176,7 +176,7 @@ describe("only a person answers a question (contract 12) [QST-2]", () => {
   });
 });
 
-async function callMcp(app: App, run: Asker, method: string, params: Json): Promise<string> {
+async function callMcp(app: App, run: AskingRun, method: string, params: Json): Promise<string> {
   const response = await app.server.fetch(
     new Request("http://localhost/mcp", {
       method: "POST",

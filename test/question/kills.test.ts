@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import type { Client, Json } from "../harness/service/client.ts";
 import { runScenario, type World } from "../harness/model/scenario.ts";
-import { found } from "../harness/wait.ts";
+import { waitForValue } from "../harness/wait.ts";
 import { pause } from "../harness/model/workload.ts";
 
 // Each round starts a service. SVC_TEST_RACES adds rounds.
@@ -53,7 +53,9 @@ async function ask({ api, path }: World, worker: string, round: number): Promise
   const { message_id } = await api.call(`POST /api/local/sessions/${session}/messages`, {
     content: `show-token-and-stay ${file}`,
   });
-  const token = await found(() => Deno.readTextFile(file).then((text) => text.trim() || null, () => null));
+  const token = await waitForValue(() =>
+    Deno.readTextFile(file).then((text) => text.trim() || null, () => null)
+  );
   const question = { message_id, text: `Which ${round}?` };
   const { id, text } = await api.call("POST /api/questions", question, { authorization: `Bearer ${token}` });
   return { worker, session, id, text, first: 0 };

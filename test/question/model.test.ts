@@ -1,12 +1,18 @@
 import { describe, expect, it, vi } from "vitest";
 import type { Call } from "../../src/api/call/call.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
-import { valueOf } from "../../src/domain/call/json.ts";
+import { parseJson } from "../../src/domain/call/json.ts";
 import { findTask } from "../../src/store/work/task.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { callOf, type ClaimedRun, claimRun, endClaimed, type How } from "../harness/fakes/claimed.ts";
+import {
+  buildCall,
+  type ClaimedRun,
+  claimRun,
+  endClaimedRun,
+  type RunEnding,
+} from "../harness/fakes/claimed.ts";
 import { TestClock } from "../harness/clock.ts";
-import { random } from "../harness/model/schedule.ts";
+import { createRandom } from "../harness/model/schedule.ts";
 
 // CI runs 25 seeds of 2,000; locally a part of one seed finds most faults.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 1);
@@ -87,7 +93,7 @@ class Model {
     }
   }
 
-  end(id: string, how: How): void {
+  end(id: string, how: RunEnding): void {
     this.runs.delete(id);
     if (how === "cancelled") return this.withdraw((one) => one.run === id);
     for (const one of this.all((one) => one.run === id && one.status === "answered" && !one.brought)) {
@@ -125,7 +131,7 @@ describe("the state machine of a question equals its model (contract 12) [QST-1]
 
 const CALL: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
-  ended: () => Promise.resolve(null),
+  findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
 };
 
@@ -143,7 +149,7 @@ class World {
 
   constructor(seed: number) {
     this.#seed = seed;
-    this.#chance = random(seed);
+    this.#chance = createRandom(seed);
   }
 
   async compare(): Promise<void> {
@@ -178,7 +184,7 @@ class World {
     const lists = { engine_args: {}, departments: [], scopes: [], verify: null, runs_on: [] };
     const texts = { name: "w", description: "", memory: "", constraints: "", engine: "", work_dir: "/tmp" };
     const made = await this.#api.worker.create(CALL, { ...texts, ...lists, paused: false });
-    this.#workers.push(valueOf(made.json).id);
+    this.#workers.push(parseJson(made.json).id);
   }
 
   #pick<T>(list: readonly T[]): T {
@@ -234,7 +240,7 @@ class World {
   async #give(): Promise<string> {
     const [, message_id = ""] = this.#pick(SESSIONS).split(":");
     const task = { worker_id: this.#pick(this.#workers), instruction: "x", type: "immediate" as const };
-    return valueOf((await this.#api.task.create(CALL, { ...task, message_id })).json).id;
+    return parseJson((await this.#api.task.create(CALL, { ...task, message_id })).json).id;
   }
 
   async #ask(run: Run, label: string): Promise<void> {
@@ -250,8 +256,8 @@ class World {
       timeout_ms,
       ...(fallback === "" ? {} : { default: fallback }),
     };
-    const asked = await this.#api.question.ask(await callOf(this.#app.db, run), body)
-      .then(({ json }) => valueOf(json), (error) => {
+    const asked = await this.#api.question.ask(await buildCall(this.#app.db, run), body)
+      .then(({ json }) => parseJson(json), (error) => {
         if (error instanceof ServiceError) return null;
         throw error;
       });
@@ -286,19 +292,19 @@ class World {
     const own = this.#pick(this.#model.all((one) => one.run === run.id)) as ExpectedQuestion | undefined;
     if (own === undefined) return;
     const limits = { timeoutMs: 0, signal: new AbortController().signal };
-    await this.#api.question.wait(await callOf(this.#app.db, run), own.id, limits);
+    await this.#api.question.wait(await buildCall(this.#app.db, run), own.id, limits);
     this.#model.see(own, run);
   }
 
-  async #finish(id: string, wish: How): Promise<void> {
+  async #finish(id: string, wish: RunEnding): Promise<void> {
     const run = this.#model.runs.get(id);
     if (run === undefined) return;
     const { db } = this.#app;
     const task = await findTask(db, run.task);
     // A task that was cancelled meanwhile ends as cancelled.
     const how = task?.status === "cancelled" ? "cancelled" : wish;
-    expect(await endClaimed(db, run, how, this.#clock.now())).toBe(true);
-    expect(await endClaimed(db, run, how, this.#clock.now()), "a second outcome").toBe(false);
+    expect(await endClaimedRun(db, run, how, this.#clock.now())).toBe(true);
+    expect(await endClaimedRun(db, run, how, this.#clock.now()), "a second outcome").toBe(false);
     this.#model.end(id, how);
   }
 

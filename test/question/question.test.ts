@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { startAsker } from "../harness/fakes/asker.ts";
+import { startAskingRun } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
 import type { Json } from "../harness/service/client.ts";
 
@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 function open(options: { clock?: TestClock } = {}): Promise<App> {
-  return openApp({ ...options, config: { engines: fakeEngines() } });
+  return openApp({ ...options, config: { engines: buildFakeEngines() } });
 }
 
 function answer(app: App, id: string, text: string) {
@@ -24,7 +24,7 @@ function listDeliveredTasks(app: App): Promise<Json[]> {
 describe("a question (contract 12)", () => {
   it("reaches its conversation, and its answer becomes a task of the same worker", async () => {
     await using app = await open();
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const question = await run.ask({ options: ["Red", "Blue"], default: "Blue" });
     expect(question).toMatchObject({
       session_key: run.sessionKey,
@@ -63,7 +63,7 @@ describe("a question (contract 12)", () => {
 
   it("with an answer during its run creates a task after the run, unless the run has read the answer", async () => {
     await using app = await open();
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const unseen = await run.ask({ text: "One?" });
     const seen = await run.ask({ text: "Two?" });
     await answer(app, unseen.id, "first");
@@ -82,7 +82,7 @@ describe("a question (contract 12)", () => {
 
   it("is the same question if it is equal, open and of the same task, and then belongs to the asking run", async () => {
     await using app = await open();
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const [one, two] = await Promise.all([run.ask({ options: ["a"] }), run.ask({ options: ["a"] })]);
     expect(two.id).toBe(one.id);
     expect((await run.ask()).id).not.toBe(one.id);
@@ -91,7 +91,7 @@ describe("a question (contract 12)", () => {
     await answer(app, one.id, "a");
     expect((await run.ask({ options: ["a"] })).id).not.toBe(one.id);
     // A question of another task is another question.
-    const other = await startAsker(app, { name: "Other" });
+    const other = await startAskingRun(app, { name: "Other" });
     expect((await other.ask()).task_id).toBe(other.taskId);
     expect((await app.call(`GET /api/questions?worker_id=${other.workerId}`)).length).toBe(1);
     await other.end();
@@ -102,7 +102,7 @@ describe("a question (contract 12)", () => {
   it("gets its default at its deadline or else expires; both create one notice", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const fallback = await run.ask({ default: "Red", timeout_ms: HOUR_MS });
     const none = await run.ask({ text: "And which size?", timeout_ms: HOUR_MS });
     await run.end();
@@ -131,11 +131,11 @@ describe("a question (contract 12)", () => {
   it("with a deadline during a downtime cannot be answered after the next start", async () => {
     const clock = new TestClock();
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
-    const config = { engines: fakeEngines() };
+    const config = { engines: buildFakeEngines() };
     let ids: string[];
     {
       await using app = await openApp({ clock, dataDir, config });
-      const run = await startAsker(app);
+      const run = await startAskingRun(app);
       ids = [
         (await run.ask({ timeout_ms: 60_000 })).id,
         (await run.ask({ default: "x", timeout_ms: 60_000 })).id,
@@ -160,7 +160,7 @@ describe("a question (contract 12)", () => {
   it("cannot be answered after its deadline, even before its end is stored", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
-    const run = await startAsker(app, { script: true });
+    const run = await startAskingRun(app, { script: true });
     const { id } = await run.ask({ default: "x", timeout_ms: 1_000 });
     const stage = app.server.stages.find(({ name }) => name === "question");
     await stage?.stop();
@@ -172,10 +172,10 @@ describe("a question (contract 12)", () => {
 
   it("ends with a clear of its conversation, its worker or its run, and its answer is no longer delivered", async () => {
     await using app = await open();
-    const cleared = await startAsker(app, { name: "A" });
-    const deleted = await startAsker(app, { name: "B" });
-    const cancelled = await startAsker(app, { name: "C" });
-    const gone = await startAsker(app, { name: "D" });
+    const cleared = await startAskingRun(app, { name: "A" });
+    const deleted = await startAskingRun(app, { name: "B" });
+    const cancelled = await startAskingRun(app, { name: "C" });
+    const gone = await startAskingRun(app, { name: "D" });
     const ids = [];
     for (const run of [cleared, deleted, cancelled]) {
       ids.push((await run.ask()).id);
@@ -198,7 +198,7 @@ describe("a question (contract 12)", () => {
 
   it("of a script's task or a person's is in the inbox, and nothing is sent", async () => {
     await using app = await open();
-    const run = await startAsker(app, { script: true });
+    const run = await startAskingRun(app, { script: true });
     const asked = await run.ask({ options: ["Yes", "No"] });
     expect(asked.session_key).toBe(`cli:${run.messageId}`);
     const own = await app.call("POST /api/questions", { message_id: "release", text: "Publish it?" });
@@ -224,7 +224,7 @@ describe("a question (contract 12)", () => {
 
   it("with an invalid field is refused with a reason", async () => {
     await using app = await open();
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const refused = async (body: Json, headers = run.headers) => {
       const reply = await app.send("POST /api/questions", body, headers);
       return [reply.status, reply.body.errors?.[0]?.path ?? reply.body.code];
@@ -252,9 +252,9 @@ describe("a question (contract 12)", () => {
 
   it("has a limit per run and per conversation, and a chain of defaults ends", async () => {
     await using app = await openApp({
-      config: { engines: fakeEngines(), limits: { max_chain_depth: 1 } },
+      config: { engines: buildFakeEngines(), limits: { max_chain_depth: 1 } },
     });
-    const run = await startAsker(app, { script: true });
+    const run = await startAskingRun(app, { script: true });
     for (let i = 0; i < 20; i++) await run.ask({ text: `Question ${i}?` });
     const more = await app.send(
       "POST /api/questions",
@@ -267,7 +267,7 @@ describe("a question (contract 12)", () => {
     }
     const last = await app.send("POST /api/questions", { message_id: run.messageId, text: "Now?" });
     expect([last.status, last.body.detail]).toEqual([429, expect.stringMatching(/100 questions/)]);
-    const deep = await startAsker(app, { name: "Deep" });
+    const deep = await startAskingRun(app, { name: "Deep" });
     await app.db.write([{ sql: "update task set depth = 1 where id = ?", args: [deep.taskId] }]);
     const chained = { message_id: deep.messageId, text: "Go on?", default: "Yes" };
     expect((await app.send("POST /api/questions", chained, deep.headers)).status).toBe(409);

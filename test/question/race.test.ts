@@ -2,12 +2,12 @@ import { describe, expect, it, vi } from "vitest";
 import type { Call } from "../../src/api/call/call.ts";
 import type { Question } from "../../src/domain/work/question.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
-import { valueOf } from "../../src/domain/call/json.ts";
+import { parseJson } from "../../src/domain/call/json.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { callOf, type ClaimedRun, claimRun, endClaimed } from "../harness/fakes/claimed.ts";
+import { buildCall, type ClaimedRun, claimRun, endClaimedRun } from "../harness/fakes/claimed.ts";
 import { TestClock } from "../harness/clock.ts";
-import { random } from "../harness/model/schedule.ts";
-import { taskFor } from "../harness/service/runner.ts";
+import { createRandom } from "../harness/model/schedule.ts";
+import { createTask } from "../harness/service/runner.ts";
 
 // SVC_TEST_RACES=1000 runs a thousand races of each kind.
 const RACES = Number(Deno.env.get("SVC_TEST_RACES") ?? 40);
@@ -16,7 +16,7 @@ const LIFE_MS = 60_000;
 
 const PERSON: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
-  ended: () => Promise.resolve(null),
+  findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
 };
 
@@ -54,11 +54,11 @@ async function answer({ app, question }: Bench, words: string): Promise<string |
 /** Polls as the agent until it has an answer or its run has ended; returns whether it got one. */
 async function look(bench: Bench): Promise<boolean> {
   const { app, run, question } = bench;
-  const call = await callOf(app.db, run).catch(() => null);
+  const call = await buildCall(app.db, run).catch(() => null);
   if (call === null) return false;
   const limits = { timeoutMs: 0, signal: new AbortController().signal };
   const { json } = await app.server.api.question.wait(call, question.id, limits);
-  const seen = valueOf(json);
+  const seen = parseJson(json);
   return seen.status === "answered" && seen.seen_at !== null && !await isBrought(app, question.id);
 }
 
@@ -78,23 +78,23 @@ async function runRaces(seed: number, race: Race, fallback = ""): Promise<Result
   await using app = await openApp({ clock, inMemory: true });
   const { db, clock: now } = app.server.parts;
   await Promise.all(app.server.stages.filter(({ name }) => name !== "question").map((stage) => stage.stop()));
-  const chance = random(seed);
+  const chance = createRandom(seed);
   const offset = () => Math.floor(chance() * (OFFSET_MAX_MS + 1));
   const worker = await app.call("POST /api/workers", { name: "w" });
   const results: Result[] = [];
   for (let i = 0; i < RACES; i++) {
-    const task = await taskFor(app, worker.id, "x");
+    const task = await createTask(app, worker.id, "x");
     const run = await claimRun(db, task, now.now());
-    const asked = await app.server.api.question.ask(await callOf(db, run), {
+    const asked = await app.server.api.question.ask(await buildCall(db, run), {
       message_id: "script",
       text: `Which ${i}?`,
       options: [],
       timeout_ms: LIFE_MS,
       ...(fallback === "" ? {} : { default: fallback }),
     });
-    const bench = { app, clock, run, question: valueOf(asked.json) };
+    const bench = { app, clock, run, question: parseJson(asked.json) };
     const { taken, seen = false } = await race(bench, offset);
-    await endClaimed(db, run, "completed", now.now());
+    await endClaimedRun(db, run, "completed", now.now());
     await app.runStage("question");
     const question = await app.call(`GET /api/questions/${bench.question.id}`);
     const learned = Number(seen) + Number(await isBrought(app, question.id));
@@ -162,7 +162,7 @@ describe(`exactly one answer is stored, and the agent gets it once: ${RACES} rac
       const { app, run, clock } = bench;
       const [taken] = await Promise.all([
         later(offset(), () => answer(bench, "yes")),
-        later(offset(), () => endClaimed(app.db, run, "completed", clock.now())),
+        later(offset(), () => endClaimedRun(app.db, run, "completed", clock.now())),
       ]);
       return { taken: [taken] };
     });
@@ -177,7 +177,7 @@ describe(`exactly one answer is stored, and the agent gets it once: ${RACES} rac
           answer(bench, "yes"),
           later(offset(), () => look(bench)),
           later(offset(), () => look(bench)),
-          later(offset(), () => endClaimed(app.db, run, how, clock.now())).then(() => false),
+          later(offset(), () => endClaimedRun(app.db, run, how, clock.now())).then(() => false),
         ]);
         return { taken: [taken], seen: seen.includes(true) };
       });

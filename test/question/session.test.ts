@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../harness/service/app.ts";
-import { runningOf } from "../harness/fakes/asker.ts";
+import { waitForRun } from "../harness/fakes/asker.ts";
 import { runToken } from "../harness/service/run.ts";
 import { createSchedule } from "../harness/model/workload.ts";
 import type { Json } from "../harness/service/client.ts";
@@ -19,7 +19,7 @@ async function open(): Promise<{ app: App; worker: Json; session: Json }> {
 
 /** Asks in the active run, ends it, and answers; resolves when all work is done. */
 async function askAndAnswer(app: App, worker: Json, file: string, mode = "prompt"): Promise<Json> {
-  const run = await runningOf(app, worker.id);
+  const run = await waitForRun(app, worker.id);
   const headers = { authorization: `Bearer ${await runToken(app, run, [])}` };
   const asked = { message_id: run.message_id, text: "Which?" };
   const { body: question } = await app.send("POST /api/questions", asked, headers);
@@ -84,7 +84,7 @@ describe("the answer reaches the same session (contract 12)", () => {
     await using _ = app;
     const file = join(app.dataDir, "end");
     await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: `until ${file}` });
-    const run = await runningOf(app, worker.id);
+    const run = await waitForRun(app, worker.id);
     await app.call(`DELETE /api/contexts/${worker.id}?session_key=${run.session_key}`);
     await askAndAnswer(app, worker, file);
     const [first, second] = await listExecutions(app);

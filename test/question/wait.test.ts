@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { type Asker, startAsker } from "../harness/fakes/asker.ts";
+import { type AskingRun, startAskingRun } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
-import { taskFor } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
+import { createTask } from "../harness/service/runner.ts";
 import type { Json } from "../harness/service/client.ts";
 
-function wait(app: App, run: Asker, id: string, ms = 60_000): Promise<Json> {
+function wait(app: App, run: AskingRun, id: string, ms = 60_000): Promise<Json> {
   return app.send(`GET /api/questions/${id}/wait?timeout_ms=${ms}`, undefined, run.headers);
 }
 
-const until = (look: () => Promise<boolean>) => eventually("the API answers what is expected", look);
+const until = (look: () => Promise<boolean>) => waitUntil("the API answers what is expected", look);
 
 function listExecutions(app: App, workerId: string): Promise<Json[]> {
   return app.db.read("select * from execution where worker_id = ? order by id", [workerId]);
@@ -20,12 +20,12 @@ function listExecutions(app: App, workerId: string): Promise<Json[]> {
 describe("a run that waits for an answer (contract 12)", () => {
   it("holds no slot, but keeps its work directory lock, and its worker is waiting", async () => {
     await using app = await openApp({
-      config: { engines: fakeEngines(), limits: { max_concurrent_runs: 1 } },
+      config: { engines: buildFakeEngines(), limits: { max_concurrent_runs: 1 } },
     });
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const other = await app.call("POST /api/workers", { name: "Other" });
-    await taskFor(app, run.workerId, "say hi");
-    await taskFor(app, other.id, "say hi");
+    await createTask(app, run.workerId, "say hi");
+    await createTask(app, other.id, "say hi");
     const statusOf = async () => (await app.call(`GET /api/workers/${run.workerId}`)).status;
     expect(await statusOf()).toBe("working");
     expect(await listExecutions(app, other.id)).toEqual([]);
@@ -51,20 +51,20 @@ describe("a run that waits for an answer (contract 12)", () => {
 
   it("allows as many other runs as there are slots, with any number of waiting runs", async () => {
     await using app = await openApp({
-      config: { engines: fakeEngines(), limits: { max_concurrent_runs: 2 } },
+      config: { engines: buildFakeEngines(), limits: { max_concurrent_runs: 2 } },
     });
     const waits = [];
     const runs = [];
     for (const name of ["A", "B", "C"]) {
-      const run = await startAsker(app, { name });
+      const run = await startAskingRun(app, { name });
       const { id } = await run.ask();
       waits.push((await app.listening(() => wait(app, run, id))).done);
       await until(async () => (await app.call(`GET /api/workers/${run.workerId}`)).status === "waiting");
       runs.push({ run, id });
     }
-    const fourth = await startAsker(app, { name: "D" });
+    const fourth = await startAskingRun(app, { name: "D" });
     const fifth = await app.call("POST /api/workers", { name: "E" });
-    await taskFor(app, fifth.id, "say hi");
+    await createTask(app, fifth.id, "say hi");
     await app.server.dispatcher.stage.wake();
     expect(app.server.dispatcher.running).toBe(4);
     expect(await listExecutions(app, fifth.id)).toEqual([]);
@@ -78,8 +78,8 @@ describe("a run that waits for an answer (contract 12)", () => {
   });
 
   it("does not end for its silence, but ends when it is silent without waiting", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines({ idle_timeout: "1s" }) } });
-    const run = await startAsker(app);
+    await using app = await openApp({ config: { engines: buildFakeEngines({ idle_timeout: "1s" }) } });
+    const run = await startAskingRun(app);
     const { id } = await run.ask();
     const started = performance.now();
     expect((await wait(app, run, id, 2_500)).body.status).toBe("open");
@@ -91,11 +91,11 @@ describe("a run that waits for an answer (contract 12)", () => {
 
   it("uses up no minutes of a budget (contract 14)", async () => {
     const clock = new TestClock();
-    await using app = await openApp({ clock, config: { engines: fakeEngines({ timeout: "9h" }) } });
+    await using app = await openApp({ clock, config: { engines: buildFakeEngines({ timeout: "9h" }) } });
     const budget = { name: "Time", unit: "minutes", limit: 10, period: "24h", action: "stop" };
     const { id } = await app.call("POST /api/budgets", budget);
     const used = async () => (await app.call(`GET /api/budgets/${id}`)).used;
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     clock.advance(2 * 60_000);
     const asked = await run.ask();
     const { done } = await app.listening(() => wait(app, run, asked.id));
@@ -115,8 +115,8 @@ describe("a run that waits for an answer (contract 12)", () => {
   });
 
   it("learns that the question has ended, and does not mark the answer as seen if it leaves", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
-    const run = await startAsker(app);
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
+    const run = await startAskingRun(app);
     const expired = await run.ask({ text: "Now?", timeout_ms: 1_000 });
     expect((await wait(app, run, expired.id)).body.status).toBe("expired");
     const cancelled = await run.ask({ text: "Then?" });

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 async function chat(app: App, content: string, worker: object = {}) {
   const made = await app.call("POST /api/workers", { name: `w${crypto.randomUUID()}`, ...worker });
@@ -18,7 +18,7 @@ async function chat(app: App, content: string, worker: object = {}) {
 
 describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)", () => {
   it("stdout is the reply, stderr goes to the log, and exit 0 is success", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { execution, replies, log, task } = await chat(app, "both");
     expect(execution).toMatchObject({
       status: "completed",
@@ -33,7 +33,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
   });
 
   it("a failing program causes a system message with execution and reason, and no retry [DSP-13]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { execution, replies, task } = await chat(app, "exit 3");
     expect(execution).toMatchObject({
       status: "failed",
@@ -51,7 +51,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
   });
 
   it("a program that succeeds without output still sends a reply", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { execution, replies } = await chat(app, "silent");
     expect(execution).toMatchObject({ status: "completed", result: "" });
     expect(replies[0].content).toMatch(/finished without a text/);
@@ -65,7 +65,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     await using app = await openApp({
       config: {
         engines: {
-          ...fakeEngines(),
+          ...buildFakeEngines(),
           none: broken("/no/such/program"),
           unknown: broken("surely-no-such-program"),
           folder: broken(folder),
@@ -97,7 +97,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
   });
 
   it("a run whose log cannot be opened leaves no private files", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { logs, runs } = app.server.parts.paths;
     await Deno.writeTextFile(logs, "in the way");
     const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -105,16 +105,16 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     await app.call("POST /api/tasks", task);
     await app.settle();
     expect(await app.call("GET /api/executions")).toMatchObject([{ failure: "spawn_failed" }]);
-    await eventually("it is gone", () => [...Deno.readDirSync(runs)].length === 0);
+    await waitUntil("it is gone", () => [...Deno.readDirSync(runs)].length === 0);
   });
 
   it("a run over its time ends with timeout, a silent one with idle_timeout [CHD-9]", async () => {
-    await using late = await openApp({ config: { engines: fakeEngines({ timeout: "300ms" }) } });
+    await using late = await openApp({ config: { engines: buildFakeEngines({ timeout: "300ms" }) } });
     expect((await chat(late, "sleep 60")).execution).toMatchObject({
       failure: "timeout",
       error: expect.stringContaining("0.3 s"),
     });
-    await using idle = await openApp({ config: { engines: fakeEngines({ idle_timeout: "300ms" }) } });
+    await using idle = await openApp({ config: { engines: buildFakeEngines({ idle_timeout: "300ms" }) } });
     const { execution, log } = await chat(idle, "sleep 60");
     expect(execution).toMatchObject({ failure: "idle_timeout" });
     expect(log).toMatch(/\[failed: idle_timeout/);
@@ -128,7 +128,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
         engines: {
           default: "fake",
           fake: {
-            ...fakeEngines().fake as object,
+            ...buildFakeEngines().fake as object,
             env: { OWN: "1" },
             pass_env: ["PASSED_ON", "SVC_TEST_CANARY"],
           },
@@ -162,14 +162,14 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
   });
 
   it("masks the run's token in its log and its reply", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { log } = await chat(app, "env-dump-stderr");
     expect(log).toMatch(/SVC_TOKEN=\*{50,}\n/);
     expect(log).not.toMatch(/eyJ/);
   });
 
   it("passes a command engine all other data in SVC_CONTEXT_FILE (contract 7)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { execution, session, worker } = await chat(app, "context", {
       memory: "be kind",
       constraints: "no rm",
@@ -201,7 +201,7 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
   });
 
   it("runs in the work directory, and cuts an endless result", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { worker, execution } = await chat(app, "pwd");
     expect(execution.result).toBe(worker.work_dir);
     const flood = await chat(app, "flood 3000000");

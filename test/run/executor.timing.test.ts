@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../src/engine/process/isolation.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 
 describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)", () => {
   it("cancelling a run ends its whole process tree within the grace period (contract 3) [CHD-1]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines(), limits: { stop_grace: "500ms" } } });
+    await using app = await openApp({
+      config: { engines: buildFakeEngines(), limits: { stop_grace: "500ms" } },
+    });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
     await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "ignore-term" });

@@ -2,7 +2,7 @@ import { configure, type LogRecord } from "@logtape/logtape";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { runNoticeProgram } from "../../src/run/local/notice_program.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 /** Runs a shell script as a notice program. Returns the log lines by level and text. */
 async function told(script: string, body = "{}"): Promise<string[]> {
@@ -20,7 +20,7 @@ async function told(script: string, body = "{}"): Promise<string[]> {
 }
 
 it("a notice program gets the body on its standard input, and its failures go to the log (contract 11)", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const got = join(folder.path, "got");
   expect(await told(`cat > ${got}`, "a body")).toEqual([]);
   expect(await Deno.readTextFile(got)).toBe("a body");

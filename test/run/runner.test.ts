@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { newId } from "../../src/base/id.ts";
-import { turn } from "../../src/base/yield_to_loop.ts";
+import { createId } from "../../src/base/id.ts";
+import { yieldToLoop } from "../../src/base/yield_to_loop.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
 import type { RunIdentity } from "../../src/domain/call/run_identity.ts";
 import { OutcomeWriter } from "../../src/run/outcome_writer.ts";
@@ -13,7 +13,7 @@ function identity(keys: Partial<RunIdentity> = {}): RunIdentity {
     session_key: "local:1",
     worker_id: "",
     task_id: "",
-    execution_id: newId(),
+    execution_id: createId(),
     message_id: "",
     attempt: 1,
     run_id: crypto.randomUUID(),
@@ -35,7 +35,7 @@ function setUp(broken = () => false) {
       broken: "broken",
       // A commit takes a turn of the event loop.
       async store(outcome, interruption) {
-        await turn();
+        await yieldToLoop();
         stored.push([outcome, interruption]);
       },
     });
@@ -87,7 +87,7 @@ describe("RunRegistry", () => {
 
   it("interrupting an unknown run resolves immediately", async () => {
     const { runner } = setUp();
-    await runner.interrupt({ execution_id: newId() }, "cancelled");
+    await runner.interrupt({ execution_id: createId() }, "cancelled");
   });
 
   it("ends only the run over its time limit, as late", async () => {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../harness/service/app.ts";
-import { FAKE_AGENT, fakeEngines } from "../harness/fakes/agents.ts";
+import { buildFakeEngines, FAKE_AGENT } from "../harness/fakes/agents.ts";
 import { startRun } from "../harness/service/run.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -115,7 +115,7 @@ describe("verify (contract 13) [CMD-1]", () => {
   });
 
   it("an engine of kind command without engines.<name>.shell accepts none", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const body = { message_id: "m", worker_id: worker.id, instruction: "say hi", type: "immediate" };
     const reply = await app.send("POST /api/tasks", { ...body, verify: sh("true") });
@@ -147,7 +147,7 @@ describe("verify (contract 13) [CMD-1]", () => {
   });
 
   it("a worker's check needs a fitting engine: kind command has to define its shell", async () => {
-    await using app = await openApp({ config: { engines: { ...fakeEngines(), other: ENGINES.fake } } });
+    await using app = await openApp({ config: { engines: { ...buildFakeEngines(), other: ENGINES.fake } } });
     const verify = sh("true");
     expect((await app.send("POST /api/workers", { name: "Ada", verify })).status).toBe(400);
     const worker = await app.call("POST /api/workers", { name: "Ada", engine: "other", verify });

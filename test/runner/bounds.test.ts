@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 const WILD = { input_tokens: 9e15, output_tokens: -7, cost_usd: 1e10 };
 
@@ -9,9 +9,9 @@ it("extreme usage prevents neither storing an outcome nor reading a sum (contrac
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
-  const worker = await awayWorker(app, "echo");
+  const worker = await createRemoteWorker(app, "echo");
   for (const text of ["one", "two"]) {
-    await taskFor(app, worker, text);
+    await createTask(app, worker, text);
     const id = (await runner.claim()).body.run.execution.execution_id;
     const events = [{ no: 1, kind: "usage", usage: WILD }];
     expect((await runner.events(id, events)).status).toBe(200);
@@ -29,7 +29,7 @@ it("a lost run that cannot be ended blocks neither later ones nor the start [RUN
   const runner = new FakeRunner(app, token);
   const ids: string[] = [];
   for (const text of ["one", "two"]) {
-    await taskFor(app, await awayWorker(app, "echo"), text);
+    await createTask(app, await createRemoteWorker(app, "echo"), text);
     ids.push((await runner.claim()).body.run.execution.execution_id);
   }
   const [bad = "", good = ""] = ids;
@@ -37,7 +37,7 @@ it("a lost run that cannot be ended blocks neither later ones nor the start [RUN
     select raise(abort, 'this row is broken'); end`;
   await app.db.write([{ sql: refuse, args: [] }]);
   await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" }]);
-  await eventually(
+  await waitUntil(
     "the one behind it is ended",
     async () => (await app.call(`GET /api/executions/${good}`)).failure === "server_lost",
   );
@@ -48,7 +48,7 @@ it("a rate limit on a runner delays its task and blocks nothing else (contract 1
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
-  const task = await taskFor(app, await awayWorker(app, "echo"), "one");
+  const task = await createTask(app, await createRemoteWorker(app, "echo"), "one");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const reset = { inMs: 7 * 86_400_000 };
   await runner.end(id, { status: "failed", failure: "rate_limited", error: "enough", reset });
@@ -60,8 +60,8 @@ it("a rate limit on a runner delays its task and blocks nothing else (contract 1
   });
   expect(await app.db.read("select 1 from rate_limit")).toEqual([]);
   const here = (await app.call("POST /api/workers", { name: "Here", engine: "echo" })).id;
-  const other = await taskFor(app, here, "two");
-  await eventually(
+  const other = await createTask(app, here, "two");
+  await waitUntil(
     "here goes on",
     async () => (await app.call(`GET /api/tasks/${other}`)).status === "completed",
   );
@@ -72,8 +72,8 @@ it("session ids of runners are validated, and results and errors have the limits
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
-  const worker = await awayWorker(app, "echo");
-  await taskFor(app, worker, "one");
+  const worker = await createRemoteWorker(app, "echo");
+  await createTask(app, worker, "one");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const told = { kind: "session", usage: NO_USAGE };
   await runner.events(id, [{ no: 1, ...told, id: "good-1" }, { no: 2, ...told, id: "--exec=evil" }]);
@@ -98,10 +98,10 @@ it("a limit of the service's own login blocks nothing on runners (contract 18)",
   const runner = new FakeRunner(app, token);
   const sql = "insert into rate_limit values ('echo', ?, 1)";
   await app.db.write([{ sql, args: [Date.now() + 3_600_000] }]);
-  const here = await taskFor(app, (await app.call("POST /api/workers", { name: "Here" })).id, "hello");
-  const there = await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const here = await createTask(app, (await app.call("POST /api/workers", { name: "Here" })).id, "hello");
+  const there = await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   expect((await runner.claim()).body.run.execution).toMatchObject({ task_id: there });
-  await eventually(
+  await waitUntil(
     "here it waits",
     async () => (await app.call(`GET /api/tasks/${here}`)).held_by?.kind === "engine",
   );

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { type App, openApp } from "../harness/service/app.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 /** A fake runner that sends requests, and a task for it. */
 async function world(app: App, name = "r1"): Promise<FakeRunner> {
@@ -13,7 +13,7 @@ it("a repeated claim gets the same run, and only for that runner (contract 18)",
   await using app = await openApp();
   const one = await world(app);
   const other = await world(app, "r2");
-  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const first = await one.claim({ request_id: ID });
   expect(first.body.run).toMatchObject({ execution: { instruction: "hello", engine: "echo", attempt: 1 } });
   const again = await one.claim({ request_id: ID });
@@ -29,8 +29,8 @@ it("repeated reports count once, and reports of foreign runs are refused [RUN-1]
   await using app = await openApp();
   const one = await world(app);
   const other = await world(app, "r2");
-  const worker = await awayWorker(app, "echo");
-  const task = await taskFor(app, worker, "hello");
+  const worker = await createRemoteWorker(app, "echo");
+  const task = await createTask(app, worker, "hello");
   const id = (await one.claim()).body.run.execution.execution_id;
   await other.claim({ wait_ms: 0 });
 
@@ -66,19 +66,19 @@ it("repeated reports count once, and reports of foreign runs are refused [RUN-1]
 it("after its lease a run belongs to another runner, and late reports change nothing [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await world(app);
-  const worker = await awayWorker(app, "echo");
-  const task = await taskFor(app, worker, "hello");
+  const worker = await createRemoteWorker(app, "echo");
+  const task = await createTask(app, worker, "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   expect((await runner.beat([id])).body.runs).toMatchObject([{ id, stop: "" }]);
   const { waits } = app.server.parts;
   waits.begin(id);
   await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" }]);
-  await eventually(
+  await waitUntil(
     "it is lost",
     async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",
   );
   expect(await app.call(`GET /api/executions/${id}`)).toMatchObject({ failure: "server_lost" });
-  expect(waits.countOf([id])).toBe(0);
+  expect(waits.count([id])).toBe(0);
   expect((await runner.beat([id])).body.runs).toEqual([]);
   expect((await runner.end(id, { text: "too late" })).status).toBe(409);
   expect(await app.call(`GET /api/tasks/${task}`)).toMatchObject({ status: "pending", attempt: 1 });
@@ -89,7 +89,7 @@ it("after its lease a run belongs to another runner, and late reports change not
 it("a run accepts nothing after the end of its lease, even before it is lost [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await world(app);
-  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   // As if another process had started as this runner, before the rescuer ran.
   await app.db.write([{ sql: "update remote_run set lease_until = 0", args: [] }]);
@@ -103,7 +103,7 @@ it("a run accepts nothing after the end of its lease, even before it is lost [RU
 it("a runner is one process at a time; replaced and outdated processes get nothing (contract 18)", async () => {
   await using app = await openApp();
   const one = await world(app);
-  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await one.claim()).body.run.execution.execution_id;
   const elsewhere = await new FakeRunner(app, one.token).claim({ wait_ms: 0 });
   expect([elsewhere.status, elsewhere.body.detail]).toEqual([
@@ -117,7 +117,7 @@ it("a runner is one process at a time; replaced and outdated processes get nothi
   for (const reply of [await one.beat([id]), await one.claim({ wait_ms: 0 }), await one.end(id)]) {
     expect(reply.status).toBe(409);
   }
-  await eventually(
+  await waitUntil(
     "it is lost",
     async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",
   );
@@ -127,29 +127,29 @@ it("a runner is one process at a time; replaced and outdated processes get nothi
 
 it("a task names the missing runner, and other work directories continue (contract 18)", async () => {
   await using app = await openApp();
-  const away = await awayWorker(app, "echo");
-  const task = await taskFor(app, away, "hello");
+  const away = await createRemoteWorker(app, "echo");
+  const task = await createTask(app, away, "hello");
   const reason = async () => (await app.call(`GET /api/tasks/${task}`)).reason as string;
-  await eventually("it is held", async () => /no runner with the labels x exists/.test(await reason()));
+  await waitUntil("it is held", async () => /no runner with the labels x exists/.test(await reason()));
   expect((await app.call(`GET /api/tasks/${task}`)).held_by).toMatchObject({ kind: "runner", id: "x" });
   const here = (await app.call("POST /api/workers", { name: "Here" })).id;
-  const other = await taskFor(app, here, "hi");
-  await eventually(
+  const other = await createTask(app, here, "hi");
+  await waitUntil(
     "here goes on",
     async () => (await app.call(`GET /api/tasks/${other}`)).status === "completed",
   );
 
   const runner = await world(app);
-  await eventually("it is known", async () => /has the engine echo/.test(await reason()));
+  await waitUntil("it is known", async () => /has the engine echo/.test(await reason()));
   await app.call("POST /api/runners/r1/drain", {});
   expect((await runner.claim({ wait_ms: 0 })).body.run).toBeNull();
-  await eventually("it drains", async () => /draining/.test(await reason()));
+  await waitUntil("it drains", async () => /draining/.test(await reason()));
   await app.call("POST /api/runners/r1/drain", { draining: false });
   expect((await runner.claim()).body.run.execution.task_id).toBe(task);
 
-  const admin = await awayWorker(app, "echo", { scopes: ["*:*"] });
-  const barred = await taskFor(app, admin, "hello");
-  await eventually(
+  const admin = await createRemoteWorker(app, "echo", { scopes: ["*:*"] });
+  const barred = await createTask(app, admin, "hello");
+  await waitUntil(
     "it may not",
     async () => /allow-admin/.test((await app.call(`GET /api/tasks/${barred}`)).reason),
   );
@@ -159,13 +159,13 @@ it("a worker's tasks go to its home only, until it gets another one (contract 18
   await using app = await openApp();
   const [one, two] = [await world(app), await world(app, "r2")];
   await app.call("POST /api/runners", { name: "gpu", labels: ["gpu"] });
-  const worker = await awayWorker(app, "echo");
-  await taskFor(app, worker, "first");
+  const worker = await createRemoteWorker(app, "echo");
+  await createTask(app, worker, "first");
   const first = await one.claim();
   expect((await app.call(`GET /api/workers/${worker}`)).home).toBe("r1");
   expect((await app.send(`POST /api/workers/${worker}/rehome`, { home: "r2" })).status).toBe(409);
   await one.end(first.body.run.execution.execution_id);
-  const task = await taskFor(app, worker, "second");
+  const task = await createTask(app, worker, "second");
   expect((await two.claim({ wait_ms: 300 })).body.run).toBeNull();
   // Each token gets the runs of its labels.
   const refused = await app.send(`POST /api/workers/${worker}/rehome`, { home: "gpu" });
@@ -181,14 +181,14 @@ it("a worker that starts a run during a change of its home keeps the home (contr
   await using app = await openApp();
   const one = await world(app);
   await world(app, "r2");
-  const worker = await awayWorker(app, "echo");
+  const worker = await createRemoteWorker(app, "echo");
   const { read } = app.db;
   // Directly after the read of the open runs.
   app.db.read = async (sql, ...more) => {
     const rows = await read.call(app.db, sql, ...more);
     if (sql.includes("select id from execution where worker_id")) {
       app.db.read = read;
-      await taskFor(app, worker, "hello");
+      await createTask(app, worker, "hello");
       await one.claim();
     }
     return rows as never;
@@ -200,10 +200,10 @@ it("a worker that starts a run during a change of its home keeps the home (contr
 it("a cancelled run is ended by its runner after the next beat (contract 18)", async () => {
   await using app = await openApp();
   const runner = await world(app);
-  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const cancelled = app.call(`POST /api/executions/${id}/cancel`, {});
-  await eventually("it is told", async () => (await runner.beat([id])).body.runs[0]?.stop === "cancelled");
+  await waitUntil("it is told", async () => (await runner.beat([id])).body.runs[0]?.stop === "cancelled");
   await runner.end(id, { status: "failed", failure: "cancelled" }, "cancelled");
   expect(await cancelled).toMatchObject({ status: "failed", failure: "cancelled" });
 });
@@ -211,7 +211,7 @@ it("a cancelled run is ended by its runner after the next beat (contract 18)", a
 it("a repeated claim renews the lease; the first answer has the original lease (contract 18.6)", async () => {
   await using app = await openApp();
   const runner = await world(app);
-  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const sentAt = Date.now();
   const lease = async () =>
     Number((await app.db.first<{ at: number }>("select lease_until as at from remote_run"))?.at);
@@ -228,7 +228,7 @@ it("a repeated claim renews the lease; the first answer has the original lease (
 it("a log of a runner can be followed, and is complete before its outcome is stored [DUR-9]", async () => {
   await using app = await openApp();
   const runner = await world(app);
-  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const headers = { authorization: `Bearer ${await app.token()}` };
   // The headers arrive before the run ends.
@@ -252,7 +252,7 @@ it("a log of a runner can be followed, and is complete before its outcome is sto
 it("a run whose lease is lost while its order is built is not in the answer (contract 18.6)", async () => {
   await using app = await openApp();
   const runner = await world(app);
-  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   expect((await runner.claim({ request_id: ID })).body.run).not.toBeNull();
   await app.db.write([{
     sql: `create trigger lease_lost before update of lease_until on remote_run
@@ -265,7 +265,7 @@ it("a run whose lease is lost while its order is built is not in the answer (con
 it("an end that arrives while its lease is lost changes nothing (reliability RUN-1)", async () => {
   await using app = await openApp();
   const runner = await world(app);
-  const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const task = await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const { write } = app.db;
   // After its row was read.
@@ -296,7 +296,7 @@ it("a claim waits for at most a quarter of a lease, because leases count from it
 it("a run returned by a stopping runner uses up no attempt, and names the stopped runner (contract 18)", async () => {
   await using app = await openApp();
   const runner = await world(app);
-  const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const task = await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   expect((await runner.end(id, { status: "failed" }, "shutdown")).status).toBe(200);
   const execution = await app.call(`GET /api/executions/${id}`);
@@ -312,7 +312,7 @@ it("a run returned by a stopping runner uses up no attempt, and names the stoppe
 it("a run that is returned repeatedly is finally lost, and an end has a known reason (contract 18) [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await world(app);
-  const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
+  const task = await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const errors: string[] = [];
   for (let i = 0; i < 21; i++) {
     const { execution_id: id, attempt } = (await runner.claim()).body.run.execution;
@@ -335,12 +335,12 @@ it("a cancelled run ends no other one (contract 18)", async () => {
   const runner = await world(app);
   const ids: string[] = [];
   for (const text of ["one", "two"]) {
-    await taskFor(app, await awayWorker(app, "echo"), text);
+    await createTask(app, await createRemoteWorker(app, "echo"), text);
     ids.push((await runner.claim()).body.run.execution.execution_id);
   }
   const [one = "", two = ""] = ids;
   const cancelled = app.call(`POST /api/executions/${one}/cancel`, {});
-  await eventually("it is marked", async () => {
+  await waitUntil("it is marked", async () => {
     const row = await app.db.first<{ stop: string }>("select stop from remote_run where execution_id = ?", [
       one,
     ]);
@@ -357,7 +357,7 @@ it("a start report gives no lease to an ended run [RUN-3]", async () => {
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
   const app = await openApp({ dataDir });
   const runner = await world(app);
-  await taskFor(app, await awayWorker(app, "echo"), "hello");
+  await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   await runner.end((await runner.claim()).body.run.execution.execution_id);
   await app.stop();
   await using again = await openApp({ dataDir });

@@ -4,14 +4,14 @@ import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { engineSchema } from "../../src/config/schema.ts";
 import { Catalog } from "../../src/engine/catalog.ts";
 import { Lease } from "../../src/runner/lease.ts";
-import { Link } from "../../src/runner/service_client.ts";
+import { ServiceClient } from "../../src/runner/service_client.ts";
 import { RunnerLoop } from "../../src/runner/loop.ts";
 import { FAKE_AGENT, readLedger } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
-import { MACHINE, runOptionsOf } from "../harness/fakes/fake_service.ts";
-import { awayWorker, online, taskFor } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { buildRunOptions, MACHINE } from "../harness/fakes/fake_service.ts";
+import { createRemoteWorker, createTask, waitUntilOnline } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 const HOUR_MS = 3_600_000;
 // A runner ends its run before the lease expires: stop_grace, 2 s and the margin before.
@@ -31,14 +31,14 @@ async function startLoop(app: App, clock: Clock) {
   const ledger = join(app.dataDir, "ledger");
   const root = join(app.dataDir, "r1");
   await Deno.mkdir(root);
-  const options = runOptionsOf(new Link({ url: app.url, token, clock }), root);
+  const options = buildRunOptions(new ServiceClient({ url: app.url, token, clock }), root);
   const fake = engineSchema.parse({ kind: "command", command: FAKE_AGENT, env: { FAKE_LEDGER: ledger } });
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   const engines = new Catalog({ defaultName: "fake", configured: { fake }, defaultsFor }, MACHINE);
   const loop = new RunnerLoop({ ...options, clock, engines, maxRuns: 2, place: crypto.randomUUID() });
   const running = loop.run();
-  await online(app, "r1");
-  const worker = await awayWorker(app, "fake");
+  await waitUntilOnline(app, "r1");
+  const worker = await createRemoteWorker(app, "fake");
   return {
     worker,
     words: async () => (await readLedger(ledger)).map(({ word }) => word),
@@ -58,10 +58,10 @@ describe("a runner with a wrong clock [RUN-1]", () => {
       await using runner = await startLoop(app, clock);
       const open = join(app.dataDir, "open");
       const before = Date.now();
-      const task = await taskFor(app, runner.worker, `until ${open}`);
+      const task = await createTask(app, runner.worker, `until ${open}`);
       await beats(app, task, 3);
       await Deno.writeTextFile(open, "");
-      await eventually(
+      await waitUntil(
         "it ends",
         async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
       );
@@ -78,12 +78,12 @@ describe("a runner with a wrong clock [RUN-1]", () => {
     const clock = new WrongClock();
     await using runner = await startLoop(app, clock);
     const open = join(app.dataDir, "open");
-    const task = await taskFor(app, runner.worker, `until ${open}`);
+    const task = await createTask(app, runner.worker, `until ${open}`);
     await beats(app, task, 1);
     clock.offMs = -HOUR_MS;
     await beats(app, task, 3);
     await Deno.writeTextFile(open, "");
-    await eventually(
+    await waitUntil(
       "it ends",
       async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
     );
@@ -99,12 +99,12 @@ describe("a runner with a wrong clock [RUN-1]", () => {
       const clock = new WrongClock();
       await using runner = await startLoop(app, clock);
       const open = join(app.dataDir, "open");
-      const task = await taskFor(app, runner.worker, `until ${open}`);
-      await eventually("it starts", async () => (await runner.words()).includes("start"));
+      const task = await createTask(app, runner.worker, `until ${open}`);
+      await waitUntil("it starts", async () => (await runner.words()).includes("start"));
       clock.offMs = HOUR_MS;
-      await eventually("it is tried again", async () => (await runner.words()).length === 2, 30_000);
+      await waitUntil("it is tried again", async () => (await runner.words()).length === 2, 30_000);
       await Deno.writeTextFile(open, "");
-      await eventually(
+      await waitUntil(
         "it ends",
         async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
       );
@@ -146,7 +146,7 @@ async function beats(app: App, task: string, count: number): Promise<void> {
     ))?.lease_until ?? 0;
   let last = 0;
   for (let seen = 0; seen <= count; seen++) {
-    await eventually("it beats", async () => await until() > last);
+    await waitUntil("it beats", async () => await until() > last);
     last = await until();
   }
 }

@@ -2,16 +2,16 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { PROGRAM } from "../harness/service/alone.ts";
 import { openApp } from "../harness/service/app.ts";
-import { SVC, tempDir } from "../harness/service/process.ts";
-import { awayWorker, RunnerProcess, taskFor } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { createTempDir, SVC } from "../harness/service/process.ts";
+import { createRemoteWorker, createTask, RunnerProcess } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 // Show 6 of runners. SVC_PROGRAM selects a compiled svc.
 const [COMMAND = "", ...REST] = PROGRAM === undefined ? SVC : [PROGRAM];
 
 it("a fresh machine becomes a runner with the program, one command and a token, without a configuration (contract 18)", async () => {
   await using app = await openApp();
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const { token } = await app.call("POST /api/runners", { name: "fresh", labels: ["x"] });
   const tokenFile = join(folder.path, "fresh.token");
   await Deno.writeTextFile(tokenFile, `${token}\n`, { mode: 0o600 });
@@ -29,11 +29,11 @@ it("a fresh machine becomes a runner with the program, one command and a token, 
   }).spawn();
   await using runner = new RunnerProcess(child, machine);
   const listed = async () => (await app.call("GET /api/runners")).map((one: { state: string }) => one.state);
-  await eventually("it is in the list", async () => (await listed())[0] === "online");
+  await waitUntil("it is in the list", async () => (await listed())[0] === "online");
   // The promise is one second. On a busy machine the test can only assert the event.
   console.info(`seen after ${Math.round(performance.now() - began)} ms`);
-  const task = await taskFor(app, await awayWorker(app, "echo"), "hello");
-  await eventually(
+  const task = await createTask(app, await createRemoteWorker(app, "echo"), "hello");
+  await waitUntil(
     "it works",
     async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
   );
@@ -44,7 +44,7 @@ it("a fresh machine becomes a runner with the program, one command and a token, 
 
 it("a runner that cannot start reports why, and how to fix it (contract 18.2)", async () => {
   await using app = await openApp();
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const { token } = await app.call("POST /api/runners", { name: "gone", labels: ["x"] });
   await app.call("DELETE /api/runners/gone");
   const files: Record<string, string> = { removed: token, empty: "\n", person: await app.token() };

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { Lease } from "../../src/runner/lease.ts";
-import { Refused } from "../../src/runner/service_client.ts";
+import { RefusedError } from "../../src/runner/service_client.ts";
 import { LogSender } from "../../src/runner/log_sender.ts";
 import { RemoteRun } from "../../src/runner/remote_run.ts";
-import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fakes/fake_service.ts";
+import { buildProblem, buildRunOptions, buildWireOrder, FakeService } from "../harness/fakes/fake_service.ts";
 
 async function temporary() {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
@@ -16,15 +16,15 @@ it("ServiceClient: only the service itself can refuse, and a 4xx of a proxy is r
   const onTheWay = [
     new Response("<h1>Forbidden</h1>", { status: 403 }),
     new Response('{"error":"no"}', { status: 401 }),
-    problem(400, "invalid_request"),
+    buildProblem(400, "invalid_request"),
   ];
   await using service = new FakeService(({ path }, times) =>
-    path === "/gone" ? problem(403, "forbidden") : onTheWay[times - 1] ?? Response.json({ fine: true })
+    path === "/gone" ? buildProblem(403, "forbidden") : onTheWay[times - 1] ?? Response.json({ fine: true })
   );
   const sending = { timeoutMs: 10_000 };
   expect((await service.link.postUntilAnswered("/claim", {}, sending)).value).toEqual({ fine: true });
   expect(service.asked.length).toBe(onTheWay.length + 1);
-  await expect(service.link.postUntilAnswered("/gone", {}, sending)).rejects.toThrow(Refused);
+  await expect(service.link.postUntilAnswered("/gone", {}, sending)).rejects.toThrow(RefusedError);
 });
 
 it("ServiceClient: a file is requested until it is complete (contract 18.6)", async () => {
@@ -36,7 +36,7 @@ it("ServiceClient: a file is requested until it is complete (contract 18.6)", as
       },
     });
   await using service = new FakeService(({ path }, times) => {
-    if (path === "/gone") return problem(404, "not_found");
+    if (path === "/gone") return buildProblem(404, "not_found");
     return times === 1
       ? new Response("bad gateway", { status: 502 })
       : new Response(times === 2 ? cut() : "the whole");
@@ -52,13 +52,13 @@ it("ServiceClient: a file is requested until it is complete (contract 18.6)", as
 it("an outcome that the service rejects is reported as a failure, and texts are well-formed (contract 18.6)", async () => {
   await using service = new FakeService(({ path, text }) => {
     if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
-    return JSON.parse(text).outcome.failure === "" ? problem(400, "invalid_request") : Response.json({});
+    return JSON.parse(text).outcome.failure === "" ? buildProblem(400, "invalid_request") : Response.json({});
   });
   await using folder = await temporary();
-  const order = wireOrder(folder.root);
+  const order = buildWireOrder(folder.root);
   const sentAt = { wall: Date.now(), monotonic: 0 };
   const lease = new Lease(systemClock, 60_000, sentAt);
-  const run = new RemoteRun(runOptionsOf(service.link, folder.root), order, { epoch: 3, lease });
+  const run = new RemoteRun(buildRunOptions(service.link, folder.root), order, { epoch: 3, lease });
   await Deno.mkdir(order.work_dir, { recursive: true });
   const outcome = await run.run(new AbortController().signal);
   await run.reportEnd({ ...outcome, text: "half \ud83d and \0" }, null);

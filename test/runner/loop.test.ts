@@ -1,38 +1,38 @@
 import { dirname } from "node:path";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
-import { logPath } from "../../src/base/paths.ts";
+import { getLogPath } from "../../src/base/paths.ts";
 import type { WireOrder } from "../../src/domain/workers/runner.ts";
 import { RunnerLoop } from "../../src/runner/loop.ts";
-import { FakeService, problem, runOptionsOf, wireOrder } from "../harness/fakes/fake_service.ts";
-import { eventually } from "../harness/wait.ts";
+import { buildProblem, buildRunOptions, buildWireOrder, FakeService } from "../harness/fakes/fake_service.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 const TIMES = { epoch: 1, version: "v", lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
 
 it("a run waiting for its directory does not start after a stop, and returns to the queue (contract 18.2) [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
-  const first = wireOrder(root);
+  const first = buildWireOrder(root);
   // Another path to the same directory.
-  const second = wireOrder(root);
+  const second = buildWireOrder(root);
   await Deno.mkdir(first.work_dir, { recursive: true });
   await Deno.symlink(first.work_dir, second.work_dir);
   const stored = Promise.withResolvers<void>();
   await using service = new FakeService(async ({ path }, times) => {
     if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
     if (path.includes(first.execution.execution_id)) {
-      if (times === 1) return problem(503, "unavailable");
+      if (times === 1) return buildProblem(503, "unavailable");
       await stored.promise;
     }
     if (path !== "/api/runners/claim") return Response.json({});
     if (times > 2) await stored.promise;
     return Response.json({ ...TIMES, run: [first, second][times - 1] ?? null });
   });
-  const options = runOptionsOf(service.link, root);
+  const options = buildRunOptions(service.link, root);
   const loop = new RunnerLoop({ ...options, maxRuns: 4, place: crypto.randomUUID() });
   const running = loop.run();
   try {
-    await eventually(
+    await waitUntil(
       "the first one ends, the second one waits",
       () => Promise.resolve(service.of("/end").length === 2 && loop.running === 2),
     );
@@ -49,8 +49,8 @@ it("a run waiting for its directory does not start after a stop, and returns to 
   ]);
   // The runner keeps no files of reported runs.
   for (const { execution: { execution_id: id } } of [first, second]) {
-    await expect(Deno.lstat(logPath(options.paths, id))).rejects.toThrow(Deno.errors.NotFound);
-    expect([...Deno.readDirSync(dirname(logPath(options.paths, id)))]).toEqual([]);
+    await expect(Deno.lstat(getLogPath(options.paths, id))).rejects.toThrow(Deno.errors.NotFound);
+    expect([...Deno.readDirSync(dirname(getLogPath(options.paths, id)))]).toEqual([]);
   }
   expect([...Deno.readDirSync(`${root}/open`)]).toEqual([]);
 });
@@ -58,9 +58,9 @@ it("a run waiting for its directory does not start after a stop, and returns to 
 it("a run whose order arrives shortly before the end of its lease does not start (contract 18.7) [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
-  const { loop, service, end } = serviceWith(wireOrder(root), { lease_ms: 26_000 }, root);
+  const { loop, service, end } = serviceWith(buildWireOrder(root), { lease_ms: 26_000 }, root);
   await using _ended = { [Symbol.asyncDispose]: end };
-  await eventually("it is told", () => service.of("/end").length === 1 && loop.running === 0);
+  await waitUntil("it is told", () => service.of("/end").length === 1 && loop.running === 0);
   const told = JSON.parse(service.of("/end")[0]?.text ?? "");
   expect([told.interruption, told.outcome.status, told.ran_ms]).toEqual(["lost", "failed", null]);
 });
@@ -69,16 +69,16 @@ it("beats have the interval of the service, from the first run on (contract 18.6
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
   const began = performance.now();
-  const { service, end } = serviceWith(wireOrder(root), { beat_ms: 50 }, root);
+  const { service, end } = serviceWith(buildWireOrder(root), { beat_ms: 50 }, root);
   await using _ended = { [Symbol.asyncDispose]: end };
-  await eventually("it beats", () => service.of("/beat").length >= 2);
+  await waitUntil("it beats", () => service.of("/beat").length >= 2);
   expect(performance.now() - began).toBeLessThan(9_000);
 });
 
 it("a stop ends although the service does not answer (contract 18.2) [RUN-1]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
-  const order = wireOrder(root);
+  const order = buildWireOrder(root);
   const { promise: silence, resolve: answer } = Promise.withResolvers<void>();
   await using service = new FakeService(async ({ path }, times) => {
     if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
@@ -90,11 +90,11 @@ it("a stop ends although the service does not answer (contract 18.2) [RUN-1]", a
     ...systemClock,
     after: (ms: number, call: () => void) => systemClock.after(ms / 100, call),
   };
-  const options = { ...runOptionsOf(service.link, root), clock };
+  const options = { ...buildRunOptions(service.link, root), clock };
   const loop = new RunnerLoop({ ...options, maxRuns: 4, place: crypto.randomUUID() });
   const running = loop.run();
   try {
-    await eventually("it wants to tell its end", () => service.of("/end").length > 0);
+    await waitUntil("it wants to tell its end", () => service.of("/end").length > 0);
     const stopped = Promise.all([loop.stop(0, new AbortController().signal), running]).then(() => "stopped");
     const late = new Promise((resolve) => setTimeout(resolve, 10_000, "late"));
     expect(await Promise.race([stopped, late])).toBe("stopped");
@@ -106,7 +106,7 @@ it("a stop ends although the service does not answer (contract 18.2) [RUN-1]", a
 it("a run from a claim during the stop returns to the queue (contract 18.2) [SHD-2]", async () => {
   const root = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
-  const order = wireOrder(root);
+  const order = buildWireOrder(root);
   const { promise: cut, resolve: answer } = Promise.withResolvers<void>();
   await using service = new FakeService(async ({ path }, times) => {
     if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
@@ -116,13 +116,13 @@ it("a run from a claim during the stop returns to the queue (contract 18.2) [SHD
     return Response.json({ ...TIMES, run: times === 2 ? order : null });
   });
   const loop = new RunnerLoop({
-    ...runOptionsOf(service.link, root),
+    ...buildRunOptions(service.link, root),
     maxRuns: 4,
     place: crypto.randomUUID(),
   });
   const running = loop.run();
   try {
-    await eventually("it claims", () => service.of("/claim").length === 1);
+    await waitUntil("it claims", () => service.of("/claim").length === 1);
     await loop.stop(60_000, new AbortController().signal);
     await running;
   } finally {
@@ -142,14 +142,14 @@ function serviceWith(order: WireOrder, change: Partial<typeof TIMES>, root: stri
       return Response.json({ runs: [{ id: order.execution.execution_id, stop: "", waited_ms: 0 }] });
     }
     if (path.endsWith("/end") && change.beat_ms !== undefined && service.of("/beat").length < 2) {
-      return problem(503, "unavailable");
+      return buildProblem(503, "unavailable");
     }
     if (path !== "/api/runners/claim") return Response.json({});
     if (times > 1) await over.promise;
     return Response.json({ ...TIMES, ...change, run: times === 1 ? order : null });
   });
   const loop = new RunnerLoop({
-    ...runOptionsOf(service.link, root),
+    ...buildRunOptions(service.link, root),
     maxRuns: 4,
     place: crypto.randomUUID(),
   });

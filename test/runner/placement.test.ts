@@ -1,19 +1,19 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
-import { dataPaths } from "../../src/base/paths.ts";
+import { buildDataPaths } from "../../src/base/paths.ts";
 import { Placement } from "../../src/pipeline/dispatch/placement.ts";
-import { Polls } from "../../src/run/remote/claim_requests.ts";
-import { listLaneHeads } from "../../src/store/work/task_queue.ts";
+import { ClaimRequests } from "../../src/run/remote/claim_requests.ts";
+import { listNextTasks } from "../../src/store/work/task_queue.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { runOptionsOf } from "../harness/fakes/fake_service.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
+import { buildRunOptions } from "../harness/fakes/fake_service.ts";
+import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
 
 /** Finds a slot for each waiting task, with one claim of this runner or none. Returns the kinds of results. */
 async function look(app: App, runner: { id: string; epoch: number } | null): Promise<string[]> {
-  const paths = dataPaths(app.dataDir);
-  const { engines } = runOptionsOf({} as never, app.dataDir);
+  const paths = buildDataPaths(app.dataDir);
+  const { engines } = buildRunOptions({} as never, app.dataDir);
   const times = { lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
-  const requests = new Polls();
+  const requests = new ClaimRequests();
   const placement = new Placement({ db: app.db, clock: systemClock, paths, engines, polls: requests, times });
   if (runner !== null) {
     await requests.add({
@@ -23,7 +23,7 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   }
   expect(placement.hasClaims).toBe(runner !== null);
   const now = Date.now();
-  const { heads } = await listLaneHeads(app.db, now);
+  const { heads } = await listNextTasks(app.db, now);
   const round = await placement.startRound(heads, now);
   const kinds = heads.map((task) => {
     const result = round.findSlot(task);
@@ -37,17 +37,17 @@ it("Placement: a task starts only with a waiting claim, a free slot and a free d
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
-  const [busy, free] = [await awayWorker(app, "echo"), await awayWorker(app, "echo")];
+  const [busy, free] = [await createRemoteWorker(app, "echo"), await createRemoteWorker(app, "echo")];
   for (const worker of [busy, free]) {
-    await taskFor(app, worker, "makes it the home");
+    await createTask(app, worker, "makes it the home");
     const { run } = (await runner.claim()).body;
     if (worker === free) await runner.end(run.execution.execution_id);
   }
   const claim = await app.db.first<{ id: string; epoch: number }>("select id, epoch from runner");
-  await taskFor(app, busy, "waits for the run before it");
+  await createTask(app, busy, "waits for the run before it");
   expect(await look(app, null)).toEqual(["later"]);
   expect(await look(app, claim)).toEqual(["later"]);
-  await taskFor(app, free, "waits for a claim");
+  await createTask(app, free, "waits for a claim");
   expect(await look(app, null)).toEqual(["later", "later"]);
   expect(await look(app, claim)).toEqual(["later", "slot"]);
   await app.db.write([{ sql: "update runner set max_runs = 1", args: [] }]);

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { turn } from "../../src/base/yield_to_loop.ts";
+import { yieldToLoop } from "../../src/base/yield_to_loop.ts";
 import { openApp } from "../harness/service/app.ts";
-import { awayWorker, FakeRunner, taskFor, waitingClaims } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
-import { type ClaimRequest, Polls } from "../../src/run/remote/claim_requests.ts";
+import { createRemoteWorker, createTask, FakeRunner, startWaitingClaims } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
+import { type ClaimRequest, ClaimRequests } from "../../src/run/remote/claim_requests.ts";
 
 const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
@@ -16,7 +16,7 @@ function poll(woken: string[], requestId: string, epoch = 1, runner = "r1"): Cla
 }
 
 it("a runner has one waiting claim: a new one ends the old one, and waits for its pending run (contract 18)", async () => {
-  const polls = new Polls();
+  const polls = new ClaimRequests();
   const woken: string[] = [];
   const older = poll(woken, "older");
   const newer = poll(woken, "newer");
@@ -25,7 +25,7 @@ it("a runner has one waiting claim: a new one ends the old one, and waits for it
   let given = () => {};
   const giving = polls.give(older, new Promise<boolean>((resolve) => given = () => resolve(true)));
   const added = polls.add(newer);
-  await turn();
+  await yieldToLoop();
   expect([woken, polls.isOpen(older), polls.free]).toEqual([["older"], false, []]);
   given();
   await giving;
@@ -36,7 +36,7 @@ it("a runner has one waiting claim: a new one ends the old one, and waits for it
 });
 
 it("a claim ends only claims of its runner: the same request, or one of an earlier process, whose late claims end none (contract 18.6)", async () => {
-  const polls = new Polls();
+  const polls = new ClaimRequests();
   const woken: string[] = [];
   const [first, again, next] = [poll(woken, "a"), poll(woken, "a"), poll(woken, "b", 2)];
   const other = poll(woken, "other", 1, "r2");
@@ -57,7 +57,7 @@ it("a claim that ended during the round gets no run (contract 18)", async () => 
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
   await runner.claim({ wait_ms: 0 });
-  const worker = await awayWorker(app, "echo");
+  const worker = await createRemoteWorker(app, "echo");
   const { read } = app.db;
   let goOn = () => {};
   const gone = new Promise<void>((resolve) => goOn = resolve);
@@ -68,13 +68,13 @@ it("a claim that ended during the round gets no run (contract 18)", async () => 
     return await read.call(app.db, sql, ...more) as never;
   };
   const claim = runner.claim({ wait_ms: 500 });
-  const task = await taskFor(app, worker, "hello");
+  const task = await createTask(app, worker, "hello");
   expect((await claim).body.run).toBeNull();
   expect(looked).toBe(1);
   const { stage } = app.server.dispatcher;
   const { rounds } = stage;
   goOn();
-  await eventually("it has looked to the end", () => stage.rounds > rounds);
+  await waitUntil("it has looked to the end", () => stage.rounds > rounds);
   app.db.read = read;
   expect(await app.db.read("select 1 from remote_run")).toEqual([]);
   expect((await runner.claim()).body.run.execution).toMatchObject({ task_id: task, attempt: 1 });
@@ -87,7 +87,7 @@ it("two claims with one request get one run, and a used request gets none immedi
   await runner.claim({ wait_ms: 0 });
   // The replaced claim is cut off.
   const both = Promise.allSettled([1, 2].map(() => runner.claim({ request_id: REQUEST })));
-  for (const text of ["one", "two"]) await taskFor(app, await awayWorker(app, "echo"), text);
+  for (const text of ["one", "two"]) await createTask(app, await createRemoteWorker(app, "echo"), text);
   const answers = (await both).flatMap((one) => one.status === "fulfilled" ? [one.value] : []);
   const runs = answers.map(({ body }) => body.run).filter((run) => run !== null);
   expect(new Set(runs.map(({ execution }) => execution.execution_id)).size).toBe(1);
@@ -103,7 +103,7 @@ it("a runner gets at most max_runs runs, and overdue runs are not kept (contract
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const runner = new FakeRunner(app, token);
-  for (const text of ["one", "two"]) await taskFor(app, await awayWorker(app, "echo"), text);
+  for (const text of ["one", "two"]) await createTask(app, await createRemoteWorker(app, "echo"), text);
   const id = (await runner.claim({ max_runs: 1 })).body.run.execution.execution_id;
   expect((await runner.claim({ max_runs: 1, wait_ms: 500 })).body.run).toBeNull();
   const leaseOf = () => app.db.first("select lease_until from remote_run where execution_id = ?", [id]);
@@ -127,8 +127,8 @@ it("a removed runner's run stays reserved until its lease expires, and has no ri
     runners.push(new FakeRunner(app, (await app.call("POST /api/runners", { name, labels: ["x"] })).token));
   }
   const [one, two] = runners as [FakeRunner, FakeRunner];
-  const worker = await awayWorker(app, "echo");
-  await taskFor(app, worker, "hello");
+  const worker = await createRemoteWorker(app, "echo");
+  await createTask(app, worker, "hello");
   const { execution: { execution_id: id }, token } = (await one.claim()).body.run;
   const whoami = async () =>
     (await app.send("GET /api/auth/whoami", undefined, { authorization: `Bearer ${token}` })).status;
@@ -143,7 +143,7 @@ it("a removed runner's run stays reserved until its lease expires, and has no ri
   expect((await two.claim({ wait_ms: 500 })).body.run).toBeNull();
   expect((await app.call(`GET /api/executions/${id}`)).failure).toBe("");
   await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" }]);
-  await eventually(
+  await waitUntil(
     "it is lost",
     async () => (await app.call(`GET /api/executions/${id}`)).failure === "server_lost",
   );
@@ -156,7 +156,7 @@ it("a repeated claim: only the last copy reports that there is no run (contract 
   await runner.claim({ wait_ms: 0 });
   const claim = () =>
     runner.claim({ request_id: REQUEST, wait_ms: 20_000 }).then(({ body }) => body, () => "cut off");
-  const [first] = await waitingClaims(app, [claim]);
+  const [first] = await startWaitingClaims(app, [claim]);
   expect((await runner.claim({ request_id: REQUEST, wait_ms: 0 })).body).toMatchObject({ run: null });
   expect(await first).toBe("cut off");
 });

@@ -2,10 +2,16 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
-import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/service/runner.ts";
+import {
+  createRemoteWorker,
+  createTask,
+  formatLedgerEngine,
+  startRunner,
+  waitUntilOnline,
+} from "../harness/service/runner.ts";
 import { readLedger } from "../harness/fakes/agents.ts";
 import { Database } from "../../src/store/db/database.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 it("a run on a runner continues during a restart of the service, and is stored once [RUN-3]", async () => {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
@@ -15,15 +21,15 @@ it("a run on a runner continues during a restart of the service, and is stored o
   const app = await openApp({ dataDir });
   const url = app.url;
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const config = ledgerEngine(FAKE_AGENT, ledger);
+  const config = formatLedgerEngine(FAKE_AGENT, ledger);
   await using runner = await startRunner({ token, url, root: join(dataDir, "r1"), config });
-  await online(app, "r1");
-  const worker = await awayWorker(app, "fake");
-  const task = await taskFor(app, worker, `until ${open}`);
-  await eventually("it starts", async () => (await readLedger(ledger)).length === 1);
+  await waitUntilOnline(app, "r1");
+  const worker = await createRemoteWorker(app, "fake");
+  const task = await createTask(app, worker, `until ${open}`);
+  await waitUntil("it starts", async () => (await readLedger(ledger)).length === 1);
   // The next report of the run includes its start.
   const runs = async () => await app.call(`GET /api/executions?worker_id=${worker}`);
-  await eventually("it is heard", async () => (await runs())[0].status === "running");
+  await waitUntil("it is heard", async () => (await runs())[0].status === "running");
   const [before] = await runs();
   await app.server.stop();
 
@@ -35,7 +41,7 @@ it("a run on a runner continues during a restart of the service, and is stored o
   await using again = await openApp({ dataDir, config: { server: { port } } });
   expect((await again.call(`GET /api/tasks/${task}`)).status).toBe("running");
   await Deno.writeTextFile(open, "");
-  await eventually(
+  await waitUntil(
     "it ends",
     async () => (await again.call(`GET /api/tasks/${task}`)).status === "completed",
   );

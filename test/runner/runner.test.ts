@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
-import { awayWorker, online, startRunner } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { createRemoteWorker, startRunner, waitUntilOnline } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 const ENGINES = `engines:
   default: fake
@@ -19,7 +19,7 @@ it("a worker with labels runs on the matching runner, and the service has its ou
     root: join(app.dataDir, "r1"),
     config: ENGINES,
   });
-  await online(app, "mac1");
+  await waitUntilOnline(app, "mac1");
   for (const engine of ["echo", "fake"]) {
     const worker = await app.call("POST /api/workers", { name: `on ${engine}`, engine, runs_on: ["gpu"] });
     const task = await app.call("POST /api/tasks", {
@@ -28,7 +28,7 @@ it("a worker with labels runs on the matching runner, and the service has its ou
       type: "immediate",
       instruction: "say hello",
     });
-    await eventually(
+    await waitUntil(
       "it ends",
       async () => (await app.call(`GET /api/tasks/${task.id}`)).status === "completed",
     );
@@ -48,8 +48,8 @@ it("a runner downloads files of a message, and its agent uploads one (contract 1
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const root = join(app.dataDir, "r1");
   await using _runner = await startRunner({ token, url: app.url, root, config: ENGINES });
-  await online(app, "r1");
-  const worker = await awayWorker(app, "fake");
+  await waitUntilOnline(app, "r1");
+  const worker = await createRemoteWorker(app, "fake");
   const session = await app.call("POST /api/local/sessions", { worker_id: worker });
   const form = new FormData();
   form.set("file", new File(["what is in it"], "note.txt"));
@@ -66,7 +66,7 @@ it("a runner downloads files of a message, and its agent uploads one (contract 1
       role === "bee"
     );
   await send(`svc version > /dev/null; cat "${root}"/files/*/*`, { media_path: media.path });
-  await eventually("it replies", async () => (await replies()).length === 1);
+  await waitUntil("it replies", async () => (await replies()).length === 1);
   const [first] = await app.call(`GET /api/executions?worker_id=${worker}`);
   expect(await app.call(`GET /api/executions/${first.id}/logs`)).toContain("what is in it");
   expect((await replies())[0].content).toBe("what is in it");
@@ -74,10 +74,10 @@ it("a runner downloads files of a message, and its agent uploads one (contract 1
   await send("svc ctl message send --message-id $SVC_MESSAGE_ID --media-path $SVC_CONTEXT_FILE");
   const sent = async () =>
     (await replies()).find((reply: { media: { name: string } | null }) => reply.media !== null);
-  await eventually("a file comes", async () => await sent() !== undefined, 30_000);
+  await waitUntil("a file comes", async () => await sent() !== undefined, 30_000);
   expect((await sent()).media.name).toContain("context.json");
   await send("svc ctl whoami");
-  await eventually(
+  await waitUntil(
     "it says who it is",
     async () => JSON.stringify(await replies()).includes(`worker:${worker}`),
     30_000,

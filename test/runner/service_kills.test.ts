@@ -1,8 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { FAKE_AGENT, readLedger } from "../harness/fakes/agents.ts";
-import { awayWorker, ledgerEngine, online, startRunner, taskFor } from "../harness/service/runner.ts";
+import {
+  createRemoteWorker,
+  createTask,
+  formatLedgerEngine,
+  startRunner,
+  waitUntilOnline,
+} from "../harness/service/runner.ts";
 import { runScenario } from "../harness/model/scenario.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 /** Steps of a remote run at which the service is killed. */
 const POINTS = [
@@ -24,19 +30,19 @@ describe("a kill of the service during a remote run [RUN-3]", () => {
         setup: async (world) => {
           const { api, server: { url } } = world;
           const { token } = await api.call("POST /api/runners", { name: "r1", labels: ["x"] });
-          const config = ledgerEngine(FAKE_AGENT, world.ledger);
+          const config = formatLedgerEngine(FAKE_AGENT, world.ledger);
           world.use(await startRunner({ token, url, root: world.path("r1"), config }));
-          await online(api, "r1");
-          return { worker: await awayWorker(api, "fake"), task: "" };
+          await waitUntilOnline(api, "r1");
+          return { worker: await createRemoteWorker(api, "fake"), task: "" };
         },
         action: async ({ api }, state) => {
-          await online(api, "r1");
+          await waitUntilOnline(api, "r1");
           // The run is long enough for its start and first output to reach the service.
-          state.task = await taskFor(api, state.worker, "sleep 1").catch(() => "");
+          state.task = await createTask(api, state.worker, "sleep 1").catch(() => "");
         },
         check: async ({ api, ledger }, { worker, task }) => {
           const status = async () => (await api.call(`GET /api/tasks?worker_id=${worker}`))[0]?.status;
-          await eventually("the run ends", async () => await status() === "completed");
+          await waitUntil("the run ends", async () => await status() === "completed");
           const executions = await api.call(`GET /api/executions?worker_id=${worker}`);
           expect(executions).toMatchObject([{ status: "completed", attempt: 1, result: "slept 1" }]);
           if (task !== "") expect(executions[0].task_id).toBe(task);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { type App, openApp } from "../harness/service/app.ts";
-import { awayWorker, FakeRunner, waitingClaims } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { createRemoteWorker, FakeRunner, startWaitingClaims } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 /** Starts runners with a waiting claim each. */
 async function waiting(app: App, count: number) {
@@ -11,7 +11,7 @@ async function waiting(app: App, count: number) {
     runners.push(new FakeRunner(app, token));
   }
   for (const runner of runners) await runner.claim({ wait_ms: 0 });
-  return await waitingClaims(app, runners.map((runner) => () => runner.claim()));
+  return await startWaitingClaims(app, runners.map((runner) => () => runner.claim()));
 }
 
 it("concurrent tasks go to as many claims, each with a separate directory (contract 18)", async () => {
@@ -19,7 +19,7 @@ it("concurrent tasks go to as many claims, each with a separate directory (contr
   const claims = await waiting(app, 3);
   const tasks = [];
   for (const n of [0, 1, 2]) {
-    const worker_id = await awayWorker(app, "echo");
+    const worker_id = await createRemoteWorker(app, "echo");
     tasks.push({ worker_id, message_id: "script", type: "immediate", instruction: `text ${n}` });
   }
   await app.call("POST /api/tasks/batch", { tasks });
@@ -36,14 +36,14 @@ it("a task that cannot start on its runner does not delay the others (contract 1
   const claims = await waiting(app, 3);
   const tasks = [];
   for (const n of [0, 1, 2]) {
-    const worker_id = await awayWorker(app, "echo");
+    const worker_id = await createRemoteWorker(app, "echo");
     tasks.push({ worker_id, message_id: "script", type: "immediate", instruction: `text ${n}` });
   }
   const refuse = `create trigger broken before update of status on task when new.instruction = 'text 1' begin
     select raise(abort, 'this row is broken'); end`;
   await app.db.write([{ sql: refuse, args: [] }]);
   await app.call("POST /api/tasks/batch", { tasks });
-  await eventually("the others start", async () => {
+  await waitUntil("the others start", async () => {
     const rows = await app.db.read("select instruction from execution order by 1");
     return rows.length === 2 && rows[0]?.instruction === "text 0" && rows[1]?.instruction === "text 2";
   });

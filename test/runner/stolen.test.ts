@@ -3,11 +3,11 @@ import { expect, it } from "vitest";
 import { RULES } from "../../src/domain/call/access.ts";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { fakeEnvironment } from "../harness/fakes/agents.ts";
-import { type Client, client } from "../harness/service/client.ts";
-import { startServer, tempDir } from "../harness/service/process.ts";
-import { awayWorker, FakeRunner, taskFor } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { buildFakeEnvironment } from "../harness/fakes/agents.ts";
+import { type Client, openClient } from "../harness/service/client.ts";
+import { createTempDir, startServer } from "../harness/service/process.ts";
+import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -74,14 +74,14 @@ class Loot {
 it(
   "the token of a stolen runner gets the runs of its labels, and nothing else of the service [RUN-2]",
   async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
     await Deno.writeTextFile(join(dataDir, "config.yaml"), JSON.stringify(CONFIG), { mode: 0o600 });
     await using server = await startServer({ dataDir, env: environment() });
     // The agent continues until the service ends it, so that none is left.
     await using _ended = { [Symbol.asyncDispose]: () => server.end("SIGTERM").then(() => {}) };
-    const api = await client(server.url, GIVEN.password);
+    const api = await openClient(server.url, GIVEN.password);
     const { ids, stored, secrets, other, thiefToken } = await furnish(api, folder.path);
     const before = await snapshot(api);
 
@@ -138,8 +138,8 @@ it(
     expect(loot.found(OTHERS)).toEqual([]);
 
     // The runner gets the run of its labels with this token, and no more.
-    const own = await awayWorker(api, "echo", { memory: "of-my-own-worker" });
-    await taskFor(api, own, "of-my-own-task");
+    const own = await createRemoteWorker(api, "echo", { memory: "of-my-own-worker" });
+    await createTask(api, own, "of-my-own-task");
     const { body } = await claim({ wait_ms: 10_000, request_id: crypto.randomUUID(), engines: EVERY_ENGINE });
     const { run } = JSON.parse(body);
     expect(body).toContain("of-my-own-task");
@@ -163,7 +163,7 @@ it(
 
 function environment(): Record<string, string> {
   return {
-    ...fakeEnvironment(),
+    ...buildFakeEnvironment(),
     SVC_AUTH_PASSWORD: GIVEN.password,
     SVC_SHUTDOWN_GRACE: "0s",
     SVC_DATABASE__AUTH_TOKEN: GIVEN.databaseToken,
@@ -218,10 +218,10 @@ async function furnish(api: Client, folder: string) {
     content: `say ${result} ${prompt}`,
     media_path: media.path,
   });
-  await eventually("it is said", async () => JSON.stringify(await replies(api, session)).includes(result));
+  await waitUntil("it is said", async () => JSON.stringify(await replies(api, session)).includes(result));
   const tokenFile = join(folder, "run.token");
-  await taskFor(api, worker.id, `show-token-and-stay ${tokenFile}`);
-  await eventually("it runs", async () => (await Deno.readTextFile(tokenFile).catch(() => "")) !== "");
+  await createTask(api, worker.id, `show-token-and-stay ${tokenFile}`);
+  await waitUntil("it runs", async () => (await Deno.readTextFile(tokenFile).catch(() => "")) !== "");
 
   const user = await api.call("POST /api/users", {
     name: "grace",
@@ -240,7 +240,7 @@ async function furnish(api: Client, folder: string) {
     labels: ["y"],
   });
   const runner = new FakeRunner(api, otherToken);
-  const away = await awayWorker(api, "echo", { runs_on: ["y"] });
+  const away = await createRemoteWorker(api, "echo", { runs_on: ["y"] });
   const { id: far } = await api.call("POST /api/local/sessions", { worker_id: away });
   const farMedia = await upload(api, far, file);
   await api.call(`POST /api/local/sessions/${far}/messages`, {
@@ -250,7 +250,7 @@ async function furnish(api: Client, folder: string) {
   const request = crypto.randomUUID();
   const { run } = (await runner.claim({ request_id: request })).body;
   expect(run.execution.instruction).toContain(OTHERS.away);
-  const waiting = await taskFor(api, away, OTHERS.waiting);
+  const waiting = await createTask(api, away, OTHERS.waiting);
 
   const executions: Json[] = await api.call("GET /api/executions");
   const local = executions.find(({ status, worker_id }) => status === "running" && worker_id === worker.id);

@@ -4,14 +4,14 @@ import { FAKE_AGENT, readLedger } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { Proxy } from "../harness/fakes/proxy.ts";
 import {
-  awayWorker,
+  createRemoteWorker,
+  createTask,
   FakeRunner,
-  ledgerEngine,
-  online,
+  formatLedgerEngine,
   startRunner,
-  taskFor,
+  waitUntilOnline,
 } from "../harness/service/runner.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 // A runner ends its run before the lease expires: 5 s of stop_grace, 2 s and the margin before.
 const SHORT = { lease_ms: 12_000, beat_ms: 500, margin_ms: 500 };
@@ -21,12 +21,17 @@ async function world(app: App) {
   const ledger = join(app.dataDir, "ledger");
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const start = (url: string) =>
-    startRunner({ token, url, root: join(app.dataDir, "r1"), config: ledgerEngine(FAKE_AGENT, ledger) });
-  const worker = await awayWorker(app, "fake");
+    startRunner({
+      token,
+      url,
+      root: join(app.dataDir, "r1"),
+      config: formatLedgerEngine(FAKE_AGENT, ledger),
+    });
+  const worker = await createRemoteWorker(app, "fake");
   const begin = async () => {
-    await online(app, "r1");
-    const task = await taskFor(app, worker, "tick");
-    await eventually(
+    await waitUntilOnline(app, "r1");
+    const task = await createTask(app, worker, "tick");
+    await waitUntil(
       "it ticks",
       async () => (await readLedger(ledger)).some(({ word }) => word === "tick"),
       60_000,
@@ -36,14 +41,14 @@ async function world(app: App) {
   const attempts = async () => (await readLedger(ledger)).filter(({ word }) => word === "start").length;
   /** The second attempt starts after the first one and all its processes have ended. */
   const second = async () => {
-    await eventually("it is tried again", async () => await attempts() === 2, 90_000);
+    await waitUntil("it is tried again", async () => await attempts() === 2, 90_000);
     const lines = await readLedger(ledger);
     expect(lines.filter(({ word }) => word === "OVERLAP")).toEqual([]);
     const at = lines.findLastIndex(({ word }) => word === "start");
     expect(lines.slice(at).filter(({ attempt }) => attempt === 1)).toEqual([]);
     // The next report of the run includes its start.
     const runs = async () => await app.call(`GET /api/executions?worker_id=${worker}`);
-    await eventually("the service hears of it", async () => (await runs())[0].status === "running");
+    await waitUntil("the service hears of it", async () => (await runs())[0].status === "running");
     const [last, before] = await runs();
     expect(before).toMatchObject({ attempt: 1, status: "failed", failure: "server_lost" });
     expect(last).toMatchObject({ attempt: 2, status: "running" });
@@ -72,7 +77,7 @@ it("a runner whose place file was truncated writes a new one [RUN-1]", async () 
   await Deno.mkdir(root);
   await Deno.writeTextFile(join(root, "place"), "");
   await using _runner = await startRunner({ token, url: app.url, root });
-  await online(app, "r1");
+  await waitUntilOnline(app, "r1");
   expect(await Deno.readTextFile(join(root, "place"))).toMatch(/^[0-9a-f-]{36}\n$/);
 });
 
@@ -110,13 +115,13 @@ it(
       { sql: "update runner set last_seen_at = 1", args: [] },
       { sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" },
     ]);
-    await eventually(
+    await waitUntil(
       "it is lost",
       async () => /r1/.test((await app.call(`GET /api/tasks/${task}`)).reason),
       60_000,
     );
     const before = (await readLedger(ledger)).length;
-    await eventually("its agent goes on", async () => (await readLedger(ledger)).length > before + 3);
+    await waitUntil("its agent goes on", async () => (await readLedger(ledger)).length > before + 3);
     expect(await attempts()).toBe(1);
     runner.child.kill("SIGCONT");
     await second();
@@ -135,7 +140,7 @@ it(
     proxy.mode = "refuse";
     proxy.cut();
     const lost = async () => (await app.call(`GET /api/tasks/${task}`)).status === "pending";
-    await eventually("the service gives it up", lost, 60_000);
+    await waitUntil("the service gives it up", lost, 60_000);
     const seen = (await readLedger(ledger)).length;
     const lastAt = (await readLedger(ledger)).at(-1)?.at ?? 0;
     // The agent was gone when the service gave up its run: it writes nothing more.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../src/domain/call/error.ts";
-import { valueOf } from "../../src/domain/call/json.ts";
+import { parseJson } from "../../src/domain/call/json.ts";
 import type { Expected } from "./expected.ts";
 import { MODEL_CRON } from "./model.ts";
 import { CALL, World } from "./world.ts";
@@ -59,7 +59,7 @@ async function operate(world: World, label: string): Promise<void> {
   } else if (dice < 0.728) {
     const key = `cli:${world.pick(["one", "two"])}`;
     const count = model.cancelAll(({ session }) => session === key);
-    expect(valueOf((await api.session.clear(CALL, key)).json).cancelled_tasks, label).toBe(count);
+    expect(parseJson((await api.session.clear(CALL, key)).json).cancelled_tasks, label).toBe(count);
   } else if (dice < 0.734) {
     const worker = world.pick(world.workers);
     model.cancelAll((task) => task.worker === worker);
@@ -86,7 +86,7 @@ async function create(world: World): Promise<void> {
   const until = world.chance() < 0.3 ? now + Math.ceil(world.chance() * 12) * 10 * MINUTE_MS : null;
   const max_runs = world.chance() < 0.3 ? 1 + Math.floor(world.chance() * 5) : null;
   const pause_after_failures = world.pick([0, 1, 2, 5]);
-  const task = valueOf(
+  const task = parseJson(
     (await world.api.task.create(CALL, {
       ...{ message_id: session, worker_id: worker, instruction: "x", type },
       ...(gate ? { gate: { command: ["x"], timeout_ms: 1_000 } } : {}),

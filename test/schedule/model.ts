@@ -1,5 +1,5 @@
-import { nextOccurrence } from "../../src/domain/work/cron.ts";
-import { retryDelayMs } from "../../src/domain/work/task_plan.ts";
+import { findNextOccurrence } from "../../src/domain/work/cron.ts";
+import { getRetryDelayMs } from "../../src/domain/work/task_plan.ts";
 import type { Expected, Firing, GateEnd, Open, RunEnd } from "./expected.ts";
 
 export const MODEL_CRON = "*/10 * * * *";
@@ -132,7 +132,7 @@ export class ScheduleModel {
       firing.status = "pending";
     } else if (how === "lost" && task.attempt + 1 < MODEL_ATTEMPTS) {
       task.attempt++;
-      task.dueAt = now + retryDelayMs(task.attempt);
+      task.dueAt = now + getRetryDelayMs(task.attempt);
       firing.status = "pending";
     } else {
       const exit = how === "skip" ? 1 : how === "fail" ? 2 : null;
@@ -160,7 +160,7 @@ export class ScheduleModel {
       task.runs--;
     } else if (lost) {
       task.status = firing.status = "pending";
-      task.dueAt = now + retryDelayMs(run.attempt);
+      task.dueAt = now + getRetryDelayMs(run.attempt);
     } else {
       firing.status = how === "lost" ? "failed" : how;
       if (task.type === "scheduled") this.#again(task, firing.status, how === "failed", now);
@@ -259,7 +259,7 @@ export class ScheduleModel {
   }
 
   #next({ until }: Expected, now: number): number | null {
-    const next = nextOccurrence(MODEL_CRON, "UTC", now);
+    const next = findNextOccurrence(MODEL_CRON, "UTC", now);
     return next === null || until !== null && next > until ? null : next;
   }
 }

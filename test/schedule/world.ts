@@ -1,24 +1,24 @@
 import { expect } from "vitest";
 import type { Call } from "../../src/api/call/call.ts";
-import { newId } from "../../src/base/id.ts";
+import { createId } from "../../src/base/id.ts";
 import { RecentActivity } from "../../src/base/recent_activity.ts";
 import { HumanWaits } from "../../src/base/human_waits.ts";
-import { valueOf } from "../../src/domain/call/json.ts";
+import { parseJson } from "../../src/domain/call/json.ts";
 import { Rescuer } from "../../src/pipeline/maintenance/rescuer.ts";
 import { createScheduler } from "../../src/pipeline/dispatch/scheduler.ts";
 import type { Stage } from "../../src/pipeline/stage/stage.ts";
-import { askGate, passGate, startRun } from "../../src/run/claim.ts";
+import { startGatedRun, startGateRun, startRun } from "../../src/run/claim.ts";
 import { endRun, STOPPED } from "../../src/run/ending.ts";
-import { endOfGate, type GateVerdict, storeGateEnd } from "../../src/run/local/gate_end.ts";
+import { buildGateEnd, type GateVerdict, storeGateEnd } from "../../src/run/local/gate_end.ts";
 import { type ExecutionEnd, type NewExecution, startExecution } from "../../src/store/work/execution.ts";
-import { reserve } from "../../src/store/workers/budget_ledger.ts";
+import { insertReservation } from "../../src/store/workers/budget_ledger.ts";
 import { isGateWanted } from "../../src/store/work/occurrence.ts";
 import { findTask, findWork } from "../../src/store/work/task.ts";
-import { listLaneHeads } from "../../src/store/work/task_queue.ts";
+import { listNextTasks } from "../../src/store/work/task_queue.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { expectCounters } from "../harness/model/counters.ts";
-import { random } from "../harness/model/schedule.ts";
+import { createRandom } from "../harness/model/schedule.ts";
 import type { GateEnd, RunEnd } from "./expected.ts";
 import { MODEL_ATTEMPTS, ScheduleModel } from "./model.ts";
 
@@ -27,7 +27,7 @@ const NOTHING = { runs: 1, tokens: 0, ms: 0, nano_usd: 0 };
 /** A caller with all scopes. */
 export const CALL: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
-  ended: () => Promise.resolve(null),
+  findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
 };
 const USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
@@ -54,7 +54,7 @@ export class World implements AsyncDisposable {
   private constructor(seed: number, app: App, clock: TestClock) {
     this.#app = app;
     this.clock = clock;
-    this.chance = random(seed);
+    this.chance = createRandom(seed);
   }
 
   static async open(seed: number): Promise<World> {
@@ -102,20 +102,20 @@ export class World implements AsyncDisposable {
     const lists = { engine_args: {}, departments: [], scopes: [], verify: null, runs_on: [] };
     const texts = { name: "w", description: "", memory: "", constraints: "", engine: "", work_dir: "/tmp" };
     const made = await this.api.worker.create(CALL, { ...texts, ...lists, paused: false });
-    this.workers.push(valueOf(made.json).id);
+    this.workers.push(parseJson(made.json).id);
   }
 
   /** Claims the first task of each free worker as the dispatcher does, and compares them with the model. */
   async dispatch(label: string): Promise<void> {
     const now = this.clock.now();
-    const { heads } = await listLaneHeads(this.#db, now);
+    const { heads } = await listNextTasks(this.#db, now);
     expect(heads.map(({ id }) => id).sort(), label).toEqual(this.model.heads(now));
     for (const head of heads) {
       if (!this.model.isFree(head.worker_id)) continue;
       const work = await findWork(this.#db, head.id);
       const execution: NewExecution = {
         ...{
-          execution_id: newId(),
+          execution_id: createId(),
           run_id: crypto.randomUUID(),
           task_id: head.id,
           attempt: head.attempt + 1,
@@ -126,8 +126,8 @@ export class World implements AsyncDisposable {
       const gated = work?.passed === null && work.gate !== "null";
       const kind = this.model.begin(head.id, execution.execution_id);
       const { won } = await this.#db.write([
-        ...(gated ? askGate(execution) : startRun(execution, head.type)),
-        reserve(execution.execution_id, [], NOTHING),
+        ...(gated ? startGateRun(execution) : startRun(execution, head.type)),
+        insertReservation(execution.execution_id, [], NOTHING),
       ]);
       expect(won ? gated ? "gate" : "run" : null, label).toBe(kind);
       if (!won) continue;
@@ -167,8 +167,8 @@ export class World implements AsyncDisposable {
     };
     const task = await findTask(this.#db, execution.task_id);
     const statements = how === "pass"
-      ? passGate(execution, now)
-      : endOfGate(execution, verdict[how] as GateVerdict, task, RULES, now);
+      ? startGatedRun(execution, now)
+      : buildGateEnd(execution, verdict[how] as GateVerdict, task, RULES, now);
     await storeGateEnd(this.#db, execution, statements, now);
     this.model.endGate(id, how, now);
     // The service would start its run immediately.

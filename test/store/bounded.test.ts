@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { READ_MAX_BYTES, readBounded } from "../../src/store/db/size_limited_read.ts";
 import { Database } from "../../src/store/db/database.ts";
 import { record } from "../../src/store/events/journal.ts";
-import { newId } from "../../src/base/id.ts";
+import { createId } from "../../src/base/id.ts";
 import { openApp } from "../harness/service/app.ts";
 
 const LARGEST = 256 * 1024;
@@ -86,7 +86,7 @@ it("GET of one object never exceeds the size limit of a read [BYT-1]", async () 
   await using app = await openApp({ inMemory: true });
   const worker = (await app.call("POST /api/workers", { name: "Ada" })).id;
   const { id: session } = await app.call("POST /api/local/sessions");
-  const [task, execution, message] = [newId(), newId(), newId()];
+  const [task, execution, message] = [createId(), createId(), createId()];
   const key = `local:${session}`;
   await app.db.write([
     {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { copyPages } from "../../src/store/db/copy.ts";
 import { Database, inspect } from "../../src/store/db/database.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 const ROWS = 300;
 const ROW_BYTES = 20_000;
@@ -22,7 +22,7 @@ async function createFilled(path: string): Promise<Database> {
 
 describe("copyTo() of a database that is in use [BAK-1]", () => {
   it("copies the snapshot of its start during concurrent writes, without a WAL file [BAK-1]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const path = join(folder.path, "live.db");
     const copy = join(folder.path, "copy.db");
     const db = await createFilled(path);
@@ -58,7 +58,7 @@ describe("copyTo() of a database that is in use [BAK-1]", () => {
   });
 
   it("lets many turns of the event loop run during the copy [BAK-1, BAK-2]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await createFilled(join(folder.path, "live.db"));
     let turns = 0;
     const timer = setInterval(() => turns++, 0);
@@ -69,7 +69,7 @@ describe("copyTo() of a database that is in use [BAK-1]", () => {
   });
 
   it("stops on abort, never overwrites a file, and fails without disk space", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const path = join(folder.path, "live.db");
     const db = await createFilled(path);
     await expect(copyPages(path, join(folder.path, "ended.db"), AbortSignal.abort(new Error("stopping"))))

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Database, guarded } from "../../src/store/db/database.ts";
+import { Database, guard } from "../../src/store/db/database.ts";
 import { migrate, MIGRATIONS, readSchema, SCHEMA_VERSION } from "../../src/store/db/migrate.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 
 // The same statements must have the same effect on a local file and on a server. CI names one in SVC_TEST_LIBSQL_URL.
 const REMOTE_URL = Deno.env.get("SVC_TEST_LIBSQL_URL");
@@ -13,7 +13,7 @@ const PLACES = [
 
 describe.each(PLACES)("Database on $name", ({ open }) => {
   it("write commits all statements of a batch or none", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await prepare(await open(folder.path));
     await expect(db.write([insert("a", 1), insert("a", 2)])).rejects.toThrow(/UNIQUE/);
     expect(await rows(db)).toEqual([]);
@@ -23,14 +23,14 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
   });
 
   it("write() rolls the batch back when a guard is lost, and returns that without an error (architecture, sentence 3)", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await prepare(await open(folder.path));
     await db.write([insert("a", 1)]);
-    const lost = await db.write([...guarded("update thing set n = 5 where id = ?", ["x"]), insert("b", 2)]);
+    const lost = await db.write([...guard("update thing set n = 5 where id = ?", ["x"]), insert("b", 2)]);
     expect(lost).toEqual({ won: false, rows: [] });
     expect(await rows(db)).toEqual([["a", 1]]);
     const won = await db.write([
-      ...guarded("update thing set n = 5 where id = ? and n = 1", ["a"]),
+      ...guard("update thing set n = 5 where id = ? and n = 1", ["a"]),
       insert("b", 2),
     ]);
     expect(won.won).toBe(true);
@@ -39,13 +39,13 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
   });
 
   it("write() gives each claim to exactly one of two clients (architecture, sentence 3)", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const one = await prepare(await open(folder.path));
     const two = await open(folder.path);
     const claims = Array.from({ length: 100 }, (_, index) => `t${index}`);
     await one.write(claims.map((id) => insert(id, 0)));
     const claim = (db: Database, by: number) => (id: string) =>
-      db.write(guarded("update thing set n = ? where id = ? and n = 0", [by, id]));
+      db.write(guard("update thing set n = ? where id = ? and n = 0", [by, id]));
     const results = await Promise.all([...claims.map(claim(one, 1)), ...claims.map(claim(two, 2))]);
     expect(results.filter(({ won }) => won)).toHaveLength(claims.length);
     expect((await rows(one)).every(([, n]) => n === 1 || n === 2)).toBe(true);
@@ -54,7 +54,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
   });
 
   it("read() and first() return the same rows in order, with unchanged values and JSON as text", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await prepare(await open(folder.path));
     const odd = 'a "quoted" \\ line\nwith é, 日本 and \u0001';
     await db.write(Array.from({ length: 300 }, (_, n) => insert(`${odd}${n}`, n)));
@@ -78,12 +78,12 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
   });
 
   it("write() settles each write of a group separately when one of them fails", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await prepare(await open(folder.path));
     const results = await Promise.allSettled([
       db.write([insert("a", 1)]),
       db.write([insert("a", 2)]),
-      db.write(guarded("update thing set n = 9 where id = 'none'", [])),
+      db.write(guard("update thing set n = 9 where id = 'none'", [])),
       db.write([insert("b", 3)]),
     ]);
     expect(results.map((result) => result.status)).toEqual([
@@ -98,7 +98,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
   });
 
   it("read() returns text, integers and null unchanged", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await prepare(await open(folder.path));
     const odd = ["1", "", "ü\n\t'\"\\", "👩‍🚀", "x".repeat(300_000)];
     await db.write(odd.map((id, n) => insert(id, n)));
@@ -112,7 +112,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
   });
 
   it("migrate() applies the newest schema once", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await open(folder.path);
     await drop(db);
     expect(await migrate(db, 1)).toEqual({ from: 0, to: SCHEMA_VERSION });
@@ -127,7 +127,7 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
 
 describe("Database on a local file", () => {
   it("write() waits for a foreign lock without blocking, and continues when the lock is released [DBF-3, DBF-4]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
     const holder = await takeLock(join(folder.path, "test.db"), 1_500);
     let longest = 0;
@@ -148,7 +148,7 @@ describe("Database on a local file", () => {
   });
 
   it("write() fails with unavailable when a foreign lock stays [DBF-3]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
     const holder = await takeLock(join(folder.path, "test.db"), 6_500);
     await expect(db.write([insert("a", 1)])).rejects.toMatchObject({ code: "unavailable" });
@@ -159,7 +159,7 @@ describe("Database on a local file", () => {
   });
 
   it("open() makes connections durable and checks references [DUR-8]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await Database.open(`file:${join(folder.path, "test.db")}`);
     expect(await db.first("pragma journal_mode")).toMatchObject({ journal_mode: "wal" });
     expect(await db.first("pragma synchronous")).toMatchObject({ synchronous: 2 });
@@ -168,7 +168,7 @@ describe("Database on a local file", () => {
   });
 
   it("write() reconnects after a foreign lock with the same settings [DUR-8]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
     const pragmas = async () => {
       const names = ["journal_mode", "synchronous", "foreign_keys", "journal_size_limit"];
@@ -193,7 +193,7 @@ describe("Database on a local file", () => {
   });
 
   it("open() reports a file that is not a database and leaves it unchanged [DBF-6, DBF-8]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const path = join(folder.path, "garbage.db");
     await Deno.writeTextFile(path, "this is not a database ".repeat(1000));
     const before = await Deno.readTextFile(path);
@@ -203,7 +203,7 @@ describe("Database on a local file", () => {
   });
 
   it("migrate() refuses a newer schema and changes nothing [BAK-6]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await Database.open(`file:${join(folder.path, "test.db")}`);
     await migrate(db, 1);
     await db.write([{ sql: "insert into migration values (?, 'later', 1)", args: [SCHEMA_VERSION + 1] }]);

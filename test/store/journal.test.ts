@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Database, guarded, type Statement } from "../../src/store/db/database.ts";
-import { moved } from "../../src/store/events/journal.ts";
+import { Database, guard, type Statement } from "../../src/store/db/database.ts";
+import { recordTransition } from "../../src/store/events/journal.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
 
 async function open() {
@@ -20,9 +20,9 @@ describe("recordTransition()", () => {
   it("stores an event for each transition that changed a row, and for no other", async () => {
     const db = await open();
     const { won } = await db.write([
-      ...moved(set("a"), 5, event("one")),
-      ...moved(set("nobody"), 5, event("none")),
-      ...moved(set("a"), 6, { ...event("two"), actor: "bee", data: { n: 1 } }),
+      ...recordTransition(set("a"), 5, event("one")),
+      ...recordTransition(set("nobody"), 5, event("none")),
+      ...recordTransition(set("a"), 6, { ...event("two"), actor: "bee", data: { n: 1 } }),
     ]);
     expect(won).toBe(true);
     expect(await readEvents(db)).toEqual([
@@ -35,8 +35,8 @@ describe("recordTransition()", () => {
   it("rolls the batch back when a guarded transition is lost", async () => {
     const db = await open();
     const { won } = await db.write([
-      ...moved(set("a"), 5, event("one")),
-      ...moved(guarded(SQL, ["nobody"]), 5, event("none")),
+      ...recordTransition(set("a"), 5, event("one")),
+      ...recordTransition(guard(SQL, ["nobody"]), 5, event("none")),
     ]);
     expect([won, await readEvents(db)]).toEqual([false, []]);
     await db.close();
@@ -46,9 +46,9 @@ describe("recordTransition()", () => {
     const db = await open();
     const woken: string[] = [];
     db.onCommit = (wakeups) => woken.push(...wakeups);
-    await db.write(moved({ ...set("a"), wakeup: "dispatcher" }, 5, event("one")));
-    await db.write(moved(guarded(SQL, ["a"], "scheduler"), 5, event("two")));
-    await db.write(moved(guarded(SQL, ["nobody"], "outbox"), 5, event("three")));
+    await db.write(recordTransition({ ...set("a"), wakeup: "dispatcher" }, 5, event("one")));
+    await db.write(recordTransition(guard(SQL, ["a"], "scheduler"), 5, event("two")));
+    await db.write(recordTransition(guard(SQL, ["nobody"], "outbox"), 5, event("three")));
     expect(woken).toEqual(["dispatcher", "conversation:s:one", "scheduler", "conversation:s:two"]);
     await db.close();
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { newId } from "../../src/base/id.ts";
+import { createId } from "../../src/base/id.ts";
 import { Database, type Statement } from "../../src/store/db/database.ts";
 import { finishExecution, insertExecution } from "../../src/store/work/execution.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
@@ -85,13 +85,13 @@ async function run(
   usage: Usage,
   failure: "" | "timeout" = "",
 ): Promise<string> {
-  const id = newId();
+  const id = createId();
   const statements: Statement[] = [
     insertExecution({
       execution_id: id,
       worker_id: worker,
       worker_name: `worker ${worker}`,
-      task_id: newId(),
+      task_id: createId(),
       message_id: "m",
       session_key: "s",
       session_id: "s",

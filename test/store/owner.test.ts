@@ -2,13 +2,13 @@ import { expect, it } from "vitest";
 import { Database } from "../../src/store/db/database.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
 import {
-  beatOwner,
-  beatStandby,
-  fenceOf,
+  buildFence,
+  deleteStandby,
   findOwner,
-  leaveStandby,
-  mayHaveOwner,
+  hasOwnerTable,
   releaseDatabase,
+  storeOwnerHeartbeat,
+  storeStandbyHeartbeat,
   takeDatabase,
 } from "../../src/store/db/database_owner.ts";
 
@@ -18,9 +18,9 @@ const two = { id: "two", fence: "of two", host: "b.example", pid: 2 };
 
 it("takeDatabase() allows one owner, its return, and another one after a silence or a release (decision 0021)", async () => {
   const db = await Database.open(":memory:");
-  expect(await mayHaveOwner(db)).toBe(false);
+  expect(await hasOwnerTable(db)).toBe(false);
   await migrate(db, 1);
-  expect([await mayHaveOwner(db), await findOwner(db)]).toEqual([true, null]);
+  expect([await hasOwnerTable(db), await findOwner(db)]).toEqual([true, null]);
   await db.write([{
     sql: "insert into setting (name, value) values ('other', '{\"id\": \"two\"}')",
     args: [],
@@ -42,7 +42,7 @@ it("takeDatabase() allows one owner, its return, and another one after a silence
   expect((await findOwner(db))?.silent_ms).toBeGreaterThanOrEqual(STALE_MS / 2);
   expect(await takeDatabase(db, two, STALE_MS)).toBe(false);
   await silent(STALE_MS);
-  expect(await beatOwner(db)).toEqual([]);
+  expect(await storeOwnerHeartbeat(db)).toEqual([]);
   expect((await findOwner(db))?.silent_ms).toBeLessThan(STALE_MS / 2);
   expect(await takeDatabase(db, two, STALE_MS)).toBe(false);
   await silent(STALE_MS + 1_000);
@@ -65,7 +65,7 @@ it("fenceOff() prevents the writes of a replaced owner, and reports that once (d
   await takeDatabase(db, one, STALE_MS);
   const said: string[] = [];
   db.onBroken = (reason) => said.push(reason);
-  db.fenceOff(fenceOf("of one"));
+  db.fenceOff(buildFence("of one"));
   const note = (name: string) =>
     db.write([{ sql: "insert into setting (name, value) values (?, '1')", args: [name] }]);
   const written = await db.write([
@@ -89,7 +89,7 @@ it("fenceOff() separates two processes with the same id, as after a copy of a da
   const db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);
-  db.fenceOff(fenceOf(one.fence));
+  db.fenceOff(buildFence(one.fence));
   const write = () => db.write([{ sql: "insert into setting (name, value) values ('a', '1')", args: [] }]);
   expect((await write()).won).toBe(true);
   // The copy takes the database immediately. These writes stand for those of the other process, which has its own fence.
@@ -107,13 +107,17 @@ it("storeOwnerHeartbeat() returns the standbys until they have ended (contract 1
   const db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);
-  await beatStandby(db, two);
-  await beatStandby(db, { ...two, pid: 3 });
-  expect(await beatOwner(db)).toEqual([{ host: "b.example", pid: 3, silent_ms: expect.any(Number) }]);
+  await storeStandbyHeartbeat(db, two);
+  await storeStandbyHeartbeat(db, { ...two, pid: 3 });
+  expect(await storeOwnerHeartbeat(db)).toEqual([{
+    host: "b.example",
+    pid: 3,
+    silent_ms: expect.any(Number),
+  }]);
   await db.write([{ sql: "update standby set seen_at = seen_at - 60000", args: [] }]);
-  expect(await beatOwner(db)).toEqual([]);
-  await beatStandby(db, two);
-  await db.write([leaveStandby("two")]);
-  expect(await beatOwner(db)).toEqual([]);
+  expect(await storeOwnerHeartbeat(db)).toEqual([]);
+  await storeStandbyHeartbeat(db, two);
+  await db.write([deleteStandby("two")]);
+  expect(await storeOwnerHeartbeat(db)).toEqual([]);
   await db.close();
 });

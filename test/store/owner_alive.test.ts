@@ -3,9 +3,9 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { DatabaseOwner } from "../../src/boot/database_owner.ts";
 import { Database } from "../../src/store/db/database.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
-import { beatStandby, leaveStandby } from "../../src/store/db/database_owner.ts";
+import { deleteStandby, storeStandbyHeartbeat } from "../../src/store/db/database_owner.ts";
 import { TestClock } from "../harness/clock.ts";
-import { eventually } from "../harness/wait.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 const STANDBY = { id: "other", fence: "f", host: "h", pid: 1 };
 
@@ -19,7 +19,7 @@ async function startOwner(stopGraceMs = 5_000) {
   await owner.fence();
   owner.start();
   const standbys = (count: number) =>
-    eventually(`${count} standbys are known`, async () => {
+    waitUntil(`${count} standbys are known`, async () => {
       if (owner.standbys.length === count) return true;
       clock.advance(5_000);
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -54,9 +54,9 @@ describe("DatabaseOwner without its database (contract 18.1, decision 0021)", ()
 
   it("gives up when it had a standby within the hour, even one that was restarting [RUN-4]", async () => {
     await using owner = await startOwner();
-    await beatStandby(owner.db, STANDBY);
+    await storeStandbyHeartbeat(owner.db, STANDBY);
     await owner.standbys(1);
-    await owner.db.write([leaveStandby(STANDBY.id)]);
+    await owner.db.write([deleteStandby(STANDBY.id)]);
     await owner.standbys(0);
     const seconds = await owner.cutOff();
     expect(seconds).toBeGreaterThan(14);
@@ -66,7 +66,7 @@ describe("DatabaseOwner without its database (contract 18.1, decision 0021)", ()
 
   it("gives up early enough for the stop_grace of its runs", async () => {
     await using owner = await startOwner(13_000);
-    await beatStandby(owner.db, STANDBY);
+    await storeStandbyHeartbeat(owner.db, STANDBY);
     await owner.standbys(1);
     expect(await owner.cutOff()).toBeLessThanOrEqual(12);
   });

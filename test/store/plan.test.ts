@@ -1,17 +1,17 @@
 import { describe, expect, it, vi } from "vitest";
-import { newId } from "../../src/base/id.ts";
+import { createId } from "../../src/base/id.ts";
 import { listConversationEvents } from "../../src/store/chat/chat.ts";
 import { Database, type Statement, type Value } from "../../src/store/db/database.ts";
-import { pageHistory } from "../../src/store/chat/history.ts";
+import { readHistoryPage } from "../../src/store/chat/history.ts";
 import { type ExecutionEnd, finishExecution } from "../../src/store/work/execution.ts";
 import { endLease, findRemoteRun } from "../../src/store/workers/remote_run.ts";
-import { listLastHeard } from "../../src/store/chat/platform_message.ts";
+import { listLastReceivedRows } from "../../src/store/chat/platform_message.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
-import { listOldExecutions, pruneInbound, pruneSent } from "../../src/store/db/retention.ts";
-import { findAskedSession } from "../../src/store/chat/conversation_context.ts";
-import { listOldestHeads } from "../../src/store/work/task_queue.ts";
-import { usageByExecution } from "../../src/store/workers/usage.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { listOldExecutions, pruneInbound, pruneSentReplies } from "../../src/store/db/retention.ts";
+import { findAskerContext } from "../../src/store/chat/conversation_context.ts";
+import { listOldestNextTasks } from "../../src/store/work/task_queue.ts";
+import { listUsageByExecution } from "../../src/store/workers/usage.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { startRun } from "../harness/service/run.ts";
 
@@ -127,8 +127,8 @@ async function callEverything(app: App): Promise<void> {
   ) {
     await app.call(`GET /api/events?${query}`, undefined, { accept: "application/json" });
   }
-  await listLastHeard(app.db, "phone", 50);
-  await listOldestHeads(app.db, Date.now(), 50);
+  await listLastReceivedRows(app.db, "phone", 50);
+  await listOldestNextTasks(app.db, Date.now(), 50);
   await listConversationEvents(app.db, run.sessionKey, 0, { events: 100, contentBytes: 1_000 });
   await app.call("PUT /api/memory/entry", { scope: "global", key: "k", value: "v" });
   await app.call("POST /api/messages", { message_id: run.messageId, content: "more" }, {
@@ -160,7 +160,7 @@ async function callEverything(app: App): Promise<void> {
 
 describe("query plans (architecture, Style)", () => {
   it("no statement scans a growing table", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const seen = recordStatements(app);
     await callEverything(app);
     expect(seen.size).toBeGreaterThan(80);
@@ -212,8 +212,8 @@ describe("query plans (architecture, Style)", () => {
       return [];
     };
     db.first = async (sql, args) => (await db.read(sql, args), null);
-    await pageHistory(db, "local:x", { limit: 20 });
-    await pageHistory(db, "local:x", { limit: 20, before: newId() });
+    await readHistoryPage(db, "local:x", { limit: 20 });
+    await readHistoryPage(db, "local:x", { limit: 20, before: createId() });
     const own = ["inbound_session", "outbound_history"];
     const byId = ["sqlite_autoindex_inbound_message_1", "sqlite_autoindex_outbound_message_1"];
     expect([...new Set(used)].sort()).toEqual([...own, ...byId].sort());
@@ -224,7 +224,7 @@ describe("query plans (architecture, Style)", () => {
     const db = await openDatabase();
     const found = vi.spyOn(db, "first").mockResolvedValue(null);
     await findRemoteRun(db, "r", "e");
-    await findAskedSession(db, "t", "claude");
+    await findAskerContext(db, "t", "claude");
     const reads = found.mock.calls.map(([sql, args = []]) => ({ sql, args }));
     found.mockRestore();
     const end = { usage: {} } as ExecutionEnd;
@@ -244,7 +244,7 @@ describe("query plans (architecture, Style)", () => {
       const plan = await db.read<{ detail: string }>(`explain query plan ${sql}`, args);
       return plan.map(({ detail }) => detail).join("; ");
     };
-    const deleted = [pruneInbound(0), pruneSent(0)];
+    const deleted = [pruneInbound(0), pruneSentReplies(0)];
     expect(await explain(deleted[0]?.sql ?? "", deleted[0]?.args ?? [])).toContain("INDEX inbound_received");
     expect(await explain(deleted[1]?.sql ?? "", deleted[1]?.args ?? [])).toContain("INDEX outbound_sent");
     const asked = vi.spyOn(db, "read");
@@ -257,9 +257,9 @@ describe("query plans (architecture, Style)", () => {
   it("listUsageByExecution() sums the use from an index alone, without the columns after the texts", async () => {
     const db = await openDatabase();
     const asked = vi.spyOn(db, "read").mockResolvedValue([]);
-    await usageByExecution(db, "engine", 1, null);
-    await usageByExecution(db, "session_key", 1, null);
-    await usageByExecution(db, "session_key", 1, "local:x");
+    await listUsageByExecution(db, "engine", 1, null);
+    await listUsageByExecution(db, "session_key", 1, null);
+    await listUsageByExecution(db, "session_key", 1, "local:x");
     const statements = [...asked.mock.calls];
     asked.mockRestore();
     for (const [sql, args = []] of statements) {

@@ -65,7 +65,7 @@ it("write() puts at most 512 K characters into one commit, except for a larger f
 it("refuse() rejects queued writes and later ones, and `waiting` measures the queue", async () => {
   const { driver, connection, writer } = createWriter();
   expect(writer.waiting).toEqual({ writes: 0, oldestMs: 0 });
-  await writer.settled();
+  await writer.waitUntilIdle();
   let release = () => {};
   driver.held = new Promise((resolve) => release = resolve);
   const first = writer.write(job("a"));
@@ -76,7 +76,7 @@ it("refuse() rejects queued writes and later ones, and `waiting` measures the qu
   expect(writer.waiting.writes).toBe(2);
   expect(writer.waiting.oldestMs).toBeGreaterThanOrEqual(15);
   let settled = false;
-  const done = writer.settled().then(() => settled = true);
+  const done = writer.waitUntilIdle().then(() => settled = true);
   connection.break("it is gone");
   writer.refuse(new Error("refused"));
   await expect(second).rejects.toThrow("refused");

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { checkAtAnyMoment, checkAtRest, type Evidence, withChangedCopy } from "./checker.ts";
 
 /** Creates a data directory after a message, its task, its run and its reply, and an upload. */
@@ -46,7 +46,7 @@ const BREAKS: [rule: RegExp, sql: string][] = [
 
 describe("the checker of the torture test", () => {
   it("finds nothing in a correct directory, and each kind of violation in a damaged one", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = join(folder.path, "data");
     const evidence = await createDataDir(dataDir);
     expect(await checkAtAnyMoment(dataDir)).toEqual([]);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { findMarked } from "../../src/engine/process/isolation.ts";
 import { RUNNER_STOPPED, STOPPED } from "../../src/run/ending.ts";
 import { Database, inspect, type Value } from "../../src/store/db/database.ts";
-import { brokenCounters } from "../harness/model/counters.ts";
+import { findBrokenCounters } from "../harness/model/counters.ts";
 
 /** The acknowledgments of clients, and the agents' inputs. */
 export interface Evidence {
@@ -32,7 +32,7 @@ export async function checkAtAnyMoment(dataDir: string): Promise<string[]> {
   const faults = (await inspect(path)).map((fault) => `I7: ${fault}`);
   const db = await Database.open(`file:${path}`);
   try {
-    return [...faults, ...await findBrokenRows(db, HALF_STATES), ...await brokenCounters(db)];
+    return [...faults, ...await findBrokenRows(db, HALF_STATES), ...await findBrokenCounters(db)];
   } finally {
     await db.close();
   }

@@ -1,4 +1,4 @@
-import { quiet } from "../harness/service/client.ts";
+import { waitUntilQuiet } from "../harness/service/client.ts";
 import type { Victim } from "./victim.ts";
 
 const CONNECTIONS = 1_000;
@@ -55,7 +55,7 @@ export class Hostile {
     this.#ended = true;
     this.#probe.terminate();
     await Promise.all(this.#work);
-    await quiet(await this.#victim.reach(), 180_000);
+    await waitUntilQuiet(await this.#victim.reach(), 180_000);
   }
 
   /** Formats the effects on the neighbours. */

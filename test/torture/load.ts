@@ -165,7 +165,7 @@ export class Load {
       const [run] = (await api.send("GET /api/executions?status=running")).body;
       if (run !== undefined) await api.send(`POST /api/executions/${run.id}/cancel`, {});
     } catch (error) {
-      if (!lostAnswer(error)) throw error;
+      if (!isLostAnswer(error)) throw error;
     }
   }
 
@@ -177,7 +177,7 @@ export class Load {
       const response = await fetch(`${api.url}/api/system/backup`, { method: "POST", headers, body: "{}" });
       await response.bytes();
     } catch (error) {
-      if (!lostAnswer(error)) throw error;
+      if (!isLostAnswer(error)) throw error;
     }
   }
 
@@ -212,7 +212,7 @@ export class Load {
         }
         return;
       } catch (error) {
-        if (!lostAnswer(error)) throw error;
+        if (!isLostAnswer(error)) throw error;
         // Without a key a second attempt may create the message twice. One retry is enough to show that.
         if (!entry.keyed && entry.sent >= 2) return;
         await new Promise((resolve) => setTimeout(resolve, 30));
@@ -222,7 +222,7 @@ export class Load {
 }
 
 /** Returns whether the connection broke, so that the effect is unknown. */
-export function lostAnswer(error: unknown): boolean {
+export function isLostAnswer(error: unknown): boolean {
   return error instanceof TypeError || error instanceof SyntaxError ||
     error instanceof Error &&
       /connection|reset|closed|error reading a body|unexpected end/i.test(error.message);

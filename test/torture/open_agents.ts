@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import { dataPaths } from "../../src/base/paths.ts";
+import { buildDataPaths } from "../../src/base/paths.ts";
 import { signal } from "../../src/engine/process/isolation.ts";
-import { processesWith } from "../harness/model/marked.ts";
-import { random } from "../harness/model/schedule.ts";
+import { listProcesses } from "../harness/model/marked.ts";
+import { createRandom } from "../harness/model/schedule.ts";
 import { HERE, type Plan } from "./load.ts";
 import { checkTurns, readNotes } from "./open_checker.ts";
 
@@ -71,7 +71,7 @@ export class OpenAgents {
 
   /** Kills agents one after the other, and stops some, until `until`. */
   trouble(seed: number, until: number): void {
-    this.#troubling = this.#trouble(random(seed), until);
+    this.#troubling = this.#trouble(createRandom(seed), until);
   }
 
   /** Resolves when no more agent is killed or stopped. */
@@ -103,7 +103,7 @@ export class OpenAgents {
       ...(alive.length === 0
         ? []
         : [`I8: processes of agents that stay open are alive: ${alive.join(", ")}`]),
-      ...findLeftDirectories(dataPaths(dataDir).runs),
+      ...findLeftDirectories(buildDataPaths(dataDir).runs),
       ...await checkTurns(dataDir, this.#ledger),
     ];
   }
@@ -128,7 +128,7 @@ export class OpenAgents {
   }
 
   #alive(): number[] {
-    return processesWith(`FAKE_OPEN_LEDGER=${this.#ledger}`);
+    return listProcesses(`FAKE_OPEN_LEDGER=${this.#ledger}`);
   }
 }
 

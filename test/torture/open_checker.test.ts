@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { OpenAgents } from "./open_agents.ts";
 import { checkTurns, type Note, readNotes } from "./open_checker.ts";
 import { withChangedCopy } from "./checker.ts";
@@ -51,7 +51,7 @@ const NOTES: [rule: RegExp, change: (note: Note) => Note][] = [
 ];
 
 it("the checker of open agents finds nothing in a correct directory, and each kind of violation [CHD-15]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = join(folder.path, "data");
   const ledger = join(folder.path, "turns.log");
   await Deno.mkdir(dataDir);

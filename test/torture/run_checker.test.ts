@@ -1,9 +1,9 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { dataPaths, logPath } from "../../src/base/paths.ts";
-import { fakeEngines } from "../harness/fakes/agents.ts";
+import { buildDataPaths, getLogPath } from "../../src/base/paths.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
-import { tempDir } from "../harness/service/process.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { checkRuns, checkWorkRoot } from "./run_checker.ts";
 import { withChangedCopy } from "./checker.ts";
 
@@ -11,7 +11,7 @@ const OTHER = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 /** Creates a data directory after a run that marked; returns its execution. */
 async function createMarkedRun(dataDir: string, ledger: string): Promise<string> {
-  const engines = fakeEngines({ ledger, env: { FAKE_LANES: "1" } });
+  const engines = buildFakeEngines({ ledger, env: { FAKE_LANES: "1" } });
   await using app = await openApp({ dataDir, config: { engines } });
   const worker = await app.call("POST /api/workers", { name: "Ada" });
   const { id } = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -45,7 +45,7 @@ const ROWS: [rule: RegExp, sql: (id: string) => string][] = [
 
 describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
   it("finds nothing where programs and rows agree, and each kind of violation otherwise", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = join(folder.path, "data");
     const ledger = join(folder.path, "ledger");
     const id = await createMarkedRun(dataDir, ledger);
@@ -69,7 +69,7 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
       `DSP-2: the execution ${id} is completed, and its program began 1 and ended 0 times`,
     ]);
     await Deno.writeTextFile(ledger, written);
-    const log = logPath(dataPaths(dataDir), id);
+    const log = getLogPath(buildDataPaths(dataDir), id);
     const said = await Deno.readTextFile(log);
     await Deno.writeTextFile(log, said.replace(/mark .*/, ""));
     expect(await checkRuns(dataDir, ledger)).toEqual([`DSP-2: the log of ${id} has 0 marks`]);
@@ -82,21 +82,21 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
   });
 
   it("finds the files of a runner in its work_root", async () => {
-    await using folder = await tempDir();
-    const paths = dataPaths(folder.path);
+    await using folder = await createTempDir();
+    const paths = buildDataPaths(folder.path);
     await Deno.mkdir(join(folder.path, "workers", "w"), { recursive: true });
     await Deno.writeTextFile(join(folder.path, "workers", "w", "kept"), "");
     expect(await checkWorkRoot(folder.path)).toEqual([]);
-    await Deno.mkdir(dirname(logPath(paths, OTHER)), { recursive: true });
+    await Deno.mkdir(dirname(getLogPath(paths, OTHER)), { recursive: true });
     expect(await checkWorkRoot(folder.path)).toEqual([]);
-    await Deno.writeTextFile(logPath(paths, OTHER), "said");
+    await Deno.writeTextFile(getLogPath(paths, OTHER), "said");
     expect(await checkWorkRoot(folder.path)).toEqual([
       expect.stringMatching(/I8: a runner has left .*\.log/),
     ]);
   });
 
   it("a program notes a second one in its work directory", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const ledger = join(folder.path, "ledger");
     const agent = new URL("../harness/fakes/fake_agent.sh", import.meta.url).pathname;
     const start = (task: string) =>

@@ -1,6 +1,6 @@
 // Compares the programs' own notes with the stored rows of their runs (reliability DSP-1, DSP-2).
 import { join } from "node:path";
-import { dataPaths, logPath } from "../../src/base/paths.ts";
+import { buildDataPaths, getLogPath } from "../../src/base/paths.ts";
 import { Database } from "../../src/store/db/database.ts";
 import { readLedger } from "../harness/fakes/agents.ts";
 import { walk } from "./checker.ts";
@@ -79,7 +79,7 @@ function findWrongMarks({ id, attempt, result, said }: Run): string[] {
 async function findWrongLogs(dataDir: string, runs: readonly Run[]): Promise<string[]> {
   const faults: string[] = [];
   for (const { id, status, result } of runs) {
-    const path = logPath(dataPaths(dataDir), id);
+    const path = getLogPath(buildDataPaths(dataDir), id);
     const { size } = await Deno.stat(path).catch(() => ({ size: 0 }));
     const text = size === 0 || size > LOG_MAX_BYTES ? "" : await Deno.readTextFile(path);
     const marks = [...text.matchAll(MARK)];

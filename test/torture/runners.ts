@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
-import { online } from "../harness/service/runner.ts";
-import { random } from "../harness/model/schedule.ts";
+import { waitUntilOnline } from "../harness/service/runner.ts";
+import { createRandom } from "../harness/model/schedule.ts";
 import { RUNNER_LOST } from "../../src/run/ending.ts";
 import { walk } from "./checker.ts";
 import { SHORT_LEASES } from "./leases.ts";
-import { DEEDS, lostAnswer, type Plan } from "./load.ts";
+import { DEEDS, isLostAnswer, type Plan } from "./load.ts";
 import { checkWorkRoot } from "./run_checker.ts";
 import { RunnerVictim, type Trouble } from "./runner_victim.ts";
 import type { Victim } from "./victim.ts";
@@ -32,7 +32,7 @@ export const TIMEOUT = "40s";
  * Plans the load of a service with `runners` runners: workers here, on each runner alone, and on any of them;
  * half of them talk.
  */
-export function planFor(runners: number): Plan {
+export function buildPlan(runners: number): Plan {
   const group = [
     [],
     ["any"],
@@ -105,14 +105,14 @@ export class Runners {
       await runner.start();
       all.push(runner);
     }
-    for (const { name } of all) await online(api, name);
+    for (const { name } of all) await waitUntilOnline(api, name);
     return new Runners(victim, all, { tokens, log, logPath, faults });
   }
 
   /** Makes each runner suffer repeatedly until `until` (performance.now()). */
   trouble(movable: string[], seed: number, until: number): void {
     this.#movable = movable;
-    this.#troubling = this.#all.map((runner, i) => this.#trouble(runner, random(seed + i), until));
+    this.#troubling = this.#all.map((runner, i) => this.#trouble(runner, createRandom(seed + i), until));
   }
 
   async #trouble(runner: RunnerVictim, chance: () => number, until: number): Promise<void> {
@@ -138,7 +138,7 @@ export class Runners {
         if ((await api.send(`GET /api/workers/${worker}`)).body.home !== name) continue;
         if ((await api.send(`POST /api/workers/${worker}/rehome`, { home: to })).status < 300) this.#moved++;
       } catch (error) {
-        if (!lostAnswer(error)) throw error;
+        if (!isLostAnswer(error)) throw error;
       }
     }
   }
@@ -225,7 +225,11 @@ function isDuring(run: EndedRun, troubles: readonly Trouble[]): boolean {
  * Lives one life of the service with runners: it may be stopped in the middle, and may stay away after its
  * end.
  */
-export async function liveAmongRunners(victim: Victim, chance: () => number, lifeMs: number): Promise<void> {
+export async function runLifeWithRunners(
+  victim: Victim,
+  chance: () => number,
+  lifeMs: number,
+): Promise<void> {
   if (chance() < FREEZE_SHARE) {
     await Promise.race([pause(lifeMs / 2), victim.ended]);
     await victim.freeze(chance() < 0.5 ? 4_000 * chance() : SHORT_LEASES.lease_ms * (1.1 + 0.4 * chance()));

@@ -4,8 +4,8 @@
 import { join } from "node:path";
 import { CHOSEN_COST, hashPassword } from "../../src/api/account/password.ts";
 import { PASSWORD } from "../harness/service/app.ts";
-import { type Client, quiet } from "../harness/service/client.ts";
-import { random } from "../harness/model/schedule.ts";
+import { type Client, waitUntilQuiet } from "../harness/service/client.ts";
+import { createRandom } from "../harness/model/schedule.ts";
 import { checkAtRest, type Evidence } from "./checker.ts";
 import { Follower } from "./follower.ts";
 import { ClientLedger } from "./ledger.ts";
@@ -13,8 +13,8 @@ import { Hostile, HOSTILE_FILES_MAX } from "./hostile.ts";
 import { Load } from "./load.ts";
 import { OPEN_PLAN, OpenAgents } from "./open_agents.ts";
 import { checkRuns } from "./run_checker.ts";
-import { liveAmongRunners, planFor, Runners, TIMEOUT } from "./runners.ts";
-import { randomFault, SHORT_SERVE, Victim } from "./victim.ts";
+import { buildPlan, runLifeWithRunners, Runners, TIMEOUT } from "./runners.ts";
+import { chooseFault, SHORT_SERVE, Victim } from "./victim.ts";
 import { pause } from "../harness/model/workload.ts";
 
 const given = new Map(Deno.args.map((arg) => arg.replace(/^--/, "").split("=") as [string, string]));
@@ -50,17 +50,17 @@ console.log("every invariant holds");
 Deno.exit(0);
 
 async function torture(): Promise<string[]> {
-  const chance = random(SEED);
+  const chance = createRandom(SEED);
   const open = WARM ? await OpenAgents.begin(folder) : null;
   const victim = createVictim({ ...open?.env, ...(HOSTILE ? await buildHashSettings() : {}) });
   const ledger = new ClientLedger(join(folder, "client.log"));
-  const plan = RUNNERS > 0 ? planFor(RUNNERS) : WARM ? OPEN_PLAN : undefined;
-  const load = new Load(victim, ledger, random(SEED + 1), plan);
+  const plan = RUNNERS > 0 ? buildPlan(RUNNERS) : WARM ? OPEN_PLAN : undefined;
+  const load = new Load(victim, ledger, createRandom(SEED + 1), plan);
   await victim.start();
   const runners = RUNNERS > 0 ? await Runners.begin(victim, folder, RUNNERS) : null;
   await load.prepare();
   const hostile = HOSTILE ? await Hostile.begin(victim) : null;
-  const followers = load.sessions.map((session) => new Follower(victim, session, random(SEED + 2)));
+  const followers = load.sessions.map((session) => new Follower(victim, session, createRandom(SEED + 2)));
   const until = performance.now() + SECONDS * 1_000;
   runners?.trouble(load.workersOn("any"), SEED + 3, until);
   open?.trouble(SEED + 4, until);
@@ -114,10 +114,10 @@ async function buildHashSettings(): Promise<Record<string, string>> {
 
 async function liveOnce(victim: Victim, chance: () => number, until: number): Promise<void> {
   const lifeMs = -Math.log(1 - chance()) * LIFE_MEAN_MS;
-  await (RUNNERS > 0 ? liveAmongRunners(victim, chance, lifeMs) : pause(lifeMs));
+  await (RUNNERS > 0 ? runLifeWithRunners(victim, chance, lifeMs) : pause(lifeMs));
   await victim.kill();
   // A start is slow on a busy machine, and the last server must not have a fault.
-  const faulty = () => performance.now() < until - LAST_FAULT_MS ? randomFault(chance) : "";
+  const faulty = () => performance.now() < until - LAST_FAULT_MS ? chooseFault(chance) : "";
   do await victim.start(faulty()); while (victim.api === null);
 }
 
@@ -127,7 +127,7 @@ async function drain(api: Client, load: Load) {
   await endSchedules(api, load.workers);
   // All countdowns fire; then no work is left.
   while ((await api.call("GET /api/system/overview")).tasks.scheduled > 0) await pause(200);
-  await quiet(api, 120_000);
+  await waitUntilQuiet(api, 120_000);
   const drainMs = performance.now() - began;
   return { overview: await api.call("GET /api/system/overview"), drainMs };
 }

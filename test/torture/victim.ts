@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { FAULT_POINTS } from "../../src/base/fault_point.ts";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../harness/service/app.ts";
-import { type Client, client } from "../harness/service/client.ts";
+import { type Client, openClient } from "../harness/service/client.ts";
 import { type ServerProcess, startServer, SVC } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
@@ -72,7 +72,7 @@ export class Victim {
         program: this.#limited(this.#program ?? (program === undefined ? SVC : [program])),
       });
       this.deaths.starts.push(performance.now() - began);
-      this.api = await client(this.#server.url, PASSWORD);
+      this.api = await openClient(this.#server.url, PASSWORD);
     } catch (error) {
       if (fault === "" || !String(error).match(/SVC_FAULT fired|fetch failed|error sending/)) throw error;
       this.api = null;
@@ -158,7 +158,7 @@ export class Victim {
 }
 
 /** Returns a fault at a random point and passage; "" for none. */
-export function randomFault(chance: () => number): string {
+export function chooseFault(chance: () => number): string {
   if (chance() > 0.35) return "";
   const points = FAULT_POINTS.filter((point) => point !== "migrate.step");
   const point = points[Math.floor(chance() * points.length)] ?? "claim.post";

@@ -1,4 +1,4 @@
-import { durationMs } from "../../../src/base/duration.ts";
+import { parseDurationMs } from "../../../src/base/duration.ts";
 import { saveToken, TOKEN_FILE } from "../../client/token_file.ts";
 import { timeField, toColumns } from "../../terminal/column.ts";
 import { usageError } from "../../terminal/exit.ts";
@@ -50,7 +50,7 @@ export const group: AnyCommand[] = [
 function parseExpiry(given: string | undefined): number | null | undefined {
   if (given === undefined) return undefined;
   if (given === "never") return null;
-  const ms = durationMs(given);
+  const ms = parseDurationMs(given);
   if (ms === null) {
     throw usageError(`--expires-in: ${JSON.stringify(given)} is not a duration such as 12h or 30d, or never`);
   }

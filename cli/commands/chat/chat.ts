@@ -1,6 +1,6 @@
 import { load } from "../../../src/base/lazy_import.ts";
 import { conflict, notFound, ServiceError } from "../../../src/domain/call/error.ts";
-import { nameKey } from "../../../src/domain/call/name.ts";
+import { normalizeName } from "../../../src/domain/call/name.ts";
 import type { Client } from "../../client/client.ts";
 import { resolveRef } from "../../client/resource_ref.ts";
 import { usageError } from "../../terminal/exit.ts";
@@ -105,7 +105,7 @@ async function findMention(client: Client, wanted: string): Promise<string> {
   const id = await resolveRef(client, "worker", wanted.replace(/^@/, ""));
   const { name } = (await client.call("GET /api/workers/:id", { params: { id } })).value;
   const { value } = await client.call("GET /api/workers", { query: { name, page_size: 200 } });
-  const namesakes = value.filter((worker) => nameKey(worker.name) === nameKey(name));
+  const namesakes = value.filter((worker) => normalizeName(worker.name) === normalizeName(name));
   if (namesakes.length > 1) {
     throw conflict(
       `Cannot talk to ${name}: ${namesakes.length} workers are called that. Rename all but one.`,

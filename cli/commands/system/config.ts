@@ -39,8 +39,8 @@ export const group: AnyCommand[] = [
     examples: ["config show", "config show --json | jq .limits"],
     async run({ out, configFlag, io }) {
       const { loadConfig } = await loadSchema();
-      const { shownConfig } = await loadDisplay();
-      const shown = shownConfig((await loadConfig(configFlag, io.env)).config);
+      const { formatConfig } = await loadDisplay();
+      const shown = formatConfig((await loadConfig(configFlag, io.env)).config);
       out.object(JSON.stringify(shown), Object.fromEntries(flatten(shown, "")), "");
     },
   }),
@@ -62,8 +62,8 @@ export const group: AnyCommand[] = [
     options: {},
     examples: ["config schema > config.schema.json"],
     async run({ out }) {
-      const { configJsonSchema } = await loadDisplay();
-      out.line(JSON.stringify(configJsonSchema(), null, 2));
+      const { buildConfigJsonSchema } = await loadDisplay();
+      out.line(JSON.stringify(buildConfigJsonSchema(), null, 2));
     },
   }),
 ];

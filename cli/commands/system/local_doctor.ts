@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { load } from "../../../src/base/lazy_import.ts";
-import { dataPaths } from "../../../src/base/paths.ts";
+import { buildDataPaths } from "../../../src/base/paths.ts";
 import { findExposure } from "../../../src/config/exposure.ts";
 import { type ClientConfig, readClientConfig, readConfigSource } from "../../../src/config/file.ts";
 import type { Row } from "../../terminal/column.ts";
@@ -71,7 +71,7 @@ function reportOk(detail: string): Finding {
 }
 
 async function checkService({ config }: DoctorInput): Promise<Finding> {
-  const { lock } = dataPaths(config.dataDir);
+  const { lock } = buildDataPaths(config.dataDir);
   if (!await isLocked(lock)) {
     return {
       status: "fail",
@@ -132,7 +132,7 @@ async function checkDataDirectory({ config }: DoctorInput): Promise<Finding> {
 }
 
 async function checkPermissions({ config }: DoctorInput): Promise<Finding> {
-  const { root, secretKey, logs, uploads } = dataPaths(config.dataDir);
+  const { root, secretKey, logs, uploads } = buildDataPaths(config.dataDir);
   const open: string[] = [];
   for (const path of [root, secretKey, logs, uploads]) {
     if (((await readMode(path) ?? 0) & 0o077) !== 0) open.push(path);

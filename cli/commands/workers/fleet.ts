@@ -33,8 +33,8 @@ const exportCommand: AnyCommand = command({
   async run({ client, out, io }) {
     const { json, value } = await client.call("GET /api/fleet");
     if (out.format === "json") return out.line(json);
-    const { yamlText } = await loadYaml();
-    const text = yamlText(value);
+    const { formatYaml } = await loadYaml();
+    const text = formatYaml(value);
     out.raw(io.outIsTerminal ? escapeControls(text) : text);
   },
 });

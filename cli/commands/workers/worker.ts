@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { ServiceError } from "../../../src/domain/call/error.ts";
-import { nameKey } from "../../../src/domain/call/name.ts";
+import { normalizeName } from "../../../src/domain/call/name.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { confirm } from "../../terminal/prompt.ts";
@@ -161,7 +161,7 @@ async function checkNamesake({ client, io, note }: BaseContext, name: string, ye
       }
       throw error;
     });
-  const namesake = value.find((other) => nameKey(other.name) === nameKey(name));
+  const namesake = value.find((other) => normalizeName(other.name) === normalizeName(name));
   if (namesake === undefined) return;
   const mention = escapeControls(name);
   const words = `another worker is called ${escapeControls(namesake.name)} (${namesake.id}), ` +

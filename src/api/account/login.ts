@@ -1,8 +1,8 @@
 import type { SignInDeps } from "./sign_in.ts";
 import { randomBytes } from "node:crypto";
 import { digest } from "../../base/bytes.ts";
-import { newId } from "../../base/id.ts";
-import { nameOrigin } from "../../base/origin.ts";
+import { createId } from "../../base/id.ts";
+import { setOriginActor } from "../../base/origin.ts";
 import { signToken } from "../../base/token.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import type { AccessToken, ConsoleCode, Login, LoginInput, Whoami } from "../../domain/account/login.ts";
@@ -13,9 +13,14 @@ import {
   type RefreshToken,
 } from "../../store/account/credential.ts";
 import { record } from "../../store/events/journal.ts";
-import { findUserById, noteLogin } from "../../store/account/user.ts";
+import { findUserById, recordLogin } from "../../store/account/user.ts";
 import { type Answer, answer, NOTHING } from "../call/answer.ts";
-import { checkPassword, type LoggedIn, loggedIn, operatorLoggedIn } from "./password_check.ts";
+import {
+  buildOperatorIdentity,
+  buildUserIdentity,
+  checkPassword,
+  type LoginIdentity,
+} from "./password_check.ts";
 import type { Deps } from "../call/services.ts";
 import { type LoginKind, ROLES } from "../../domain/call/vocabulary.ts";
 import { ROLE_SCOPES } from "../../domain/account/user.ts";
@@ -43,7 +48,7 @@ interface LoginOptions {
 const SECRET_BYTES = 32;
 
 /** Opens a login whose secret the client program keeps. */
-async function openLogin(deps: LoginDeps, who: LoggedIn, options: LoginOptions): Promise<Login> {
+async function openLogin(deps: LoginDeps, who: LoginIdentity, options: LoginOptions): Promise<Login> {
   const refreshToken = randomBytes(SECRET_BYTES).toString("base64url");
   await storeLogin(deps, who, { ...options, secret: refreshToken, kind: "login" });
   return { ...await issueAccessToken(deps, who), refresh_token: refreshToken };
@@ -52,28 +57,28 @@ async function openLogin(deps: LoginDeps, who: LoggedIn, options: LoginOptions):
 /** Opens a login in a browser. Neither half of its secret works alone (contract 9). */
 async function openBrowserLogin(
   deps: LoginDeps,
-  who: LoggedIn,
+  who: LoginIdentity,
   options: LoginOptions,
 ): Promise<BrowserLogin> {
   const [cookie, session] = [randomBytes(SECRET_BYTES), randomBytes(SECRET_BYTES)].map((half) =>
     half.toString("base64url")
   );
   if (cookie === undefined || session === undefined) throw new Error("there are two halves");
-  await storeLogin(deps, who, { ...options, secret: whole(cookie, session), kind: "browser" });
+  await storeLogin(deps, who, { ...options, secret: joinHalves(cookie, session), kind: "browser" });
   const lasts_s = Math.floor(options.lastsMs / 1000);
   return { ...await issueAccessToken(deps, who), cookie, session, lasts_s };
 }
 
 async function storeLogin(
   { db, clock, authority }: LoginDeps,
-  who: LoggedIn,
+  who: LoginIdentity,
   options: LoginOptions & { secret: string; kind: LoginKind },
 ): Promise<void> {
   const now = clock.now();
-  nameOrigin(`user:${who.name}`);
+  setOriginActor(`user:${who.name}`);
   await db.write([
     insertRefreshToken({
-      id: newId(),
+      id: createId(),
       token_hash: digest(options.secret),
       username: who.name,
       user_id: who.userId,
@@ -81,7 +86,7 @@ async function storeLogin(
       kind: options.kind,
       expires_at: now + options.lastsMs,
     }, now),
-    noteLogin(who.userId || authority.operatorId, now),
+    recordLogin(who.userId || authority.operatorId, now),
     record(now, {
       kind: "auth.login",
       actor: `user:${who.name}`,
@@ -90,7 +95,7 @@ async function storeLogin(
   ]);
 }
 
-export function whole(cookie: string, session: string): string {
+export function joinHalves(cookie: string, session: string): string {
   return `${cookie}.${session}`;
 }
 
@@ -113,15 +118,15 @@ export async function refresh(
 async function findHolder(
   { db, authority }: Deps<"db" | "authority">,
   { user_id, version }: Pick<RefreshToken, "user_id" | "version">,
-): Promise<LoggedIn | null> {
+): Promise<LoginIdentity | null> {
   if (user_id === "") {
-    return version === await authority.operatorVersion()
-      ? operatorLoggedIn(authority.username, version)
+    return version === await authority.getOperatorVersion()
+      ? buildOperatorIdentity(authority.username, version)
       : null;
   }
   const user = await findUserById(db, user_id);
   if (user === null || user.disabled === 1 || user.origin === "operator") return null;
-  return user.version === version ? loggedIn(user) : null;
+  return user.version === version ? buildUserIdentity(user) : null;
 }
 
 /** Ends a login. An unknown login is no error and leaves no trace. */
@@ -133,7 +138,7 @@ export async function logout(
   const hash = digest(secret);
   const stored = await findRefreshToken(db, hash, clock.now());
   if (stored === null || stored.kind !== kind) return NOTHING;
-  nameOrigin(`user:${stored.username}`);
+  setOriginActor(`user:${stored.username}`);
   await db.write([
     deleteRefreshToken(hash),
     record(clock.now(), { kind: "auth.logout", actor: `user:${stored.username}` }),
@@ -143,7 +148,10 @@ export async function logout(
 
 // The token names the checked password's version: a password that changes meanwhile must not sign a token of the new
 // one.
-async function issueAccessToken({ authority, clock, auth }: LoginDeps, who: LoggedIn): Promise<AccessToken> {
+async function issueAccessToken(
+  { authority, clock, auth }: LoginDeps,
+  who: LoginIdentity,
+): Promise<AccessToken> {
   const ttl = Math.floor(auth.access_ttl / 1000);
   const claims = {
     typ: "access" as const,
@@ -169,7 +177,7 @@ export async function logIn(
   { address, flow }: LoginFrom,
 ): Promise<Login | BrowserLogin> {
   if ("code" in input) {
-    const binding = await deps.signIn.oidc?.idOf(flow) ?? "";
+    const binding = await deps.signIn.oidc?.findFlowId(flow) ?? "";
     const { who, grant: { by, lastsMs } } = await takeCode(deps, input.code, binding);
     return await openBrowserLogin(deps, who, { address, by, lastsMs });
   }
@@ -179,17 +187,17 @@ export async function logIn(
 }
 
 /** Reads the settings for cookies and origin checks. */
-export function place({ signIn }: SignInDeps): Place {
+export function getCookieScope({ signIn }: SignInDeps): CookieScope {
   return { publicUrl: signIn.publicUrl(), cookieSuffix: signIn.cookieSuffix };
 }
 
-export interface Place {
+export interface CookieScope {
   publicUrl: string;
   cookieSuffix: string;
 }
 
 /** Returns the caller and the caller's scopes. */
-export function whoami(_needs: Deps<never>, { caller }: Call): Promise<Answer<Whoami>> {
+export function describeCaller(_needs: Deps<never>, { caller }: Call): Promise<Answer<Whoami>> {
   const { subject, person, scopes } = caller;
   // A token has no role, as it may hold fewer scopes than its owner.
   const role = person === null || person.by === "token"
@@ -221,7 +229,7 @@ export async function createCode(
   const user = isOperator ? null : await findUserById(db, person.userId);
   const code = signIn.codes.issue({
     userId: isOperator ? "" : person.userId,
-    version: user?.version ?? await authority.operatorVersion(),
+    version: user?.version ?? await authority.getOperatorVersion(),
     by: "code",
     lastsMs: auth.refresh_ttl,
     binding: "",
@@ -234,7 +242,7 @@ async function takeCode(
   deps: Deps<"authority" | "db"> & SignInDeps,
   code: string,
   binding: string,
-): Promise<{ who: LoggedIn; grant: CodeGrant }> {
+): Promise<{ who: LoginIdentity; grant: CodeGrant }> {
   const grant = deps.signIn.codes.take(code, binding);
   const who = grant === null
     ? null

@@ -3,7 +3,7 @@ import { jwtVerify } from "jose/jwt/verify";
 import { SignJWT } from "jose/jwt/sign";
 import type * as OpenId from "openid-client";
 import type { Clock } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { ISSUER } from "../../base/token.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import { type Role, ROLES } from "../../domain/call/vocabulary.ts";
@@ -46,7 +46,7 @@ const USED_FLOWS_MAX = 10_000;
 // A separate audience keeps a sign-in cookie from being accepted as a token, which has no audience.
 const FLOW_AUDIENCE = "oidc";
 
-const log = logger("oidc");
+const log = createLogger("oidc");
 
 /** Signs users in with an OpenID provider: authorization code with PKCE, state and nonce. */
 export class OidcSignIn {
@@ -65,7 +65,7 @@ export class OidcSignIn {
   }
 
   /** Returns the provider's URL and the cookie that the browser must send back. Throws `unavailable`. */
-  async begin(redirectUri: string, returnTo: string): Promise<{ url: URL; cookie: string }> {
+  async start(redirectUri: string, returnTo: string): Promise<{ url: URL; cookie: string }> {
     const openId = await this.#load();
     const provider = await this.#getProvider();
     const flow: Flow = {
@@ -148,7 +148,7 @@ export class OidcSignIn {
   }
 
   /** Returns the sign-in's id from a cookie, or "" when the cookie is invalid or expired. */
-  async idOf(cookie: string | null): Promise<string> {
+  async findFlowId(cookie: string | null): Promise<string> {
     return cookie === null ? "" : (await this.#open(cookie))?.id ?? "";
   }
 

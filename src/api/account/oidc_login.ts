@@ -1,12 +1,12 @@
 import type { SignInDeps } from "./sign_in.ts";
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { conflict, ServiceError } from "../../domain/call/error.ts";
 import { personName, USERS_MAX } from "../../domain/account/user.ts";
 import { isDuplicate } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
-import { findUserBySubject, insertUser, noteLogin, type UserRow } from "../../store/account/user.ts";
-import { networkOf } from "./password_check.ts";
-import { byNetwork } from "../call/login_limit.ts";
+import { findUserBySubject, insertUser, recordLogin, type UserRow } from "../../store/account/user.ts";
+import { findNetwork } from "./password_check.ts";
+import { limitByNetwork } from "../call/login_limit.ts";
 import { type Identity, OIDC_LOGIN_MS, type OidcSignIn } from "./oidc.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -23,12 +23,12 @@ function requireOidc({ signIn }: SignInDeps): OidcSignIn {
 }
 
 /** Starts an OpenID sign-in. Throws `not_found` or `unavailable`. */
-export async function beginOidc(
+export async function startOidc(
   deps: SignInDeps,
   returnTo: string,
 ): Promise<{ location: string; cookie: string }> {
   const redirectUri = deps.signIn.publicUrl() + CALLBACK_PATH;
-  const { url, cookie } = await requireOidc(deps).begin(redirectUri, returnTo);
+  const { url, cookie } = await requireOidc(deps).start(redirectUri, returnTo);
   return { location: url.href, cookie };
 }
 
@@ -50,7 +50,7 @@ export async function finishOidc(
   if (user.role !== identity.role) {
     const now = clock.now();
     await db.write([
-      noteLogin(user.id, now, identity.role),
+      recordLogin(user.id, now, identity.role),
       record(now, {
         kind: "user.updated",
         data: { user_id: user.id, name: user.name, role: identity.role, by: "oidc" },
@@ -79,8 +79,8 @@ async function finishLimited(
 ): Promise<Awaited<ReturnType<OidcSignIn["finish"]>>> {
   const { signIn, db, clock, auth, loginLimits } = deps;
   const oidc = requireOidc(deps);
-  const attempt = await loginLimits.begin(
-    [byNetwork(`oidc\n${networkOf(address)}`, auth.login_failures_per_minute)],
+  const attempt = await loginLimits.startAttempt(
+    [limitByNetwork(`oidc\n${findNetwork(address)}`, auth.login_failures_per_minute)],
     "Cannot sign in: too many failed logins. Wait a minute.",
   );
   try {
@@ -89,7 +89,7 @@ async function finishLimited(
     return done;
   } catch (error) {
     await attempt.fail();
-    if (await oidc.idOf(cookie) !== "") {
+    if (await oidc.findFlowId(cookie) !== "") {
       const reason = error instanceof Error ? error.message : String(error);
       await db.write([record(clock.now(), { kind: "auth.refused", data: { by: "oidc", reason } })]);
     }
@@ -112,7 +112,7 @@ async function findOrCreateUser({ db, clock }: Deps<"db" | "clock">, identity: I
   const name = parsed.data;
   const now = clock.now();
   const user: UserRow = {
-    id: newId(),
+    id: createId(),
     name,
     role,
     disabled: 0,

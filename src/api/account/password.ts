@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../../domain/call/error.ts";
-import { SCRYPT_PHC, scryptMemory } from "../../domain/account/password.ts";
+import { computeScryptBytes, SCRYPT_PHC } from "../../domain/account/password.ts";
 
 /** Cost of hashing a chosen password: about 0.4 s off the main thread. */
 export const CHOSEN_COST = { ln: 16, r: 8, p: 2 };
@@ -126,7 +126,7 @@ function buildTooMany(): ServiceError {
 function derive(password: string, salt: Uint8Array, cost: Cost, length: number): Promise<Buffer> {
   return new Promise<Buffer>((resolve, reject) => {
     const { ln, r, p } = cost;
-    const options = { N: 2 ** ln, r, p, maxmem: 2 * scryptMemory(ln, r, p) };
+    const options = { N: 2 ** ln, r, p, maxmem: 2 * computeScryptBytes(ln, r, p) };
     scrypt(
       password.normalize("NFC"),
       salt,

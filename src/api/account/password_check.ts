@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { invalid, ServiceError } from "../../domain/call/error.ts";
-import { nameKey } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name.ts";
 import { record } from "../../store/events/journal.ts";
 import { findAnyHash, findUserById, findUserByName, type UserRow } from "../../store/account/user.ts";
-import { byName } from "../call/login_limit.ts";
+import { limitByName } from "../call/login_limit.ts";
 import { verifyPassword } from "./password.ts";
 import type { Deps } from "../call/services.ts";
 import { type Credential, findCredential } from "../../store/account/credential.ts";
@@ -19,9 +19,9 @@ export async function checkPassword(
   deps: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits">,
   { username, password }: { username: string; password: string },
   address: string,
-): Promise<LoggedIn> {
+): Promise<LoginIdentity> {
   const who = await runLimited(deps, {
-    name: nameKey(username),
+    name: normalizeName(username),
     address,
     check: async (network) => {
       const candidate = await findCandidate(deps, username);
@@ -42,21 +42,24 @@ export async function checkPassword(
 async function findCandidate(
   { db, authority }: Deps<"db" | "authority">,
   username: string,
-): Promise<{ hash: string; who: LoggedIn | null }> {
+): Promise<{ hash: string; who: LoginIdentity | null }> {
   // Runs for every name, so that the response time does not reveal the operator's name.
-  const credential = await operatorCredential({ db, authority });
+  const credential = await findOperatorCredential({ db, authority });
   const [user, other] = await Promise.all([findUserByName(db, username), findAnyHash(db)]);
   if (credential !== null && isSameText(username, credential.username)) {
-    return { hash: credential.password_hash, who: operatorLoggedIn(credential.username, credential.version) };
+    return {
+      hash: credential.password_hash,
+      who: buildOperatorIdentity(credential.username, credential.version),
+    };
   }
   if (user !== null && user.password_hash !== "" && user.origin === "local") {
-    return { hash: user.password_hash, who: user.disabled === 1 ? null : loggedIn(user) };
+    return { hash: user.password_hash, who: user.disabled === 1 ? null : buildUserIdentity(user) };
   }
   return { hash: other ?? credential?.password_hash ?? "", who: null };
 }
 
 /** Finds the network that attempts are counted by: a client may own a whole IPv6 network of addresses. */
-export function networkOf(address: string): string {
+export function findNetwork(address: string): string {
   if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address;
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
   const groups = (text: string) => text === "" ? [] : text.split(":");
@@ -76,15 +79,15 @@ function isSameText(a: string, b: string): boolean {
 }
 
 /** Waits until this start's password is stored, and finds it. Throws `unavailable` like operatorVersion(). */
-export async function operatorCredential(
+export async function findOperatorCredential(
   { db, authority }: Deps<"db" | "authority">,
 ): Promise<Credential | null> {
-  await authority.operatorVersion();
+  await authority.getOperatorVersion();
   return await findCredential(db);
 }
 
 /** A user who logged in, with the version of the password. */
-export interface LoggedIn {
+export interface LoginIdentity {
   /** "" for the operator. */
   userId: string;
   name: string;
@@ -92,11 +95,11 @@ export interface LoggedIn {
   scopes: readonly string[];
 }
 
-export function loggedIn(user: UserRow): LoggedIn {
+export function buildUserIdentity(user: UserRow): LoginIdentity {
   return { userId: user.id, name: user.name, version: user.version, scopes: ROLE_SCOPES[user.role] };
 }
 
-export function operatorLoggedIn(name: string, version: number): LoggedIn {
+export function buildOperatorIdentity(name: string, version: number): LoginIdentity {
   return { userId: "", name, version, scopes: ALL_SCOPES };
 }
 
@@ -129,7 +132,7 @@ export async function confirmPassword(
 }
 
 /** Checks the current password of user `name`, limited like a login. Throws `invalid_request`, `rate_limited`. */
-export async function checkCurrent(
+export async function checkCurrentPassword(
   deps: Deps<"auth" | "loginLimits">,
   hash: string,
   { name, password, address }: Proof & { name: string },
@@ -159,9 +162,9 @@ async function runLimited<T>(
   { auth, loginLimits }: Deps<"auth" | "loginLimits">,
   { name, address, check, detail }: LimitedCheck<T>,
 ): Promise<T> {
-  const network = networkOf(address);
-  const counted = byName(name, network, auth.login_failures_per_minute);
-  const attempt = await loginLimits.begin(counted, detail);
+  const network = findNetwork(address);
+  const counted = limitByName(name, network, auth.login_failures_per_minute);
+  const attempt = await loginLimits.startAttempt(counted, detail);
   const result = await check(network).catch((error) => {
     attempt.takeBack();
     throw error;
@@ -183,6 +186,6 @@ async function matchesPassword(
 ): Promise<boolean> {
   const user = await findUserById(deps.db, userId);
   const isOperator = user?.origin === "operator";
-  const hash = isOperator ? (await operatorCredential(deps))?.password_hash : user?.password_hash;
+  const hash = isOperator ? (await findOperatorCredential(deps))?.password_hash : user?.password_hash;
   return await verifyPassword(password, hash ?? "", network);
 }

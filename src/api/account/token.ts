@@ -1,15 +1,15 @@
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { signNamedToken } from "../../base/token.ts";
 import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
-import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
+import { formatJson, parseJson } from "../../domain/call/json.ts";
 import { type Caller, grants, type Person } from "../../domain/call/scope.ts";
 import {
-  beyond,
+  type CreatedToken,
+  findExcessScope,
   type Token,
   TOKEN_LIFE_MS,
   type TokenCreate,
-  type TokenCreated,
   type TokenFilter,
   TOKENS_PER_USER_MAX,
 } from "../../domain/account/token.ts";
@@ -21,7 +21,7 @@ import {
 } from "../../store/account/token.ts";
 import { findUser } from "../../store/account/user.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
-import { type Answer, DELETED, page } from "../call/answer.ts";
+import { type Answer, answerPage, DELETED } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -34,12 +34,12 @@ export async function listTokens(
   const person = requirePerson(call.caller);
   const all = seesAll(call.caller);
   if (filter.user === undefined) {
-    return page(await listTokenRows(db, all ? null : [person.userId], filter));
+    return answerPage(await listTokenRows(db, all ? null : [person.userId], filter));
   }
   const owners = await Promise.all([...new Set(filter.user)].map((user) => findUser(db, user)));
   const ids = owners.filter((owner) => owner !== null && (owner.id === person.userId || all))
     .map((owner) => owner?.id ?? "");
-  return page(await listTokenRows(db, ids.length === 0 ? [""] : ids, filter));
+  return answerPage(await listTokenRows(db, ids.length === 0 ? [""] : ids, filter));
 }
 
 /**
@@ -50,14 +50,14 @@ export async function createToken(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   input: TokenCreate,
-): Promise<Answer<TokenCreated>> {
+): Promise<Answer<CreatedToken>> {
   const { userId, name: userName } = requirePerson(call.caller);
   const now = clock.now();
   const expiresAt = input.expires_at === undefined ? now + TOKEN_LIFE_MS : input.expires_at;
   if (expiresAt !== null && expiresAt <= now) {
     throw invalid("expires_at", "must be in the future, or null for no expiry");
   }
-  const more = beyond(input.scopes, call.caller.scopes);
+  const more = findExcessScope(input.scopes, call.caller.scopes);
   if (more !== undefined) {
     throw new ServiceError(
       "forbidden",
@@ -66,7 +66,7 @@ export async function createToken(
     );
   }
   const token: Token = {
-    id: newId(),
+    id: createId(),
     name: input.name,
     user_id: userId,
     user_name: userName,
@@ -98,8 +98,8 @@ export async function createToken(
       ),
   };
   const created = await createOnce({ db, clock }, call, () => creation);
-  const stored = valueOf(created.json);
-  return { ...created, json: jsonOf({ ...stored, token: await signNamedToken(authority.key, stored) }) };
+  const stored = parseJson(created.json);
+  return { ...created, json: formatJson({ ...stored, token: await signNamedToken(authority.key, stored) }) };
 }
 
 /** Revokes a token immediately. Throws `not_found`, also for another user's token without `write:tokens`. */
@@ -107,7 +107,7 @@ export async function deleteToken(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   id: string,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   const person = requirePerson(call.caller);
   const token = await findTokenGrant(db, id);
   if (token === null || !seesAll(call.caller) && token.user_id !== person.userId) throw notFound("token", id);

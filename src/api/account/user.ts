@@ -1,18 +1,18 @@
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
-import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import { formatJson, parseJson } from "../../domain/call/json.ts";
 import {
-  mayGovern,
+  canManageRole,
+  type CreatedUser,
   type User,
   type UserCreate,
-  type UserCreated,
   type UserFilter,
   type UserPassword,
   USERS_MAX,
   type UserUpdate,
 } from "../../domain/account/user.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { type Database, isDuplicate } from "../../store/db/database.ts";
 import {
   changeUserPassword,
@@ -26,15 +26,15 @@ import {
 } from "../../store/account/user.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { CHOSEN_COST, generatePassword, hashPassword } from "./password.ts";
-import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
-import { checkCurrent } from "./password_check.ts";
+import { checkCurrentPassword } from "./password_check.ts";
 
 type UserChangeDeps = Deps<"db" | "clock" | "authority">;
 
 export async function listUsers({ db }: Deps<"db">, filter: UserFilter): Promise<Answer<User[]>> {
-  return page(await listUserRows(db, filter, filter));
+  return answerPage(await listUserRows(db, filter, filter));
 }
 
 export async function getUser({ db }: Deps<"db">, idOrName: string): Promise<Answer<User>> {
@@ -49,13 +49,13 @@ export async function createUser(
   deps: Deps<"db" | "clock">,
   call: Call,
   input: UserCreate,
-): Promise<Answer<UserCreated>> {
+): Promise<Answer<CreatedUser>> {
   checkReach(call, input.role, "make");
   const generated = input.password === undefined ? generatePassword() : null;
   const password = input.password ?? generated ?? "";
   const created = await createOnce(deps, call, () => planUser(deps, call, input, password));
   if (generated === null || created.replayed) return created;
-  return { ...created, json: jsonOf({ ...valueOf(created.json), password: generated }) };
+  return { ...created, json: formatJson({ ...parseJson(created.json), password: generated }) };
 }
 
 async function planUser(
@@ -63,10 +63,10 @@ async function planUser(
   call: Call,
   { name, role }: UserCreate,
   password: string,
-): Promise<Creation<UserCreated>> {
+): Promise<Creation<CreatedUser>> {
   const now = clock.now();
   const row: UserRow = {
-    id: newId(),
+    id: createId(),
     name,
     role,
     disabled: 0,
@@ -134,7 +134,7 @@ export async function deleteUser(
   { db, clock, authority }: UserChangeDeps,
   call: Call,
   idOrName: string,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   const user = await requireUser(db, idOrName);
   checkReach(call, user.role, "delete");
   if (user.origin === "operator") throw buildOperatorError(user.name, "delete");
@@ -161,7 +161,7 @@ export async function setPassword(
   const found = await findUser(db, idOrName);
   const own = person !== null && person.by !== "token" && found?.id === person.userId;
   // A caller without access to users must not learn which exist, so this check is first.
-  if (!own && !mayGovern(scopes, "admin") && !scopes.some((one) => /^(write|\*):(users|\*)$/.test(one))) {
+  if (!own && !canManageRole(scopes, "admin") && !scopes.some((one) => /^(write|\*):(users|\*)$/.test(one))) {
     throw new ServiceError(
       "forbidden",
       "Cannot change another user's password: the token lacks the scope write:users",
@@ -184,7 +184,7 @@ export async function setPassword(
   }
   if (own) {
     const given = { name: found.id, password: input.current_password, address: input.address };
-    await checkCurrent(deps, found.password_hash, given);
+    await checkCurrentPassword(deps, found.password_hash, given);
   }
   const hash = await hashPassword(input.password, CHOSEN_COST);
   const now = clock.now();
@@ -202,7 +202,7 @@ async function requireUser(db: Database, idOrName: string): Promise<UserRow> {
 
 // A token with write:users alone must not create an admin or take one over.
 function checkReach(call: Call, role: Role, action: string): void {
-  if (mayGovern(call.caller.scopes, role)) return;
+  if (canManageRole(call.caller.scopes, role)) return;
   throw new ServiceError(
     "forbidden",
     `Cannot ${action} a user with the role ${role}: the role has more scopes than this token`,

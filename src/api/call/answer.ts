@@ -1,6 +1,6 @@
 import { notFound } from "../../domain/call/error.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
-import { type Json, jsonOf } from "../../domain/call/json.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
+import { formatJson, type Json } from "../../domain/call/json.ts";
 import type { Listing } from "../../domain/call/page.ts";
 
 /** The JSON text of a T and values for headers. SQL builds the text where that is faster (decision 0003). */
@@ -25,19 +25,19 @@ export interface NextPage {
 
 export const NOTHING: Answer<undefined> = { json: "" as Json<undefined> };
 
-export const DELETED: Answer<Deleted> = { json: jsonOf<Deleted>({ status: "deleted" }) };
+export const DELETED: Answer<DeleteResult> = { json: formatJson<DeleteResult>({ status: "deleted" }) };
 
 export function answer<T>(value: T): Answer<T> {
-  return { json: jsonOf(value) };
+  return { json: formatJson(value) };
 }
 
 /** Builds the answer for a complete list. */
-export function whole<T>(rows: T[]): Answer<T[]> {
-  return { json: jsonOf(rows), total: rows.length, next: null };
+export function answerList<T>(rows: T[]): Answer<T[]> {
+  return { json: formatJson(rows), total: rows.length, next: null };
 }
 
 /** Builds the answer for one page of a list. */
-export function page<T>({ json, total, next }: Listing<T>): Answer<T[]> {
+export function answerPage<T>({ json, total, next }: Listing<T>): Answer<T[]> {
   return { json, total, next: next === null ? null : { name: "cursor", value: next } };
 }
 

@@ -10,13 +10,13 @@ import {
   type Caller,
   WORKER_SCOPES_DEFAULT,
 } from "../../domain/call/scope.ts";
-import { scopesWithin } from "../../domain/account/token.ts";
+import { intersectScopes } from "../../domain/account/token.ts";
 import { ROLE_SCOPES } from "../../domain/account/user.ts";
 import { findBeeGrant } from "../../store/chat/bee_run.ts";
 import type { Database } from "../../store/db/database.ts";
 import { findRunGrant } from "../../store/work/execution.ts";
 import { findRunnerGrant, type RunnerGrant } from "../../store/workers/runner.ts";
-import { findTokenGrant, noteTokenUse, type TokenGrant } from "../../store/account/token.ts";
+import { findTokenGrant, recordTokenUse, type TokenGrant } from "../../store/account/token.ts";
 import { findUserById, type UserRow } from "../../store/account/user.ts";
 
 export interface Authentication {
@@ -25,7 +25,7 @@ export interface Authentication {
 }
 
 /** Why a caller lost access during a request; null while access continues. */
-export type Ended = "token_expired" | "revoked" | null;
+export type AccessEnd = "token_expired" | "revoked" | null;
 
 interface AuthorityOptions {
   key: Uint8Array;
@@ -74,7 +74,7 @@ export class Authority {
    * Returns the version that the operator's logins must have. Waits for a version that awaitVersion() announced; throws
    * `unavailable` when it is later than VERSION_WAIT_MS.
    */
-  async operatorVersion(): Promise<number> {
+  async getOperatorVersion(): Promise<number> {
     if (this.#pending !== null) await this.#waitForVersion(this.#pending);
     return this.#version;
   }
@@ -112,11 +112,11 @@ export class Authority {
   /** Finds the caller of a token. Returns null for a forged, expired or revoked token and for an ended run. */
   async authenticate(token: string): Promise<Authentication | null> {
     const claims = await this.#verifyClaims(token);
-    return claims === null ? null : await this.recognise(claims);
+    return claims === null ? null : await this.findCaller(claims);
   }
 
   /** Finds the caller of verified claims. Streams and waits repeat this check. */
-  async recognise(claims: Claims): Promise<Authentication | null> {
+  async findCaller(claims: Claims): Promise<Authentication | null> {
     const caller = await this.#loadCaller(claims);
     return caller === null ? null : { caller, claims };
   }
@@ -125,7 +125,7 @@ export class Authority {
    * Checks whether a caller keeps access. Access ends with the login token, with a disabled user, a revoked token or
    * changed scopes. A token that `ctl` signed does not expire during a request.
    */
-  async ended({ caller, claims }: Authentication): Promise<Ended> {
+  async findAccessEnd({ caller, claims }: Authentication): Promise<AccessEnd> {
     const expires = claims.ver !== OPERATOR_KEY_VERSION || claims.typ === "run";
     if (expires && claims.exp * 1000 <= this.#clock.now()) return "token_expired";
     const now = await this.#loadCaller(claims);
@@ -178,7 +178,7 @@ export class Authority {
 
   async #findOperator({ ver, instance }: Claims): Promise<Caller | null> {
     const byKey = ver === OPERATOR_KEY_VERSION;
-    if (byKey ? instance !== this.instance : ver !== await this.operatorVersion()) return null;
+    if (byKey ? instance !== this.instance : ver !== await this.getOperatorVersion()) return null;
     const person = {
       userId: this.operatorId,
       name: this.username,
@@ -214,7 +214,7 @@ export class Authority {
     this.#recordUse(token);
     return {
       subject: `token:${token.name}`,
-      scopes: scopesWithin(JSON.parse(token.scopes), ROLE_SCOPES[token.role]),
+      scopes: intersectScopes(JSON.parse(token.scopes), ROLE_SCOPES[token.role]),
       run: null,
       person: { userId: token.user_id, name: token.user_name, by: "token" },
     };
@@ -225,7 +225,7 @@ export class Authority {
     if (token.last_used_at !== null && now - token.last_used_at < USE_NOTED_EVERY_MS) return;
     token.last_used_at = now;
     // The request does not wait for this write and succeeds without it.
-    void this.#db.write([noteTokenUse(token.id, now)]).catch(() => {});
+    void this.#db.write([recordTokenUse(token.id, now)]).catch(() => {});
   }
 
   // Caches a row for one second, also for parallel requests.

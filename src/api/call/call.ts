@@ -2,12 +2,12 @@ import type { JournalEntry } from "../../domain/system/journal.ts";
 import { record } from "../../store/events/journal.ts";
 import type { Statement } from "../../store/db/database.ts";
 import type { Caller } from "../../domain/call/scope.ts";
-import type { Ended } from "./authority.ts";
+import type { AccessEnd } from "./authority.ts";
 
 export interface Call {
   caller: Caller;
   /** Returns why the caller lost access, or null. Long waits call it once a second. */
-  ended: () => Promise<Ended>;
+  findAccessEnd: () => Promise<AccessEnd>;
   /** From the header Idempotency-Key, or null. */
   idempotency: IdempotencyKey | null;
 }

@@ -3,7 +3,7 @@ import type { Call } from "./call.ts";
 import type { Deps } from "./services.ts";
 
 /** Counts the agent tasks before the caller's next one. Throws `conflict` above `limits.max_chain_depth`. */
-export async function chainDepth(
+export async function checkChainDepth(
   { limits, runLimits }: Deps<"limits" | "runLimits">,
   call: Pick<Call, "caller">,
   action: string,
@@ -11,7 +11,7 @@ export async function chainDepth(
   const { run } = call.caller;
   const depth = run === null ? 0 : run.depth + 1;
   if (depth <= limits.max_chain_depth) return depth;
-  await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
+  await runLimits.recordLimit(call, "chain_depth", limits.max_chain_depth);
   throw conflict(
     `Cannot ${action}: it would be number ${depth} in a chain of tasks by agents ` +
       `(limits.max_chain_depth is ${limits.max_chain_depth})`,

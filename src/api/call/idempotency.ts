@@ -2,7 +2,7 @@ import { conflict, type ServiceError } from "../../domain/call/error.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import { findAnswer, insertAnswer } from "../../store/db/idempotency.ts";
-import { type Json, jsonOf } from "../../domain/call/json.ts";
+import { formatJson, type Json } from "../../domain/call/json.ts";
 import type { Answer } from "./answer.ts";
 import type { Call } from "./call.ts";
 import type { Deps } from "./services.ts";
@@ -55,7 +55,7 @@ async function storeCreation<T>(
   { statements, response, lost, duplicate, undo }: Creation<T>,
 ): Promise<Answer<T>> {
   const { idempotency } = call;
-  const json = jsonOf(response);
+  const json = formatJson(response);
   const now = clock.now();
   const stored = idempotency === null ? [] : insertAnswer(
     idempotency.key,

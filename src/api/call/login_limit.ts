@@ -1,10 +1,10 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../base/clock.ts";
 import { digest } from "../../base/bytes.ts";
-import { logger } from "../../base/log.ts";
-import { roomFor } from "../../base/memoize.ts";
+import { createLogger } from "../../base/log.ts";
+import { buildCacheOptions } from "../../base/memoize.ts";
 import { ServiceError } from "../../domain/call/error.ts";
-import { listLoginFailures, saveLoginFailures } from "../../store/account/credential.ts";
+import { listLoginFailures, storeLoginFailures } from "../../store/account/credential.ts";
 import type { Database } from "../../store/db/database.ts";
 
 const MINUTE_MS = 60_000;
@@ -13,21 +13,25 @@ const NETWORK_SHARE = 3;
 const REMEMBERED_MAX = 50_000;
 const SAVED_MAX = 1_000;
 
-const log = logger("auth");
+const log = createLogger("auth");
 
 /** A hash of the name or network whose failures are counted, and its limit per minute. */
-export interface Counted {
+interface FailureLimit {
   who: string;
   max: number;
 }
 
 /** Builds the limit of a network. Each of its names may fail `max` times per minute. */
-export function byNetwork(network: string, max: number): Counted {
+export function limitByNetwork(network: string, max: number): FailureLimit {
   return { who: digest(network), max: max * NETWORK_SHARE };
 }
 
-export function byName(name: string, network: string, max: number): [name: Counted, network: Counted] {
-  return [{ who: digest(`${network}\n${name}`), max }, byNetwork(network, max)];
+export function limitByName(
+  name: string,
+  network: string,
+  max: number,
+): [name: FailureLimit, network: FailureLimit] {
+  return [{ who: digest(`${network}\n${name}`), max }, limitByNetwork(network, max)];
 }
 
 interface Failures {
@@ -50,7 +54,7 @@ export interface Attempt {
 export class LoginLimits {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #failures = new LRUCache<string, Failures>(roomFor(REMEMBERED_MAX));
+  readonly #failures = new LRUCache<string, Failures>(buildCacheOptions(REMEMBERED_MAX));
   #loaded: Promise<void> | null = null;
 
   constructor(db: Database, clock: Clock) {
@@ -62,7 +66,7 @@ export class LoginLimits {
    * Starts an attempt and counts it before the password check, so parallel attempts cannot pass. Throws `rate_limited`
    * with `detail` when one limit is reached; that attempt does not count.
    */
-  async begin(counted: readonly Counted[], detail: string): Promise<Attempt> {
+  async startAttempt(counted: readonly FailureLimit[], detail: string): Promise<Attempt> {
     await (this.#loaded ??= this.#load().catch((error) => {
       this.#loaded = null;
       throw error;
@@ -100,7 +104,7 @@ export class LoginLimits {
       .sort((a, b) => b.count - a.count)
       .slice(0, SAVED_MAX);
     try {
-      await this.#db.write(saveLoginFailures(failures));
+      await this.#db.write(storeLoginFailures(failures));
     } catch (error) {
       log.warning("Cannot store how many logins failed: {error}", { error });
     }

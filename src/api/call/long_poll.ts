@@ -11,7 +11,7 @@ export interface WaitLimits {
 }
 
 /** State of a wait: `over` after the timeout, `gone` when the client left or the service stops. */
-export type Waiting = "on" | "over" | "gone";
+type WaitState = "on" | "over" | "gone";
 
 /**
  * Waits until `look` returns a result. Calls `look` first and after each journal event, and listens before the first
@@ -22,7 +22,7 @@ export async function waitFor<T>(
   { clock, wakeups, lifecycle }: Deps<"clock" | "wakeups" | "lifecycle">,
   call: Call,
   { timeoutMs, signal }: WaitLimits,
-  look: (waiting: Waiting) => Promise<T | null>,
+  look: (waiting: WaitState) => Promise<T | null>,
 ): Promise<T> {
   const wakeup = wakeups.listen(WAKEUP.journal);
   try {
@@ -33,7 +33,7 @@ export async function waitFor<T>(
       const seen = await look(ended.aborted ? "gone" : left <= 0 ? "over" : "on");
       if (seen !== null) return seen;
       await wakeup.next(clock, Math.min(left, POLL_MS), ended);
-      if (await call.ended() !== null) {
+      if (await call.findAccessEnd() !== null) {
         throw new ServiceError(
           "unauthenticated",
           "Cannot wait any longer: the token is expired or revoked. Log in again.",

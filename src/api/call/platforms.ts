@@ -1,5 +1,5 @@
 import type { Config } from "../../config/schema.ts";
-import type { Platform, Received } from "../../platform/platform.ts";
+import type { Platform, ReceiveResult } from "../../platform/platform.ts";
 
 /** Settings for messages from one platform (contract 10). */
 export interface PlatformRules {
@@ -13,16 +13,16 @@ export interface PlatformRules {
 }
 
 /** A configured platform; `platform` is null while it is disabled. */
-export interface Connected {
+export interface PlatformConnection {
   rules: PlatformRules;
   config: Config["platforms"][string] | null;
   platform: Platform | null;
 }
 
-export type Platforms = ReadonlyMap<string, Connected>;
+export type Platforms = ReadonlyMap<string, PlatformConnection>;
 
-export const IGNORED: Received = { outcome: "ignored", message_id: "" };
+export const IGNORED: ReceiveResult = { outcome: "ignored", message_id: "" };
 
-export function senderActor(platform: string, sender: string): string {
+export function formatSenderActor(platform: string, sender: string): string {
   return `platform:${platform}:${sender}`;
 }

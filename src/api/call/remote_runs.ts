@@ -1,12 +1,12 @@
 import type {
   RunEnd,
   RunEvents,
-  RunLogged,
   RunLogPart,
+  RunLogSize,
   RunnerBeat,
+  RunnerBeatAnswer,
   RunnerClaim,
-  RunnerClaimed,
-  RunnerHeard,
+  RunnerClaimAnswer,
 } from "../../domain/workers/runner.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
 
@@ -23,9 +23,9 @@ export interface RemoteRuns {
   claim(
     runner: RunnerBinding,
     claim: RunnerClaim,
-  ): Promise<(signal: AbortSignal) => Promise<RunnerClaimed>>;
-  beat(runner: RunnerBinding, beat: RunnerBeat): Promise<RunnerHeard>;
-  log(runner: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged>;
+  ): Promise<(signal: AbortSignal) => Promise<RunnerClaimAnswer>>;
+  beat(runner: RunnerBinding, beat: RunnerBeat): Promise<RunnerBeatAnswer>;
+  log(runner: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogSize>;
   report(runner: RunnerBinding, id: string, events: RunEvents): Promise<void>;
   media(runner: RunnerBinding, id: string, name: string): Promise<RunFile>;
   end(runner: RunnerBinding, id: string, end: RunEnd): Promise<void>;

@@ -1,10 +1,10 @@
 import { LRUCache } from "lru-cache";
 import { conflict } from "../../domain/call/error.ts";
 import { RUN_QUESTIONS_MAX } from "../../domain/work/question.ts";
-import { keysOf } from "../../domain/call/run_identity.ts";
+import { pickRunKeys } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { logger } from "../../base/log.ts";
-import { roomFor } from "../../base/memoize.ts";
+import { createLogger } from "../../base/log.ts";
+import { buildCacheOptions } from "../../base/memoize.ts";
 import { record } from "../../store/events/journal.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -38,14 +38,14 @@ const MOST: Record<Exclude<LimitName, "chain_depth">, number> = {
 
 const RUNS_REMEMBERED_MAX = 20_000;
 
-const log = logger("limits");
+const log = createLogger("limits");
 
 /** Counts the objects that runs create. Memory is enough, as no run outlives the server. */
 export class RunLimits {
   readonly #db: Database;
   readonly #clock: Clock;
-  readonly #made = new LRUCache<string, Map<LimitName, number>>(roomFor(RUNS_REMEMBERED_MAX));
-  readonly #recorded = new LRUCache<string, true>(roomFor(RUNS_REMEMBERED_MAX));
+  readonly #made = new LRUCache<string, Map<LimitName, number>>(buildCacheOptions(RUNS_REMEMBERED_MAX));
+  readonly #recorded = new LRUCache<string, true>(buildCacheOptions(RUNS_REMEMBERED_MAX));
 
   constructor(db: Database, clock: Clock) {
     this.#db = db;
@@ -59,7 +59,7 @@ export class RunLimits {
     const made = this.#getCounts(run);
     const total = (made.get(thing) ?? 0) + count;
     if (total <= MOST[thing]) return void made.set(thing, total);
-    await this.tell(call, thing, MOST[thing]);
+    await this.recordLimit(call, thing, MOST[thing]);
     throw conflict(
       `Cannot continue: one run can create at most ${MOST[thing]} ${
         thing.replace("_", " ")
@@ -68,7 +68,7 @@ export class RunLimits {
   }
 
   /** Records that a run reached a limit, once per limit. */
-  async tell({ caller }: Pick<Call, "caller">, thing: LimitName, most: number): Promise<void> {
+  async recordLimit({ caller }: Pick<Call, "caller">, thing: LimitName, most: number): Promise<void> {
     const { run, subject } = caller;
     const key = `${run?.execution_id} ${thing}`;
     if (run === null || this.#recorded.has(key)) return;
@@ -81,7 +81,7 @@ export class RunLimits {
     });
     await this.#db.write([record(this.#clock.now(), {
       kind: "execution.limited",
-      ...keysOf(run),
+      ...pickRunKeys(run),
       actor: subject,
       data: { thing, most },
     })]);

@@ -1,5 +1,5 @@
 import type { Database } from "../../store/db/database.ts";
-import { journalRange } from "../../store/events/journal.ts";
+import { readJournalRange } from "../../store/events/journal.ts";
 
 /** The start of a stream: after the event with this number. */
 export interface StreamStart {
@@ -23,7 +23,7 @@ export async function resume(
   wanted: number | null,
   replayFrom: (range: EventRange) => Promise<number>,
 ): Promise<StreamStart> {
-  const range = await journalRange(db);
+  const range = await readJournalRange(db);
   if (wanted === null) return { after: range.last, reset: false };
   const oldest = range.first === 0 ? range.last : range.first - 1;
   const known = wanted >= oldest && wanted <= range.last;

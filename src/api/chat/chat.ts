@@ -1,20 +1,20 @@
 import { endOpenRuns } from "./conversation.ts";
 import {
+  buildChatSessionKey,
   type ChatCreate,
   type ChatFilter,
   type ChatMessage,
   type ChatSend,
   type ChatSession,
-  chatSessionKey,
   type ChatUpdate,
-  type Queued,
+  type QueuedMessage,
 } from "../../domain/chat/chat.ts";
 import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
 import { type Media } from "../../domain/chat/message.ts";
 import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
-import { boundTo } from "../../domain/call/scope.ts";
-import { newId } from "../../base/id.ts";
-import { fileInside } from "../../files/uploads.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
+import { createId } from "../../base/id.ts";
+import { describeFileInside } from "../../files/uploads.ts";
 import {
   deleteChatSession,
   findChatSession,
@@ -24,19 +24,19 @@ import {
   touchChatSession,
   updateChatSession,
 } from "../../store/chat/chat.ts";
-import { type HistoryPart, pageHistory } from "../../store/chat/history.ts";
+import { type HistoryPart, readHistoryPage } from "../../store/chat/history.ts";
 import { insertInbound } from "../../store/chat/inbound.ts";
-import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
-import { cancelTasksOf } from "../../store/work/task_transitions.ts";
+import { cancelOwnerOccurrences } from "../../store/work/occurrence.ts";
+import { cancelOwnerTasks } from "../../store/work/task_transitions.ts";
 import type { Database } from "../../store/db/database.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import { type Answer, answer, DELETED, page } from "../call/answer.ts";
+import { type Answer, answer, answerPage, DELETED } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
-import { chainDepth } from "../call/chain_depth.ts";
+import { checkChainDepth } from "../call/chain_depth.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
-import { uploadFolder } from "./session_files.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
+import { getUploadFolder } from "./session_files.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
 
 /** Creates a chat session. Throws `invalid_request` for an unknown worker. */
 export async function createSession(
@@ -54,11 +54,11 @@ async function planSession(
 ): Promise<Creation<ChatSession>> {
   await checkWorker(db, input.worker_id);
   const now = clock.now();
-  const session: ChatSession = { id: newId(), ...input, created_at: now, updated_at: now };
+  const session: ChatSession = { id: createId(), ...input, created_at: now, updated_at: now };
   return {
     statements: [
       insertChatSession(session),
-      recordBy(call, now, { kind: "chat.created", session_key: chatSessionKey(session.id) }),
+      recordBy(call, now, { kind: "chat.created", session_key: buildChatSessionKey(session.id) }),
     ],
     response: session,
   };
@@ -69,8 +69,8 @@ export async function listSessions(
   call: Call,
   filter: ChatFilter,
 ): Promise<Answer<ChatSession[]>> {
-  const reader = { sender: call.caller.subject, boundTo: boundTo(call.caller) };
-  return page(await listChatSessions(db, reader, filter, filter));
+  const reader = { sender: call.caller.subject, boundTo: getBoundSessionKey(call.caller) };
+  return answerPage(await listChatSessions(db, reader, filter, filter));
 }
 
 export async function getSession({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<ChatSession>> {
@@ -79,8 +79,8 @@ export async function getSession({ db }: Deps<"db">, call: Call, id: string): Pr
 
 /** Finds a session that the caller can see (contract 2.8). Throws `not_found`. */
 export async function findVisibleSession(db: Database, call: Call, id: string): Promise<ChatSession> {
-  const bound = boundTo(call.caller);
-  const visible = bound === null || bound === chatSessionKey(id);
+  const bound = getBoundSessionKey(call.caller);
+  const visible = bound === null || bound === buildChatSessionKey(id);
   const session = visible ? await findChatSession(db, id) : null;
   if (session === null) throw notFound("session", id);
   return session;
@@ -99,7 +99,7 @@ export async function updateSession(
   const now = clock.now();
   await db.writeOr([
     ...updateChatSession(id, { name: input.name, worker_id }, now),
-    recordBy(call, now, { kind: "chat.updated", session_key: chatSessionKey(id) }),
+    recordBy(call, now, { kind: "chat.updated", session_key: buildChatSessionKey(id) }),
   ], () => notFound("session", id));
   return answer(await findVisibleSession(db, call, id));
 }
@@ -116,18 +116,18 @@ export async function deleteSession(
   >,
   call: Call,
   id: string,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   await findVisibleSession(db, call, id);
-  const key = chatSessionKey(id);
+  const key = buildChatSessionKey(id);
   const now = clock.now();
   await db.writeOr([
     ...deleteChatSession(id, key),
-    cancelOccurrencesOf({ session_key: key }, now),
-    cancelTasksOf({ session_key: key }, "session deleted", now),
+    cancelOwnerOccurrences({ session_key: key }, now),
+    cancelOwnerTasks({ session_key: key }, "session deleted", now),
     recordBy(call, now, { kind: "chat.deleted", session_key: key }),
   ], () => notFound("session", id));
   await endOpenRuns({ db, interruptRun, interruptRouting }, key);
-  await Deno.remove(uploadFolder(paths, id), { recursive: true }).catch(() => {});
+  await Deno.remove(getUploadFolder(paths, id), { recursive: true }).catch(() => {});
   return DELETED;
 }
 
@@ -137,7 +137,7 @@ export async function sendMessage(
   call: Call,
   id: string,
   input: ChatSend,
-): Promise<Answer<Queued>> {
+): Promise<Answer<QueuedMessage>> {
   return await createOnce(deps, call, () => planMessage(deps, call, id, input));
 }
 
@@ -146,7 +146,7 @@ async function planMessage(
   call: Call,
   id: string,
   input: ChatSend,
-): Promise<Creation<Queued>> {
+): Promise<Creation<QueuedMessage>> {
   await findVisibleSession(db, call, id);
   const media = input.media_path === undefined
     ? null
@@ -154,11 +154,11 @@ async function planMessage(
   if (media === null && input.content.trim() === "") {
     throw invalid("content", "must not be empty without a file");
   }
-  const depth = await chainDepth({ limits, runLimits }, call, "send the message");
+  const depth = await checkChainDepth({ limits, runLimits }, call, "send the message");
   await runLimits.take(call, "messages");
   const now = clock.now();
-  const messageId = newId();
-  const key = chatSessionKey(id);
+  const messageId = createId();
+  const key = buildChatSessionKey(id);
   return {
     statements: [
       ...touchChatSession(id, now),
@@ -199,7 +199,7 @@ async function findSessionFile(
   id: string,
   path: string,
 ): Promise<Media> {
-  const found = await fileInside(uploadFolder(paths, id), path);
+  const found = await describeFileInside(getUploadFolder(paths, id), path);
   if (found === null) {
     throw invalid(
       "media_path",
@@ -217,6 +217,6 @@ export async function listMessages(
   part: HistoryPart,
 ): Promise<Answer<ChatMessage[]>> {
   await findVisibleSession(db, call, id);
-  const { json, total, next } = await pageHistory(db, chatSessionKey(id), part);
+  const { json, total, next } = await readHistoryPage(db, buildChatSessionKey(id), part);
   return { json, total, next: next === null ? null : { name: "before", value: next } };
 }

@@ -1,18 +1,18 @@
 import { endOpenRuns } from "./conversation.ts";
-import { newId } from "../../base/id.ts";
-import { type ChatCommand, helpText } from "../../domain/chat/chat_command.ts";
-import { outboundOf } from "../../domain/chat/message.ts";
-import { dropEarlier, findGoing } from "../../store/chat/chat_command.ts";
+import { createId } from "../../base/id.ts";
+import { type ChatCommand, formatChatHelp } from "../../domain/chat/chat_command.ts";
+import { buildOutbound } from "../../domain/chat/message.ts";
+import { failEarlierMessages, readConversationActivity } from "../../store/chat/chat_command.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { takeMessage } from "../../store/chat/inbound.ts";
 import { record, recordIdle } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
 import { withdrawQuestions } from "../../store/work/question_transitions.ts";
-import { deleteContexts, forgetContexts } from "../../store/chat/conversation_context.ts";
-import { cancelTasksOf } from "../../store/work/task_transitions.ts";
+import { deleteContexts, discardRunContexts } from "../../store/chat/conversation_context.ts";
+import { cancelOwnerTasks } from "../../store/work/task_transitions.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
-import { senderActor } from "../call/platforms.ts";
+import { formatSenderActor } from "../call/platforms.ts";
 
 const WORKERS_SHOWN_MAX = 50;
 const DESCRIPTION_SHOWN_CHARACTERS = 100;
@@ -32,7 +32,7 @@ interface CommandEffect {
 }
 
 /** received -> bee_processed: runs a chat command and sends the reply (contract 10.7). */
-export async function carryOutCommand(
+export async function runChatCommand(
   deps: CommandDeps,
   message: CommandMessage,
   command: ChatCommand,
@@ -41,7 +41,7 @@ export async function carryOutCommand(
   const { id, session_key, platform } = message;
   const { reply, statements } = await COMMANDS[command](deps, message);
   const now = clock.now();
-  const outbound = { id: newId(), session_key, platform, message_id: id, content: reply };
+  const outbound = { id: createId(), session_key, platform, message_id: id, content: reply };
   const { won } = await db.write([
     ...takeMessage(id, "reply", now),
     record(now, {
@@ -51,7 +51,7 @@ export async function carryOutCommand(
       data: { reason: `the command ${command}` },
     }),
     ...statements,
-    ...sendMessage(outboundOf({ ...outbound, source_type: "system", source_id: "" }, now)),
+    ...sendMessage(buildOutbound({ ...outbound, source_type: "system", source_id: "" }, now)),
     recordIdle(now, session_key),
   ]);
   // Another request may have cleared the conversation first.
@@ -63,7 +63,7 @@ const COMMANDS: Record<
   (deps: CommandDeps, message: CommandMessage) => CommandEffect | Promise<CommandEffect>
 > = {
   help: ({ platforms }, { platform }) => ({
-    reply: helpText(platforms.get(platform)?.config?.worker ?? ""),
+    reply: formatChatHelp(platforms.get(platform)?.config?.worker ?? ""),
     statements: [],
   }),
   workers: async ({ db }) => {
@@ -77,7 +77,7 @@ const COMMANDS: Record<
     return { reply: reply || "There are no workers yet.", statements: [] };
   },
   status: async ({ db, clock }, { session_key }) => {
-    const { running, waiting, questions, scheduled } = await findGoing(db, session_key);
+    const { running, waiting, questions, scheduled } = await readConversationActivity(db, session_key);
     const now = clock.now();
     const lines = [
       ...running.map(({ worker, since }) => `${worker}: running for ${Math.round((now - since) / 1000)} s.`),
@@ -89,15 +89,15 @@ const COMMANDS: Record<
   },
   stop: async ({ db, clock }, { id, session_key, platform, sender }) => {
     const now = clock.now();
-    const by = senderActor(platform, sender);
-    const { running, waiting } = await findGoing(db, session_key);
+    const by = formatSenderActor(platform, sender);
+    const { running, waiting } = await readConversationActivity(db, session_key);
     return {
       reply: running.length + waiting === 0
         ? "Nothing was running. Schedules continue."
         : `Stopped ${running.length} running and ${waiting} waiting tasks. Schedules continue.`,
       statements: [
-        cancelTasksOf({ session_key, type: "immediate" }, `stopped by ${by}`, now),
-        dropEarlier(session_key, id, "stopped", now),
+        cancelOwnerTasks({ session_key, type: "immediate" }, `stopped by ${by}`, now),
+        failEarlierMessages(session_key, id, "stopped", now),
         ...withdrawQuestions({ session_key }, by, now),
       ],
     };
@@ -106,8 +106,12 @@ const COMMANDS: Record<
     reply: "Started a new conversation. Workers no longer remember the old one. Running tasks continue.",
     statements: [
       deleteContexts(session_key),
-      forgetContexts(session_key),
-      record(clock.now(), { kind: "context.cleared", session_key, actor: senderActor(platform, sender) }),
+      discardRunContexts(session_key),
+      record(clock.now(), {
+        kind: "context.cleared",
+        session_key,
+        actor: formatSenderActor(platform, sender),
+      }),
     ],
   }),
 };

@@ -1,26 +1,26 @@
 import type { Conversation, ConversationFilter } from "../../domain/chat/conversation.ts";
-import { boundTo } from "../../domain/call/scope.ts";
-import { type ConversationEvent, listConversationEvents, startOfReplay } from "../../store/chat/chat.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
+import { type ConversationEvent, findReplayStart, listConversationEvents } from "../../store/chat/chat.ts";
 import { listConversations as listConversationRows } from "../../store/chat/conversation.ts";
-import { type Answer, answer, page } from "../call/answer.ts";
+import { type Answer, answer, answerPage } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { resume, type StreamStart } from "../call/stream_start.ts";
 import { notFound } from "../../domain/call/error.ts";
 import type { Page } from "../../domain/call/page.ts";
-import type { Cleared, SessionContext } from "../../domain/chat/session.ts";
+import type { ClearResult, SessionContext } from "../../domain/chat/session.ts";
 import { faultPoint } from "../../base/fault_point.ts";
-import { listOpenExecutionsOf } from "../../store/work/execution.ts";
-import { dropUnrouted } from "../../store/chat/inbound.ts";
+import { listOpenConversationExecutionIds } from "../../store/work/execution.ts";
+import { failUnroutedMessages } from "../../store/chat/inbound.ts";
 import { record, recordIdle } from "../../store/events/journal.ts";
 import { withdrawQuestions } from "../../store/work/question_transitions.ts";
 import {
   deleteContexts,
-  forgetContexts,
+  discardRunContexts,
   listContexts as listContextRows,
 } from "../../store/chat/conversation_context.ts";
-import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
-import { cancelTasksOf } from "../../store/work/task_transitions.ts";
+import { cancelOwnerOccurrences } from "../../store/work/occurrence.ts";
+import { cancelOwnerTasks } from "../../store/work/task_transitions.ts";
 
 export type { ConversationEvent };
 
@@ -35,7 +35,7 @@ export async function listConversations(
   call: Call,
   filter: ConversationFilter,
 ): Promise<Answer<Conversation[]>> {
-  return page(await listConversationRows(db, filter, boundTo(call.caller), filter));
+  return answerPage(await listConversationRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
 export function findStreamStart(
@@ -43,7 +43,7 @@ export function findStreamStart(
   sessionKey: string,
   wanted: number | null,
 ): Promise<StreamStart> {
-  return resume(db, wanted, () => startOfReplay(db, sessionKey, REPLAY_MAX_EVENTS));
+  return resume(db, wanted, () => findReplayStart(db, sessionKey, REPLAY_MAX_EVENTS));
 }
 
 interface ConversationStep {
@@ -68,7 +68,7 @@ export function readConversation(
       deleted: events.some((event) => event.kind === "chat.deleted"),
     };
   };
-  return db.unlessChanged(`conversation ${after} ${sessionKey}`, read, ({ rendered }) => rendered.length);
+  return db.readCached(`conversation ${after} ${sessionKey}`, read, ({ rendered }) => rendered.length);
 }
 
 /** Lists the workers that have a context in a conversation. */
@@ -79,7 +79,7 @@ export async function listContexts(
   paging: Page,
 ): Promise<Answer<SessionContext[]>> {
   checkBound(call, sessionKey);
-  return page(await listContextRows(db, sessionKey, paging));
+  return answerPage(await listContextRows(db, sessionKey, paging));
 }
 
 /** Cancels a conversation's active tasks, drops unrouted messages and deletes all contexts. */
@@ -87,16 +87,16 @@ export async function clearSession(
   { db, clock, interruptRun, interruptRouting }: Deps<"db" | "clock" | "interruptRun" | "interruptRouting">,
   call: Call,
   sessionKey: string,
-): Promise<Answer<Cleared>> {
+): Promise<Answer<ClearResult>> {
   checkBound(call, sessionKey);
   const now = clock.now();
   const by = call.caller.subject;
   const { rows: [, tasks, contexts] } = await db.write([
-    cancelOccurrencesOf({ session_key: sessionKey }, now),
-    cancelTasksOf({ session_key: sessionKey }, `session cleared by ${by}`, now),
+    cancelOwnerOccurrences({ session_key: sessionKey }, now),
+    cancelOwnerTasks({ session_key: sessionKey }, `session cleared by ${by}`, now),
     deleteContexts(sessionKey),
-    forgetContexts(sessionKey),
-    dropUnrouted(sessionKey, "session cleared", now),
+    discardRunContexts(sessionKey),
+    failUnroutedMessages(sessionKey, "session cleared", now),
     ...withdrawQuestions({ session_key: sessionKey }, by, now),
     record(now, { kind: "session.cleared", session_key: sessionKey, actor: by }),
     recordIdle(now, sessionKey),
@@ -111,7 +111,7 @@ export async function endOpenRuns(
   sessionKey: string,
 ): Promise<void> {
   await interruptRouting(sessionKey);
-  const open = await listOpenExecutionsOf(db, sessionKey);
+  const open = await listOpenConversationExecutionIds(db, sessionKey);
   await Promise.all(open.map((executionId) => interruptRun(executionId)));
 }
 
@@ -120,12 +120,12 @@ export async function clearWorkerContext(
   call: Call,
   sessionKey: string,
   workerId: string,
-): Promise<Answer<Cleared>> {
+): Promise<Answer<ClearResult>> {
   checkBound(call, sessionKey);
   const now = clock.now();
   const { rows } = await db.write([
     deleteContexts(sessionKey, workerId),
-    forgetContexts(sessionKey, workerId),
+    discardRunContexts(sessionKey, workerId),
     recordBy(call, now, { kind: "context.cleared", session_key: sessionKey, worker_id: workerId }),
   ]);
   return answer({ cancelled_tasks: 0, cleared_contexts: rows[0]?.length ?? 0 });
@@ -133,6 +133,6 @@ export async function clearWorkerContext(
 
 // A run sees only its own conversation (contract 2.8).
 function checkBound(call: Call, sessionKey: string): void {
-  const bound = boundTo(call.caller);
+  const bound = getBoundSessionKey(call.caller);
   if (bound !== null && bound !== sessionKey) throw notFound("session", sessionKey);
 }

@@ -1,14 +1,14 @@
-import { nameOrigin } from "../../base/origin.ts";
+import { setOriginActor } from "../../base/origin.ts";
 import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import { hookMessageSchema, type HookReceived } from "../../domain/chat/hook.ts";
+import { type HookAnswer, hookMessageSchema } from "../../domain/chat/hook.ts";
 import type { Caller } from "../../domain/call/scope.ts";
 import type { WebhookPlatformConfig } from "../../config/platform.ts";
 import { expand } from "../../domain/call/template.ts";
-import { type Signed, verifyGitHub, verifySlack, verifyStandard } from "../../platform/signature.ts";
+import { type SignedBody, verifyGitHub, verifySlack, verifyStandard } from "../../platform/signature.ts";
 import { type Answer, answer } from "../call/answer.ts";
-import { chainDepth } from "../call/chain_depth.ts";
+import { checkChainDepth } from "../call/chain_depth.ts";
 import { receiveMessage } from "./inbound.ts";
-import { senderActor } from "../call/platforms.ts";
+import { formatSenderActor } from "../call/platforms.ts";
 import type { Deps } from "../call/services.ts";
 
 export interface Hook {
@@ -27,7 +27,7 @@ export interface Hook {
 export async function receiveHook(
   deps: Deps<"db" | "clock" | "limits" | "platforms" | "runLimits">,
   hook: Hook,
-): Promise<Answer<HookReceived>> {
+): Promise<Answer<HookAnswer>> {
   const found = deps.platforms.get(hook.name);
   if (found?.config?.kind !== "webhook" || !found.rules.enabled) throw notFound("hook", hook.name);
   const { config, rules } = found;
@@ -41,10 +41,10 @@ export async function receiveHook(
   if (config.hmac === "slack" && isChallenge(body)) return answer({ challenge: body.challenge });
   const message = readMessage(config, hook, body);
   const { holder } = hook;
-  const actor = holder?.subject ?? senderActor(hook.name, message.sender.id);
-  const depth = holder === null ? 0 : await chainDepth(deps, { caller: holder }, "send this to a hook");
+  const actor = holder?.subject ?? formatSenderActor(hook.name, message.sender.id);
+  const depth = holder === null ? 0 : await checkChainDepth(deps, { caller: holder }, "send this to a hook");
   if (holder !== null) await deps.runLimits.take({ caller: holder }, "messages");
-  nameOrigin(actor);
+  setOriginActor(actor);
   const received = await receiveMessage(deps, rules, {
     ...message,
     thread: "",
@@ -68,7 +68,7 @@ export async function receiveHook(
   );
 }
 
-function isSigned({ hmac, secret }: WebhookPlatformConfig, signed: Signed): boolean {
+function isSigned({ hmac, secret }: WebhookPlatformConfig, signed: SignedBody): boolean {
   if (secret === "") return false;
   if (hmac === "github") return verifyGitHub(secret, signed);
   return hmac === "slack" ? verifySlack(secret, signed) : verifyStandard(secret, signed);

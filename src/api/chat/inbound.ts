@@ -1,35 +1,35 @@
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { invalid } from "../../domain/call/error.ts";
-import { byteLength, cutToBytes } from "../../base/bytes.ts";
+import { countBytes, cutToBytes } from "../../base/bytes.ts";
 import { CONTENT_MAX_BYTES } from "../../domain/call/field.ts";
 import {
-  furtherId,
-  ownMessageId,
+  formatFurtherId,
+  formatPlatformKey,
+  formatPlatformMessageId,
+  parseOwnMessageId,
+  parsePlace,
   PLACE_MAX_CHARACTERS,
-  placeOf,
-  platformKey,
-  platformMessageId,
 } from "../../domain/chat/platform.ts";
-import type { Gap, Heard, Incoming, Received } from "../../platform/platform.ts";
+import type { Gap, IncomingMessage, LastMessage, ReceiveResult } from "../../platform/platform.ts";
 import { isDuplicate } from "../../store/db/database.ts";
 import { insertInbound } from "../../store/chat/inbound.ts";
 import { record } from "../../store/events/journal.ts";
 import { isPaired } from "../../store/chat/platform.ts";
 import {
-  deleteOver,
+  deleteRefusedMessage,
   findByPlatformId,
-  findSentAs,
-  insertOver,
-  listLastHeard,
-  wasOver,
+  findOutboundIdBySentAs,
+  hasLastError,
+  insertRefusedMessage,
+  listLastReceivedRows,
 } from "../../store/chat/platform_message.ts";
-import { findSetting, saveSetting } from "../../store/db/setting.ts";
+import { findSetting, storeSetting } from "../../store/db/setting.ts";
 import { greetStranger } from "./pairing.ts";
 import type { Deps } from "../call/services.ts";
-import { IGNORED, type PlatformRules, senderActor } from "../call/platforms.ts";
-import { say } from "./send_notice.ts";
+import { formatSenderActor, IGNORED, type PlatformRules } from "../call/platforms.ts";
+import { buildNotice } from "./send_notice.ts";
 import { readChoice } from "../../domain/call/choice.ts";
-import { answerWith } from "../../store/chat/answered_message.ts";
+import { answerByMessage } from "../../store/chat/answered_message.ts";
 import { listOpenQuestions } from "../../store/work/question.ts";
 
 // Conversations whose history is read after a gap.
@@ -50,9 +50,9 @@ interface Origin {
 export async function receiveMessage(
   deps: Deps<"db" | "clock" | "limits">,
   rules: PlatformRules,
-  given: Incoming,
-  { actor = senderActor(rules.name, given.sender.id), depth = 0 }: Partial<Origin> = {},
-): Promise<Received> {
+  given: IncomingMessage,
+  { actor = formatSenderActor(rules.name, given.sender.id), depth = 0 }: Partial<Origin> = {},
+): Promise<ReceiveResult> {
   const incoming = cleanIncoming(given, rules);
   if (!incoming.isData && !await mayReach(deps, rules, incoming)) {
     return incoming.isDirect ? await greetStranger(deps, rules, incoming) : IGNORED;
@@ -62,19 +62,19 @@ export async function receiveMessage(
 }
 
 /** Lists the last received message of each recent conversation on a platform. */
-export async function lastHeard({ db }: Deps<"db">, platform: string): Promise<Heard[]> {
-  const rows = await listLastHeard(db, platform, CONVERSATIONS_HEARD_MAX);
+export async function listLastReceived({ db }: Deps<"db">, platform: string): Promise<LastMessage[]> {
+  const rows = await listLastReceivedRows(db, platform, CONVERSATIONS_HEARD_MAX);
   return rows.flatMap(({ session_key, last }) =>
-    last === null ? [] : [{ ...placeOf(session_key), id: ownMessageId(last) }]
+    last === null ? [] : [{ ...parsePlace(session_key), id: parseOwnMessageId(last) }]
   );
 }
 
 /** Creates a store for the position up to which a platform has read missed messages. The position survives restarts. */
-export function gapOf({ db }: Deps<"db">, platform: string): Gap {
+export function createGapStore({ db }: Deps<"db">, platform: string): Gap {
   const name = `gap:${platform}` as const;
   return {
     find: async () => await findSetting(db, name) ?? "",
-    save: async (heardUpTo) => void await db.write([saveSetting(name, heardUpTo)]),
+    save: async (heardUpTo) => void await db.write([storeSetting(name, heardUpTo)]),
   };
 }
 
@@ -82,7 +82,7 @@ export function gapOf({ db }: Deps<"db">, platform: string): Gap {
 async function mayReach(
   { db }: Deps<"db">,
   { name, allow, groups }: PlatformRules,
-  { isDirect, isMentioned, chat, sender, choice }: Incoming,
+  { isDirect, isMentioned, chat, sender, choice }: IncomingMessage,
 ): Promise<boolean> {
   // Buttons exist only on the service's own questions, so a press needs no mention.
   if (!isDirect && choice === "" && (groups === "off" || groups === "mention" && !isMentioned)) return false;
@@ -93,12 +93,12 @@ async function mayReach(
 async function storeIncoming(
   { db, clock, limits }: Deps<"db" | "clock" | "limits">,
   { name }: PlatformRules,
-  incoming: Incoming,
+  incoming: IncomingMessage,
   { actor, depth }: Origin,
-): Promise<Received> {
+): Promise<ReceiveResult> {
   const now = clock.now();
-  const key = platformKey(name, incoming);
-  const replyTo = incoming.repliesTo === "" ? "" : await findSentAs(db, key, incoming.repliesTo);
+  const key = formatPlatformKey(name, incoming);
+  const replyTo = incoming.repliesTo === "" ? "" : await findOutboundIdBySentAs(db, key, incoming.repliesTo);
   const rows = buildRows(name, incoming, { replyTo, depth, now });
   const [first] = rows;
   if (first === undefined) return IGNORED;
@@ -113,11 +113,11 @@ async function storeIncoming(
     if (won) return { outcome: "queued", message_id: first.id };
     // Sends one notice, even when the sender keeps writing.
     const error = `${limits.max_waiting_messages} messages of this conversation are already waiting`;
-    const wasNotified = await wasOver(db, key, error);
+    const wasNotified = await hasLastError(db, key, error);
     await db.write([
-      insertOver(first, error),
+      insertRefusedMessage(first, error),
       event("message.failed", { error }),
-      ...(wasNotified ? [] : say(
+      ...(wasNotified ? [] : buildNotice(
         name,
         key,
         first.id,
@@ -131,7 +131,7 @@ async function storeIncoming(
     const earlier = await findByPlatformId(db, name, first.platform_message_id);
     if (!earlier?.over || !incoming.isData) return { outcome: "repeated", message_id: earlier?.id ?? "" };
     // A program that got the notice sends the message again: a retry, not a repetition.
-    const again = await db.write([...deleteOver(earlier.id), ...statements]);
+    const again = await db.write([...deleteRefusedMessage(earlier.id), ...statements]);
     return again.won
       ? { outcome: "queued", message_id: first.id }
       : { outcome: "over", message_id: earlier.id };
@@ -141,12 +141,12 @@ async function storeIncoming(
 // A message with several files becomes several rows, which the debounce window joins.
 function buildRows(
   platform: string,
-  incoming: Incoming,
+  incoming: IncomingMessage,
   { replyTo, depth, now }: { replyTo: string; depth: number; now: number },
 ) {
   const { chat, id, sender, text, files, isData, isDirect } = incoming;
   const row = {
-    session_key: platformKey(platform, incoming),
+    session_key: formatPlatformKey(platform, incoming),
     platform,
     sender: sender.id,
     sender_name: sender.name,
@@ -161,14 +161,14 @@ function buildRows(
   const attachments = files.length === 0 ? [""] : files.map((file) => JSON.stringify(file));
   return attachments.map((attachment, at) => ({
     ...row,
-    id: newId(),
-    platform_message_id: platformMessageId(chat, at === 0 ? id : furtherId(id, at + 1)),
+    id: createId(),
+    platform_message_id: formatPlatformMessageId(chat, at === 0 ? id : formatFurtherId(id, at + 1)),
     content: at === 0 ? text : "",
     attachment,
   })).filter(({ content, attachment }) => content.trim() !== "" || attachment !== "");
 }
 
-function cleanIncoming(incoming: Incoming, { threads }: PlatformRules): Incoming {
+function cleanIncoming(incoming: IncomingMessage, { threads }: PlatformRules): IncomingMessage {
   for (
     const [field, value] of [["conversation", incoming.chat], ["thread", incoming.thread], [
       "id",
@@ -192,33 +192,33 @@ function cleanIncoming(incoming: Incoming, { threads }: PlatformRules): Incoming
 }
 
 function cutToLimit(text: string): string {
-  if (byteLength(text) <= CONTENT_MAX_BYTES) return text;
-  return cutToBytes(text, CONTENT_MAX_BYTES - byteLength(CUT_NOTE)) + CUT_NOTE;
+  if (countBytes(text) <= CONTENT_MAX_BYTES) return text;
+  return cutToBytes(text, CONTENT_MAX_BYTES - countBytes(CUT_NOTE)) + CUT_NOTE;
 }
 
-const LATE: Received = { outcome: "late", message_id: "" };
+const LATE: ReceiveResult = { outcome: "late", message_id: "" };
 
 /** Stores a button press as a message and as the answer, unless the question is closed (contract 12). */
 async function receiveButtonPress(
   { db, clock, limits }: Deps<"db" | "clock" | "limits">,
   { name }: PlatformRules,
-  incoming: Incoming,
-): Promise<Received> {
+  incoming: IncomingMessage,
+): Promise<ReceiveResult> {
   const { chat, id, sender, isDirect } = incoming;
   const now = clock.now();
-  const key = platformKey(name, incoming);
+  const key = formatPlatformKey(name, incoming);
   const chosen = readChoice(incoming.choice);
   if (chosen === null) return LATE;
   const open = await listOpenQuestions(db, [key]);
   const question = open.find((one) => one.id === chosen.questionId);
   const answer = question?.options[chosen.option];
   if (question === undefined || answer === undefined) return LATE;
-  const by = senderActor(name, sender.id);
+  const by = formatSenderActor(name, sender.id);
   const message = {
-    id: newId(),
+    id: createId(),
     session_key: key,
     platform: name,
-    platform_message_id: platformMessageId(chat, furtherId(incoming.repliesTo, `click-${id}`)),
+    platform_message_id: formatPlatformMessageId(chat, formatFurtherId(incoming.repliesTo, `click-${id}`)),
     sender: sender.id,
     sender_name: sender.name,
     content: answer,
@@ -233,7 +233,7 @@ async function receiveButtonPress(
     const { won } = await db.write([
       ...insertInbound(message, limits.max_waiting_messages),
       record(now, { kind: "message.received", session_key: key, message_id: message.id, actor: by }),
-      ...answerWith({ message, question, answer, by, taskId: newId() }, now),
+      ...answerByMessage({ message, question, answer, by, taskId: createId() }, now),
     ]);
     return won ? { outcome: "queued", message_id: message.id } : LATE;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { newId } from "../../base/id.ts";
-import { chatSessionKey } from "../../domain/chat/chat.ts";
+import { createId } from "../../base/id.ts";
+import { buildChatSessionKey } from "../../domain/chat/chat.ts";
 import { notFound } from "../../domain/call/error.ts";
 import { isId } from "../../domain/call/field.ts";
 import type { Media } from "../../domain/chat/message.ts";
@@ -11,7 +11,13 @@ import { type Call, recordBy } from "../call/call.ts";
 import { findVisibleSession } from "./chat.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
-import { checkUploads, inSession, noRoom, quotaOf, uploadFolder } from "./session_files.ts";
+import {
+  buildStorageFull,
+  checkUploads,
+  getUploadFolder,
+  getUploadQuota,
+  runInSession,
+} from "./session_files.ts";
 
 export interface UploadTarget {
   maxBytes: number;
@@ -33,25 +39,25 @@ export async function prepareUpload(
 ): Promise<UploadTarget> {
   const { db, paths, limits } = deps;
   await findVisibleSession(db, call, id);
-  const folder = uploadFolder(paths, id);
+  const folder = getUploadFolder(paths, id);
   return {
     maxBytes: limits.max_upload_bytes,
     open: async (name, bytes) => {
       await findVisibleSession(db, call, id);
       await checkUploads(deps, id);
-      return await inSession(deps, id, () => IncomingFile.open(folder, newId(), name, bytes));
+      return await runInSession(deps, id, () => IncomingFile.open(folder, createId(), name, bytes));
     },
   };
 }
 
 /** Stores an upload. Throws `not_found`, `storage_full`, or `conflict` for a key used with another file. */
-export function keepUpload(
+export function storeUpload(
   deps: Deps<"db" | "clock" | "paths" | "limits">,
   call: Call,
   id: string,
   sent: SentFile,
 ): Promise<Answer<Media>> {
-  return inSession(deps, id, async () => {
+  return runInSession(deps, id, async () => {
     const kept = await createOnce(deps, call, () => planUpload(deps, call, id, sent));
     if (kept.replayed === true) await sent.file.discard();
     return kept;
@@ -72,21 +78,21 @@ async function planUpload(
   return {
     statements: [
       ...touchChatSession(id, now),
-      ...insertUpload(upload, quotaOf(deps)),
+      ...insertUpload(upload, getUploadQuota(deps)),
       recordBy(call, now, {
         kind: "upload.stored",
-        session_key: chatSessionKey(id),
+        session_key: buildChatSessionKey(id),
         data: { path: media.path, size: media.size },
       }),
     ],
     response: media,
-    lost: () => noRoom(deps),
+    lost: () => buildStorageFull(deps),
     undo: () => Deno.remove(media.path).catch(() => {}),
   };
 }
 
 /** A file for a client. The caller closes it. */
-export interface OpenMedia {
+export interface MediaFile {
   file: Deno.FsFile;
   size: number;
   mime: string;
@@ -99,10 +105,10 @@ export async function openMedia(
   call: Call,
   id: string,
   name: string,
-): Promise<OpenMedia> {
+): Promise<MediaFile> {
   await findVisibleSession(db, call, id);
   const safe = isId(id) && !/[/\\]/.test(name) && name !== "." && name !== "..";
-  const folder = uploadFolder(paths, id);
+  const folder = getUploadFolder(paths, id);
   const found = safe ? await openInside(folder, join(folder, name)) : null;
   if (found === null) throw notFound("file", name);
   const { file, path, size } = found;

@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { chatSessionId } from "../../domain/chat/chat.ts";
+import { parseChatSessionId } from "../../domain/chat/chat.ts";
 import { conflict, invalid, notFound } from "../../domain/call/error.ts";
 import {
+  buildOutbound,
   hasConversation,
   type InboundFilter,
   type InboundMessage,
@@ -9,14 +10,13 @@ import {
   type MessageSend,
   type OutboundFilter,
   type OutboundMessage,
-  outboundOf,
-  platformOf,
+  parsePlatformName,
 } from "../../domain/chat/message.ts";
-import { type Json, jsonOf } from "../../domain/call/json.ts";
+import { formatJson, type Json } from "../../domain/call/json.ts";
 import type { MessageTrace } from "../../domain/chat/trace.ts";
-import { placeFolder } from "../../domain/chat/platform.ts";
-import { BEE_SUBJECT, boundTo, type Caller } from "../../domain/call/scope.ts";
-import { newId } from "../../base/id.ts";
+import { formatPlaceFolder } from "../../domain/chat/platform.ts";
+import { BEE_SUBJECT, type Caller, getBoundSessionKey } from "../../domain/call/scope.ts";
+import { createId } from "../../base/id.ts";
 import { IncomingFile } from "../../files/uploads.ts";
 import { findChatSession, insertUpload, touchChatSession } from "../../store/chat/chat.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
@@ -26,12 +26,12 @@ import {
   sendMessage as sendMessageRows,
 } from "../../store/chat/outbound.ts";
 import { findTrace } from "../../store/chat/trace.ts";
-import { type Answer, answer, page, requireFound } from "../call/answer.ts";
+import { type Answer, answer, answerPage, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { SentFile, UploadTarget } from "./media.ts";
 import type { Deps } from "../call/services.ts";
-import { checkUploads, noRoom, quotaOf, uploadFolder } from "./session_files.ts";
+import { buildStorageFull, checkUploads, getUploadFolder, getUploadQuota } from "./session_files.ts";
 import type { SourceType } from "../../domain/call/vocabulary.ts";
 import { type Explain, EXPLAINED_WORKERS_MAX, type Explanation } from "../../domain/chat/explanation.ts";
 import { explainRouting } from "../../domain/chat/routing.ts";
@@ -42,7 +42,7 @@ export async function listInbound(
   call: Call,
   filter: InboundFilter,
 ): Promise<Answer<InboundMessage[]>> {
-  return page(await listInboundRows(db, filter, boundTo(call.caller), filter));
+  return answerPage(await listInboundRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
 export async function listOutbound(
@@ -50,7 +50,7 @@ export async function listOutbound(
   call: Call,
   filter: OutboundFilter,
 ): Promise<Answer<OutboundMessage[]>> {
-  return page(await listOutboundRows(db, filter, boundTo(call.caller), filter));
+  return answerPage(await listOutboundRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
 /** Traces what happened to a message; a merged part shows the whole message. Throws `not_found`. */
@@ -62,12 +62,12 @@ export async function traceMessage(
   const message = requireFound(await findWhole(db, call.caller, id), "message", id);
   const trace = await findTrace(db, message.id);
   const lists = Object.entries(trace).map(([name, rows]) => `"${name}":[${rows.join(",")}]`);
-  return { json: `{"message":${jsonOf(message)},${lists.join(",")}}` as Json<MessageTrace> };
+  return { json: `{"message":${formatJson(message)},${lists.join(",")}}` as Json<MessageTrace> };
 }
 
 // Merged parts are routed with the last one, which holds the tasks and replies.
 async function findWhole(db: Database, caller: Caller, id: string): Promise<InboundMessage | null> {
-  const bound = boundTo(caller);
+  const bound = getBoundSessionKey(caller);
   const found = await findInbound(db, id, bound);
   return found?.merged_into ? await findInbound(db, found.merged_into, bound) : found;
 }
@@ -76,7 +76,7 @@ async function findWhole(db: Database, caller: Caller, id: string): Promise<Inbo
 export function prepareAttachment({ paths, limits }: Deps<"paths" | "limits">): UploadTarget {
   return {
     maxBytes: limits.max_upload_bytes,
-    open: (name, bytes) => IncomingFile.open(join(paths.uploads, INCOMING), newId(), name, bytes),
+    open: (name, bytes) => IncomingFile.open(join(paths.uploads, INCOMING), createId(), name, bytes),
   };
 }
 
@@ -111,11 +111,11 @@ async function planMessage(
   await runLimits.take(call, "messages");
   const now = clock.now();
   const upload = sent === null ? null : await storeFile(deps, sessionKey, sent, now);
-  const sessionId = chatSessionId(sessionKey);
-  const reply = outboundOf({
-    id: newId(),
+  const sessionId = parseChatSessionId(sessionKey);
+  const reply = buildOutbound({
+    id: createId(),
     session_key: sessionKey,
-    platform: message?.platform ?? platformOf(sessionKey),
+    platform: message?.platform ?? parsePlatformName(sessionKey),
     message_id: message?.id ?? input.message_id,
     content: input.content ?? "",
     media: upload?.media ?? null,
@@ -131,7 +131,7 @@ async function planMessage(
     lost: async () =>
       sessionId !== null && await findChatSession(db, sessionId) === null
         ? notFound("session", sessionId)
-        : noRoom(deps),
+        : buildStorageFull(deps),
     ...(upload === null ? {} : { undo: () => Deno.remove(upload.media.path).catch(() => {}) }),
   };
 }
@@ -141,7 +141,7 @@ async function findConversation(
   caller: Caller,
   id: string,
 ): Promise<{ sessionKey: string; message: InboundMessage | null }> {
-  const bound = boundTo(caller);
+  const bound = getBoundSessionKey(caller);
   const message = await findInbound(db, id, bound);
   if (message !== null) return { sessionKey: message.session_key, message };
   if (caller.run !== null && id === caller.run.message_id && !hasConversation(caller.run.session_key)) {
@@ -153,7 +153,7 @@ async function findConversation(
   throw invalid("message_id", `no message has the id ${JSON.stringify(id)}`);
 }
 
-function buildOutboundJson(reply: ReturnType<typeof outboundOf>): OutboundMessage {
+function buildOutboundJson(reply: ReturnType<typeof buildOutbound>): OutboundMessage {
   const { execution_id: _run, due_at: next_attempt_at, ...row } = reply;
   const { id, session_key, platform, message_id, content, media, status, source_type, source_id } = row;
   const { question_id, created_at, sent_at } = row;
@@ -178,19 +178,19 @@ async function storeFile(
   sent: SentFile,
   now: number,
 ): Promise<{ media: Media; statements: Statement[] }> {
-  const sessionId = chatSessionId(sessionKey);
-  const platform = platformOf(sessionKey);
+  const sessionId = parseChatSessionId(sessionKey);
+  const platform = parsePlatformName(sessionKey);
   if (deps.platforms.get(platform)?.platform?.takesFiles !== true) {
     throw conflict(`Cannot send a file: the platform ${platform} takes text only`);
   }
   if (sessionId !== null && await findChatSession(deps.db, sessionId) === null) {
     throw notFound("session", sessionId);
   }
-  const place = placeFolder(sessionKey);
+  const place = formatPlaceFolder(sessionKey);
   await checkUploads(deps, place);
-  const media = await sent.file.finish(uploadFolder(deps.paths, place));
+  const media = await sent.file.finish(getUploadFolder(deps.paths, place));
   const upload = { ...media, session_id: place, original_name: sent.originalName, created_at: now };
-  return { media, statements: insertUpload(upload, quotaOf(deps)) };
+  return { media, statements: insertUpload(upload, getUploadQuota(deps)) };
 }
 
 /** Explains which rule would route a message and how each worker matches. Sends nothing. */
@@ -198,7 +198,7 @@ export async function explainMessage(
   { db, bee }: Deps<"db" | "bee">,
   { session_key = "", content }: Explain,
 ): Promise<Answer<Explanation>> {
-  const sessionId = chatSessionId(session_key);
+  const sessionId = parseChatSessionId(session_key);
   const session = sessionId === null ? null : await findChatSession(db, sessionId);
   const { rule, route, workers } = explainRouting(content, await listCandidates(db), {
     defaultWorkerId: session?.worker_id ?? null,

@@ -2,20 +2,20 @@ import { randomInt } from "node:crypto";
 import { digest } from "../../base/bytes.ts";
 import { conflict, invalid } from "../../domain/call/error.ts";
 import {
+  formatPlatformKey,
   type Pair,
   type Pairing,
   PAIRING_LIFE_MS,
-  platformKey,
   STRANGERS_PER_MINUTE_MAX,
 } from "../../domain/chat/platform.ts";
-import type { Incoming, Received } from "../../platform/platform.ts";
+import type { IncomingMessage, ReceiveResult } from "../../platform/platform.ts";
 import { isDuplicate } from "../../store/db/database.ts";
 import { countPairings, findPairing, insertPairing, pairSender } from "../../store/chat/platform.ts";
 import { type Answer, answer, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { IGNORED, type PlatformRules } from "../call/platforms.ts";
-import { say } from "./send_notice.ts";
+import { buildNotice } from "./send_notice.ts";
 
 // No letters or digits that look alike.
 const ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
@@ -26,8 +26,8 @@ const MINUTE_MS = 60_000;
 export async function greetStranger(
   { db, clock }: Deps<"db" | "clock">,
   { name }: PlatformRules,
-  incoming: Incoming,
-): Promise<Received> {
+  incoming: IncomingMessage,
+): Promise<ReceiveResult> {
   const now = clock.now();
   const { sender } = incoming;
   const since = now - MINUTE_MS;
@@ -46,7 +46,10 @@ export async function greetStranger(
     `This service does not know you yet. Your id is ${sender.id}. Its operator can give you access with: ` +
     `svc ctl platform pair ${code} (within one hour).`;
   try {
-    await db.write([...insertPairing(pairing), ...say(name, platformKey(name, incoming), "", words, now)]);
+    await db.write([
+      ...insertPairing(pairing),
+      ...buildNotice(name, formatPlatformKey(name, incoming), "", words, now),
+    ]);
   } catch (error) {
     // Another message of the same stranger arrived at the same time and got the reply.
     if (!isDuplicate(error)) throw error;

@@ -1,39 +1,39 @@
 import { notFound } from "../../domain/call/error.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
-import { jsonList } from "../../domain/call/json.ts";
-import type { PlatformShown, PlatformTest, Sender } from "../../domain/chat/platform.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
+import { joinJson } from "../../domain/call/json.ts";
+import type { PlatformStatus, PlatformTest, Sender } from "../../domain/chat/platform.ts";
 import type { Health } from "../../platform/platform.ts";
-import { countWaiting } from "../../store/chat/outbound_part.ts";
+import { countWaitingReplies } from "../../store/chat/outbound_part.ts";
 import { deleteSender, listSenders as listSenderRows } from "../../store/chat/platform.ts";
-import { type Answer, answer, DELETED, requireFound, whole } from "../call/answer.ts";
+import { type Answer, answer, answerList, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
-import type { Connected, Platforms } from "../call/platforms.ts";
+import type { PlatformConnection, Platforms } from "../call/platforms.ts";
 import type { Check } from "../../domain/system/system.ts";
 
 /** Lists `local` and the configured platforms by name. */
 export async function listPlatforms(
   deps: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
-): Promise<Answer<PlatformShown[]>> {
-  return whole(await shownPlatforms(deps));
+): Promise<Answer<PlatformStatus[]>> {
+  return answerList(await listPlatformStates(deps));
 }
 
 export async function getPlatform(
   deps: Deps<"db" | "platforms" | "lifecycle">,
   _call: Call,
   name: string,
-): Promise<Answer<PlatformShown>> {
+): Promise<Answer<PlatformStatus>> {
   requirePlatform(deps.platforms, name);
-  const all = await shownPlatforms(deps);
+  const all = await listPlatformStates(deps);
   const found = requireFound(all.find((one) => one.name === name), "platform", name);
   return answer(found);
 }
 
-export async function shownPlatforms(
+export async function listPlatformStates(
   { db, platforms, lifecycle }: Deps<"db" | "platforms" | "lifecycle">,
-): Promise<PlatformShown[]> {
-  const waiting = new Map((await countWaiting(db)).map((row) => [row.platform, row]));
+): Promise<PlatformStatus[]> {
+  const waiting = new Map((await countWaitingReplies(db)).map((row) => [row.platform, row]));
   return [...platforms.values()].map(({ rules, platform }) => {
     const off: Health = { state: "off", since: lifecycle.startedAt, last_event_at: null, error: "" };
     const { state, since, last_event_at, error } = platform?.health() ?? off;
@@ -59,7 +59,7 @@ export async function listSenders(
 ): Promise<Answer<Sender[]>> {
   requirePlatform(platforms, name);
   const senders = await listSenderRows(db, name);
-  return { json: jsonList(senders), total: senders.length, next: null };
+  return { json: joinJson(senders), total: senders.length, next: null };
 }
 
 /** Removes a sender's access immediately. Throws `not_found`. */
@@ -68,7 +68,7 @@ export async function revokeSender(
   call: Call,
   name: string,
   sender: string,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   requirePlatform(platforms, name);
   await db.writeOr([
     ...deleteSender(name, sender),
@@ -97,7 +97,7 @@ export async function testPlatform(
   return answer(result);
 }
 
-function requirePlatform(platforms: Platforms, name: string): Connected {
+function requirePlatform(platforms: Platforms, name: string): PlatformConnection {
   return requireFound(platforms.get(name), "platform", name);
 }
 
@@ -105,10 +105,10 @@ function requirePlatform(platforms: Platforms, name: string): Connected {
 const WAITING_WARN_MS = 10 * 60_000;
 
 /** Checks the connections of the platforms and the replies that wait for them. */
-export async function lookAtPlatforms(
+export async function checkPlatforms(
   deps: Deps<"db" | "platforms" | "lifecycle" | "clock">,
 ): Promise<Omit<Check, "name">> {
-  const all = (await shownPlatforms(deps)).filter(({ kind }) => kind !== "local");
+  const all = (await listPlatformStates(deps)).filter(({ kind }) => kind !== "local");
   if (all.length === 0) return { status: "ok", detail: "none is configured", hint: "" };
   const now = deps.clock.now();
   const wrong = all.filter(({ state }) => ["down", "refused", "limited"].includes(state));

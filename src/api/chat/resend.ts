@@ -1,9 +1,14 @@
 import { conflict } from "../../domain/call/error.ts";
-import { valueOf } from "../../domain/call/json.ts";
-import { type OutboundMessage, type Resend, RESEND_MAX, type Resent } from "../../domain/chat/message.ts";
+import { parseJson } from "../../domain/call/json.ts";
+import {
+  type OutboundMessage,
+  type Resend,
+  RESEND_MAX,
+  type ResendResult,
+} from "../../domain/chat/message.ts";
 import type { Statement } from "../../store/db/database.ts";
-import { moved } from "../../store/events/journal.ts";
-import { findOutbound, listGivenUp, resendOutbound } from "../../store/chat/resend.ts";
+import { recordTransition } from "../../store/events/journal.ts";
+import { findOutbound, listUndelivered, resendOutbound } from "../../store/chat/resend.ts";
 import { type Answer, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
@@ -28,7 +33,7 @@ async function planResend(
   id: string,
 ): Promise<Creation<OutboundMessage>> {
   const found = requireFound(await findOutbound(db, id), "outbound message", id);
-  const message = valueOf<OutboundMessage>(found);
+  const message = parseJson<OutboundMessage>(found);
   if (message.status === "sent") {
     throw conflict(
       `Cannot resend ${id}: ${message.platform} received it. Send a new message with message send.`,
@@ -49,7 +54,7 @@ export async function resendMessages(
   deps: Deps<"db" | "clock" | "platforms">,
   call: Call,
   input: Resend,
-): Promise<Answer<Resent>> {
+): Promise<Answer<ResendResult>> {
   return await createOnce(deps, call, () => planResends(deps, call, input));
 }
 
@@ -57,9 +62,9 @@ async function planResends(
   { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
   { platform, since = 0 }: Resend,
-): Promise<Creation<Resent>> {
+): Promise<Creation<ResendResult>> {
   checkConnected(platforms, platform);
-  const found = await listGivenUp(db, platform, since, RESEND_MAX + 1);
+  const found = await listUndelivered(db, platform, since, RESEND_MAX + 1);
   const now = clock.now();
   const taken = found.slice(0, RESEND_MAX);
   return {
@@ -74,7 +79,7 @@ function buildResend(
   { caller }: Call,
   now: number,
 ): Statement[] {
-  return moved(resendOutbound(id, now), now, {
+  return recordTransition(resendOutbound(id, now), now, {
     kind: "message.resent",
     session_key,
     message_id,

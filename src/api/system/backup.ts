@@ -1,15 +1,15 @@
 import { basename, join } from "node:path";
-import { type ArchiveFile, filesBelow, packArchive } from "../../base/archive.ts";
+import { type ArchiveFile, listFilesBelow, packArchive } from "../../base/archive.ts";
 import { BACKUP, BACKUP_FORMAT, type Manifest } from "../../domain/system/backup.ts";
 import { conflict } from "../../domain/call/error.ts";
 import { faultPoint } from "../../base/fault_point.ts";
-import { logger } from "../../base/log.ts";
-import { ctlPath, type DataPaths } from "../../base/paths.ts";
+import { createLogger } from "../../base/log.ts";
+import { type DataPaths, getCtlPath } from "../../base/paths.ts";
 import { isPartial } from "../../files/uploads.ts";
 import { readCounters, tally } from "../../store/db/counters.ts";
 import { record } from "../../store/events/journal.ts";
 import { SCHEMA_VERSION } from "../../store/db/migrate.ts";
-import { saveSetting } from "../../store/db/setting.ts";
+import { storeSetting } from "../../store/db/setting.ts";
 import { VERSION } from "../../base/version.ts";
 import type { BackupRequest } from "../../domain/system/system.ts";
 import type { Call } from "../call/call.ts";
@@ -19,7 +19,7 @@ import { refuseRuns } from "./system.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
 import type { Database } from "../../store/db/database.ts";
 
-const log = logger("backup");
+const log = createLogger("backup");
 
 // Each database has at most one backup at a time, as each needs disk space for a copy.
 const inProgress = new WeakSet<Database>();
@@ -94,7 +94,7 @@ export async function makeBackup(
       if (fault !== null) {
         return log.warning("The backup was not read to its end: {fault}", { fault: fault.message });
       }
-      const noted = db.write([saveSetting("last_backup_at", String(createdAt))]);
+      const noted = db.write([storeSetting("last_backup_at", String(createdAt))]);
       await noted.catch((error) => log.warning("Cannot note that a backup was made: {error}", { error }));
     });
     return { archive, createdAt };
@@ -110,10 +110,10 @@ async function checkCopy(paths: DataPaths, copy: string, signal: AbortSignal): P
   const run = (program: string, args: string[]) =>
     new Deno.Command(program, { args, stdin: "null", signal }).output();
   // Requests have priority over the check.
-  const { success, stdout, stderr } = await run("nice", ["-n", "19", ctlPath(paths), ...words]).catch(
+  const { success, stdout, stderr } = await run("nice", ["-n", "19", getCtlPath(paths), ...words]).catch(
     (error) => {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
-      return run(ctlPath(paths), words);
+      return run(getCtlPath(paths), words);
     },
   );
   if (success) return;
@@ -152,11 +152,11 @@ async function* listContents(
   yield { name: BACKUP.database, content: { path: copy } };
   faultPoint("backup.mid");
   if (key) yield { name: BACKUP.secretKey, content: { path: paths.secretKey } };
-  for await (const file of filesBelow(paths.uploads, BACKUP.uploads)) {
+  for await (const file of listFilesBelow(paths.uploads, BACKUP.uploads)) {
     if (stopping.aborted) throw new Error("the service is stopping");
     if (!isPartial(basename(file.name))) yield file;
   }
-  for await (const file of filesBelow(paths.logs, BACKUP.logs)) {
+  for await (const file of listFilesBelow(paths.logs, BACKUP.logs)) {
     if (stopping.aborted) throw new Error("the service is stopping");
     yield file;
   }

@@ -1,11 +1,11 @@
 import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ServiceError } from "../../domain/call/error.ts";
-import { boundTo } from "../../domain/call/scope.ts";
-import { type Check, type Doctor, worstOf } from "../../domain/system/system.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
+import { type Check, type Doctor, findWorstStatus } from "../../domain/system/system.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
-import { newId } from "../../base/id.ts";
-import { connectionsMax, openFilesMax } from "../../base/open_files.ts";
+import { createId } from "../../base/id.ts";
+import { getConnectionsMax, readOpenFilesMax } from "../../base/open_files.ts";
 import {
   listEngineUses,
   listFailingSchedules,
@@ -15,7 +15,7 @@ import {
 } from "../../store/events/health.ts";
 import { findSetting } from "../../store/db/setting.ts";
 import { listWorkDirs } from "../../store/workers/worker.ts";
-import { lookAtPlatforms } from "../chat/platform.ts";
+import { checkPlatforms } from "../chat/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
@@ -37,7 +37,7 @@ type DoctorDeps = Deps<
 
 /** Runs all health checks and says how to fix each fault. Throws `forbidden` for runs. */
 export async function examine(deps: DoctorDeps, call: Call): Promise<Answer<Doctor>> {
-  if (boundTo(call.caller) !== null) {
+  if (getBoundSessionKey(call.caller) !== null) {
     throw new ServiceError(
       "forbidden",
       "Cannot examine the service from an agent's run: the report shows details of the machine",
@@ -52,7 +52,7 @@ export async function examine(deps: DoctorDeps, call: Call): Promise<Answer<Doct
       checks.push({ name, ...fail(error instanceof Error ? error.message : String(error), SEE_LOG) });
     }
   }
-  return answer({ status: worstOf(checks), checks });
+  return answer({ status: findWorstStatus(checks), checks });
 }
 
 const CHECKS: Record<string, (deps: DoctorDeps) => Finding | Promise<Finding>> = {
@@ -69,7 +69,7 @@ const CHECKS: Record<string, (deps: DoctorDeps) => Finding | Promise<Finding>> =
   backup: checkBackup,
   network: checkNetwork,
   open_files: checkOpenFiles,
-  platforms: lookAtPlatforms,
+  platforms: checkPlatforms,
 };
 
 function pass(detail: string): Finding {
@@ -111,7 +111,7 @@ async function checkDisk({ paths }: Deps<"paths">): Promise<Finding> {
   const disks: { path: string; free: number }[] = [];
   for (const path of new Set([paths.root, paths.files])) {
     const { bavail, bsize } = await statfs(path);
-    const probe = join(path, `.${newId()}.probe`);
+    const probe = join(path, `.${createId()}.probe`);
     await Deno.writeTextFile(probe, "probe", { mode: 0o600 }).then(() => Deno.remove(probe));
     disks.push({ path, free: bavail * bsize });
   }
@@ -283,9 +283,9 @@ function checkNetwork({ network }: Deps<"network">): Finding {
 
 // A low limit of open files closes connections before server.max_connections does.
 function checkOpenFiles({ network }: Deps<"network">): Finding {
-  const files = openFilesMax();
+  const files = readOpenFilesMax();
   const wanted = network.max_connections;
-  const connections = Math.min(connectionsMax(files), wanted);
+  const connections = Math.min(getConnectionsMax(files), wanted);
   if (files === Infinity) {
     return pass(`up to ${wanted} connections; the limit of open files is unknown here`);
   }

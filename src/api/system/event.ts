@@ -1,7 +1,7 @@
 import { notFound } from "../../domain/call/error.ts";
 import type { Event, EventFilter } from "../../domain/system/journal.ts";
-import { type Json, jsonList } from "../../domain/call/json.ts";
-import { boundTo } from "../../domain/call/scope.ts";
+import { joinJson, type Json } from "../../domain/call/json.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import {
   type AuditRow,
   countAudit,
@@ -38,7 +38,7 @@ export async function listEvents(
       listLatestEvents(db, size, bounded),
       countEvents(db, 0, bounded),
     ]);
-    return { json: jsonList(latest.map(formatEvent)), total, next: null };
+    return { json: joinJson(latest.map(formatEvent)), total, next: null };
   }
   // An extra row shows whether another page exists.
   const [found, total] = await Promise.all([
@@ -48,7 +48,7 @@ export async function listEvents(
   const shown = found.slice(0, size);
   const last = found.length > size ? shown.at(-1) : undefined;
   return {
-    json: jsonList(shown.map(formatEvent)),
+    json: joinJson(shown.map(formatEvent)),
     total,
     next: last === undefined ? null : { name: "after", value: String(last.seq) },
   };
@@ -83,7 +83,7 @@ export async function readEvents(
 }
 
 function boundFilter(call: Call, filter: EventFilter): JournalFilter {
-  const bound = boundTo(call.caller);
+  const bound = getBoundSessionKey(call.caller);
   const { session_key: wanted, worker_id, task_id, kind, actor } = filter;
   const other = bound === null ? undefined : wanted?.find((key) => key !== bound);
   if (other !== undefined) throw notFound("session", other);
@@ -111,7 +111,7 @@ export async function listAudit({ db }: Deps<"db">, filter: AuditFilter): Promis
   const shown = found.slice(0, size);
   const last = found.length > size ? shown.at(-1) : undefined;
   return {
-    json: jsonList(shown.map((row) => formatJournalRow<AuditEntry, AuditRow>(row))),
+    json: joinJson(shown.map((row) => formatJournalRow<AuditEntry, AuditRow>(row))),
     total,
     next: last === undefined ? null : { name: "after", value: String(last.seq) },
   };

@@ -1,15 +1,15 @@
 import { INBOX_SINCE_DEFAULT_MS, type InboxItem } from "../../domain/system/inbox.ts";
 import {
+  findBlockingBudgets,
   findFailedMessages,
   findFailedRuns,
-  findHoldingBudgets,
   findOpenQuestions,
   findPausedSchedules,
   findPausedWorkers,
   findUndelivered,
 } from "../../store/events/inbox.ts";
 import { listLimits } from "../../store/workers/rate_limit.ts";
-import { type Answer, whole } from "../call/answer.ts";
+import { type Answer, answerList } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
 
 /** Lists everything that needs a person, newest first. */
@@ -26,7 +26,7 @@ export async function listInbox(
     findUndelivered(db, since),
     findPausedWorkers(db),
     findPausedSchedules(db),
-    findHoldingBudgets(db, now),
+    findBlockingBudgets(db, now),
     findOpenQuestions(db),
   ]);
   const limited = limits.map(({ engine, until }): InboxItem => ({
@@ -44,5 +44,5 @@ export async function listInbox(
     task_id: "",
     budget_id: "",
   }));
-  return whole([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
+  return answerList([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
 }

@@ -1,14 +1,14 @@
 import { conflict, ServiceError } from "../../domain/call/error.ts";
-import { boundTo } from "../../domain/call/scope.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import {
-  type KeyRotated,
+  findStartOfDay,
+  type KeyRotation,
   type Overview,
   OVERVIEW_EXECUTIONS_MAX,
   OVERVIEW_WORKERS_MAX,
   type PasswordChange,
-  type PasswordChanged,
-  type Resumed,
-  startOfDay,
+  type PasswordChangeResult,
+  type ResumeResult,
 } from "../../domain/system/system.ts";
 import { listBeeRuns as listBeeRunRows } from "../../store/chat/bee_run.ts";
 import { readCounters, tally } from "../../store/db/counters.ts";
@@ -20,22 +20,22 @@ import {
   findWorkerNames,
   listUsage,
 } from "../../store/events/overview.ts";
-import { findSetting, resumeSchedules, saveSetting } from "../../store/db/setting.ts";
+import { findSetting, resumeSchedules, storeSetting } from "../../store/db/setting.ts";
 import { listLimits } from "../../store/workers/rate_limit.ts";
 import { VERSION } from "../../base/version.ts";
-import { checkCurrent, operatorCredential } from "../account/password_check.ts";
+import { checkCurrentPassword, findOperatorCredential } from "../account/password_check.ts";
 import { CHOSEN_COST, hashPassword } from "../account/password.ts";
 import type { BeeRun } from "../../domain/chat/bee_run.ts";
-import { valueOf } from "../../domain/call/json.ts";
-import { type Answer, answer, page } from "../call/answer.ts";
+import { parseJson } from "../../domain/call/json.ts";
+import { type Answer, answer, answerPage } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
 import { isReachable } from "../../store/events/health.ts";
 import { randomBytes } from "node:crypto";
-import { keyBytes, keyFingerprint } from "../../base/token.ts";
+import { computeKeyFingerprint, readKeyBytes } from "../../base/token.ts";
 import { prepareWhole } from "../../base/whole_file.ts";
-import { endEverySignature } from "../../store/account/credential.ts";
+import { revokeAllSignatures } from "../../store/account/credential.ts";
 
 /** Returns counts by status, today's usage and the latest executions, from counters and indexes only. */
 export async function getOverview(
@@ -43,13 +43,13 @@ export async function getOverview(
   call: Call,
 ): Promise<Answer<Overview>> {
   const now = clock.now();
-  const since = startOfDay(now, timeZone);
+  const since = findStartOfDay(now, timeZone);
   const [counters, workers, used, limited, recent] = await Promise.all([
     readCounters(db),
     countWorkers(db),
     sumUsageSince(db, since),
     listLimits(db, now),
-    findRecentExecutions(db, boundTo(call.caller), OVERVIEW_EXECUTIONS_MAX),
+    findRecentExecutions(db, getBoundSessionKey(call.caller), OVERVIEW_EXECUTIONS_MAX),
   ]);
   return answer({
     version: VERSION,
@@ -60,7 +60,7 @@ export async function getOverview(
     executions: tally(counters, "execution", EXECUTION_STATUSES),
     usage_today: { since, ...used },
     limited_engines: limited.map(({ engine, until }) => ({ engine, until })),
-    recent_executions: valueOf(recent),
+    recent_executions: parseJson(recent),
   });
 }
 
@@ -88,7 +88,7 @@ export async function listBeeRuns(
   call: Call,
   part: { limit: number; cursor?: string | undefined },
 ): Promise<Answer<BeeRun[]>> {
-  return page(await listBeeRunRows(db, boundTo(call.caller), part));
+  return answerPage(await listBeeRunRows(db, getBoundSessionKey(call.caller), part));
 }
 
 /** Throws `forbidden` for an agent's run with any scopes, because the result would outlive the run (contract 2.8). */
@@ -106,7 +106,7 @@ export async function changePassword(
   call: Call,
   input: PasswordChange,
   address: string,
-): Promise<Answer<PasswordChanged>> {
+): Promise<Answer<PasswordChangeResult>> {
   const { db, clock, authority, passwordSource } = deps;
   refuseRuns(call, "change the password");
   if (passwordSource === "config" || passwordSource === "environment") {
@@ -115,11 +115,11 @@ export async function changePassword(
       `Cannot change the password: ${place} sets it at every start. Change it there, or remove it.`,
     );
   }
-  const credential = await operatorCredential(deps);
+  const credential = await findOperatorCredential(deps);
   if (credential === null) throw conflict("Cannot change the password: none exists yet");
   if (call.caller.person?.by !== "key") {
     const given = { name: "operator", password: input.current_password, address };
-    await checkCurrent(deps, credential.password_hash, given);
+    await checkCurrentPassword(deps, credential.password_hash, given);
   }
   const hash = await hashPassword(input.new_password, CHOSEN_COST);
   const now = clock.now();
@@ -133,7 +133,7 @@ export async function changePassword(
 }
 
 /** Resumes the schedules that a restore paused (contract 8.16). Throws `forbidden` for runs. */
-export async function resume({ db, clock }: Deps<"db" | "clock">, call: Call): Promise<Answer<Resumed>> {
+export async function resume({ db, clock }: Deps<"db" | "clock">, call: Call): Promise<Answer<ResumeResult>> {
   refuseRuns(call, "resume schedules");
   if (await findSetting(db, "schedules_paused") === null) return answer({ resumed: false });
   await db.write([resumeSchedules(), recordBy(call, clock.now(), { kind: "system.resumed" })]);
@@ -141,7 +141,7 @@ export async function resume({ db, clock }: Deps<"db" | "clock">, call: Call): P
 }
 
 /** Returns "ready", or the reason why the service accepts no work. */
-export async function readiness(
+export async function findReadiness(
   { db, lifecycle, stages, owner }: Deps<"db" | "lifecycle" | "stages" | "owner">,
 ): Promise<string> {
   if (lifecycle.state !== "ready") return lifecycle.state;
@@ -159,7 +159,7 @@ const KEY_BYTES = 48;
 export async function rotateKey(
   { db, clock, paths, auth, authority }: Deps<"db" | "clock" | "paths" | "auth" | "authority">,
   call: Call,
-): Promise<Answer<KeyRotated>> {
+): Promise<Answer<KeyRotation>> {
   refuseRuns(call, "rotate the signing key");
   if (auth.jwt_secret !== "") {
     throw conflict(
@@ -167,15 +167,15 @@ export async function rotateKey(
     );
   }
   // A pending version would overwrite the one that replaceKey() sets.
-  await authority.operatorVersion();
+  await authority.getOperatorVersion();
   const secret = randomBytes(KEY_BYTES).toString("base64url");
   const file = await prepareWhole(paths.secretKey, `${secret}\n`);
   const now = clock.now();
   try {
     await db.writeOr(
       [
-        ...endEverySignature(now),
-        ...(db.remote ? [saveSetting("key_fingerprint", keyFingerprint(keyBytes(secret)))] : []),
+        ...revokeAllSignatures(now),
+        ...(db.remote ? [storeSetting("key_fingerprint", computeKeyFingerprint(readKeyBytes(secret)))] : []),
         recordBy(call, now, { kind: "system.key_rotated" }),
       ],
       () => conflict("Cannot rotate the signing key: runs are open. Wait until they end, or cancel them."),
@@ -185,7 +185,7 @@ export async function rotateKey(
     throw error;
   }
   // Runs that start from now on get a token of the new key.
-  authority.replaceKey(keyBytes(secret));
+  authority.replaceKey(readKeyBytes(secret));
   await file.place();
   return answer({ rotated_at: now });
 }

@@ -1,21 +1,21 @@
 import { randomBytes } from "node:crypto";
-import { newId } from "../../base/id.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
+import { createId } from "../../base/id.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { conflict, notFound } from "../../domain/call/error.ts";
-import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import { formatJson, parseJson } from "../../domain/call/json.ts";
 import type { Page } from "../../domain/call/page.ts";
 import { mayCall } from "../../domain/call/scope.ts";
 import {
+  type CreatedWebhook,
   type Replay,
   type Webhook,
   type WebhookCreate,
-  type WebhookCreated,
   type WebhookDelivery,
   WEBHOOKS_MAX,
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
 import { sendEvent } from "../../platform/event.ts";
-import { journalRange } from "../../store/events/journal.ts";
+import { readJournalRange } from "../../store/events/journal.ts";
 import {
   deleteWebhook as deleteWebhookRow,
   findDueWebhook,
@@ -27,7 +27,7 @@ import {
   replayWebhook as replayWebhookRow,
   updateWebhook as updateWebhookRow,
 } from "../../store/events/webhook.ts";
-import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
@@ -35,9 +35,9 @@ import type { Deps } from "../call/services.ts";
 const SECRET_BYTES = 32;
 
 export async function listWebhooks({ db }: Deps<"db">, call: Call, paging: Page): Promise<Answer<Webhook[]>> {
-  const found = page(await listWebhookRows(db, paging));
+  const found = answerPage(await listWebhookRows(db, paging));
   if (seesAddresses(call)) return found;
-  return { ...found, json: jsonOf(valueOf(found.json).map(hidePath)) };
+  return { ...found, json: formatJson(parseJson(found.json).map(hidePath)) };
 }
 
 // Paths and queries of webhooks are often secrets, so only callers who can set webhooks see them.
@@ -46,7 +46,7 @@ function seesAddresses({ caller }: Call): boolean {
 }
 
 function hidePath(webhook: Webhook): Webhook {
-  return { ...webhook, url: originOf(webhook.url) };
+  return { ...webhook, url: getOrigin(webhook.url) };
 }
 
 export async function getWebhook({ db }: Deps<"db">, call: Call, ref: string): Promise<Answer<Webhook>> {
@@ -63,7 +63,7 @@ export async function createWebhook(
   deps: Deps<"db" | "clock">,
   call: Call,
   input: WebhookCreate,
-): Promise<Answer<WebhookCreated>> {
+): Promise<Answer<CreatedWebhook>> {
   return await createOnce(deps, call, () => planWebhook(deps, call, input));
 }
 
@@ -71,18 +71,18 @@ async function planWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   input: WebhookCreate,
-): Promise<Creation<WebhookCreated>> {
-  const secret = input.secret ?? newSecret();
+): Promise<Creation<CreatedWebhook>> {
+  const secret = input.secret ?? generateWebhookSecret();
   const now = clock.now();
   const { name, url, events, enabled } = input;
-  const webhook = { id: newId(), name, url, events, enabled, origin: "api" as const };
-  const { last } = await journalRange(db);
+  const webhook = { id: createId(), name, url, events, enabled, origin: "api" as const };
+  const { last } = await readJournalRange(db);
   return {
     statements: [
       ...insertWebhook({ ...webhook, secret, allow_private: false }, WEBHOOKS_MAX, now),
       recordBy(call, now, {
         kind: "webhook.created",
-        data: { webhook_id: webhook.id, name, url: originOf(url), events },
+        data: { webhook_id: webhook.id, name, url: getOrigin(url), events },
       }),
     ],
     response: {
@@ -102,12 +102,12 @@ async function planWebhook(
 }
 
 /** Generates a secret of Standard Webhooks. */
-export function newSecret(): string {
+export function generateWebhookSecret(): string {
   return `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
 }
 
 /** Returns the origin of an address. Paths are often secrets, so the journal omits them. */
-export function originOf(url: string): string {
+export function getOrigin(url: string): string {
   return new URL(url).origin;
 }
 
@@ -140,7 +140,7 @@ export async function deleteWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   ref: string,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   const { id, name, origin } = await requireWebhook({ db }, ref);
   if (origin === "config") {
     throw conflict(
@@ -165,13 +165,13 @@ export async function testWebhook(
   const now = clock.now();
   const kind = "webhook.tested";
   const { url, secret, allow_private } = webhook;
-  const event = { id: `${id}-test-${newId()}`, kind, at: now, data: { name } };
+  const event = { id: `${id}-test-${createId()}`, kind, at: now, data: { name } };
   const { status, error, duration_ms } = await sendEvent(
     { url, secret, allow_private: allow_private === 1 },
     event,
     now,
   );
-  const delivery = { id: newId(), seq: 0, kind, attempt: 1, status, error, duration_ms, created_at: now };
+  const delivery = { id: createId(), seq: 0, kind, attempt: 1, status, error, duration_ms, created_at: now };
   await db.write([
     ...insertDelivery(id, delivery),
     recordBy(call, now, { kind, data: { webhook_id: id, name, status } }),
@@ -187,7 +187,7 @@ export async function listDeliveries(
   paging: Page,
 ): Promise<Answer<WebhookDelivery[]>> {
   const { id } = await requireWebhook({ db }, ref);
-  return page(await listDeliveryRows(db, id, paging));
+  return answerPage(await listDeliveryRows(db, id, paging));
 }
 
 /** Delivers all events after `after` again, with the same ids. Throws `not_found`. */

@@ -1,24 +1,24 @@
 import { createOnce } from "../call/idempotency.ts";
-import { chatSessionId } from "../../domain/chat/chat.ts";
+import { parseChatSessionId } from "../../domain/chat/chat.ts";
 import { conflict, notFound } from "../../domain/call/error.ts";
 import type { Execution, ExecutionFilter } from "../../domain/work/execution.ts";
-import { type Json, valueOf } from "../../domain/call/json.ts";
+import { type Json, parseJson } from "../../domain/call/json.ts";
 import type { Database } from "../../store/db/database.ts";
 import { faultPoint } from "../../base/fault_point.ts";
-import { keysOf } from "../../domain/call/run_identity.ts";
-import { boundTo } from "../../domain/call/scope.ts";
-import { eventsPath, logPath } from "../../base/paths.ts";
+import { pickRunKeys } from "../../domain/call/run_identity.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
+import { getEventsPath, getLogPath } from "../../base/paths.ts";
 import { findChatSession, touchChatSession } from "../../store/chat/chat.ts";
 import { findExecution, findExecutionJson, markCancelled } from "../../store/work/execution.ts";
 import { findBeeRunStatus } from "../../store/chat/bee_run.ts";
 import { listExecutions as listExecutionRows } from "../../store/work/execution_list.ts";
-import { cancelRunOf } from "../../store/work/task_transitions.ts";
+import { cancelTaskRun } from "../../store/work/task_transitions.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import { type Answer, page, requireFound } from "../call/answer.ts";
+import { type Answer, answerPage, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { isEndedExecution } from "../../domain/call/vocabulary.ts";
-import { creationOf } from "./task_create.ts";
+import { buildTaskCreation } from "./task_create.ts";
 import type { Task } from "../../domain/work/task.ts";
 
 export async function listExecutions(
@@ -26,7 +26,7 @@ export async function listExecutions(
   call: Call,
   filter: ExecutionFilter,
 ): Promise<Answer<Execution[]>> {
-  return page(await listExecutionRows(db, filter, boundTo(call.caller), filter));
+  return answerPage(await listExecutionRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
 export async function listWorkerExecutions(
@@ -44,7 +44,7 @@ export async function getExecution({ db }: Deps<"db">, call: Call, id: string): 
 }
 
 async function findVisible(db: Database, call: Call, id: string): Promise<Json<Execution>> {
-  return requireFound(await findExecutionJson(db, id, boundTo(call.caller)), "execution", id);
+  return requireFound(await findExecutionJson(db, id, getBoundSessionKey(call.caller)), "execution", id);
 }
 
 /** Ends a run with its processes and returns after its end. Throws `not_found` or `conflict`. */
@@ -53,13 +53,13 @@ export async function cancelExecution(
   call: Call,
   id: string,
 ): Promise<Answer<Execution>> {
-  const execution = valueOf(await findVisible(db, call, id));
-  const keys = keysOf({ ...execution, execution_id: id });
+  const execution = parseJson(await findVisible(db, call, id));
+  const keys = pickRunKeys({ ...execution, execution_id: id });
   const now = clock.now();
   const reason = `cancelled by ${call.caller.subject}`;
   await db.writeOr([
     ...markCancelled(id, call.caller.subject),
-    cancelRunOf(keys, reason, now),
+    cancelTaskRun(keys, reason, now),
     recordBy(call, now, { kind: "execution.cancelling", ...keys }),
   ], async () => {
     const status = (await findExecution(db, id))?.status;
@@ -80,16 +80,16 @@ type RetryDeps = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "tim
  */
 export async function retryExecution(deps: RetryDeps, call: Call, id: string): Promise<Answer<Task>> {
   const { db, clock } = deps;
-  const execution = valueOf(await findVisible(db, call, id));
+  const execution = parseJson(await findVisible(db, call, id));
   const { status, worker_id, worker_name, message_id, session_key, instruction } = execution;
   const buildRefusal = (why: string) => conflict(`Cannot retry execution ${id}: ${why}`);
   if (!isEndedExecution(status)) throw buildRefusal(`it is ${status}`);
   const buildWorkerGone = () => buildRefusal(`its worker ${worker_name} was deleted`);
   if (await findWorker(db, worker_id) === null) throw buildWorkerGone();
-  const chatId = chatSessionId(session_key);
+  const chatId = parseChatSessionId(session_key);
   return await createOnce(deps, call, async () => {
     const input = { message_id, worker_id, instruction, type: "immediate" as const };
-    const { statements, response } = await creationOf(deps, call, input, { message_id, session_key });
+    const { statements, response } = await buildTaskCreation(deps, call, input, { message_id, session_key });
     return {
       // Like a message to a session, the write itself checks that the session exists.
       statements: [...(chatId === null ? [] : touchChatSession(chatId, clock.now())), ...statements],
@@ -109,8 +109,10 @@ export async function findLog(
   id: string,
   raw: boolean,
 ): Promise<{ path: string; ended: boolean }> {
-  const json = await findExecutionJson(db, id, boundTo(call.caller));
-  const status = json === null ? await findBeeRunStatus(db, id, boundTo(call.caller)) : valueOf(json).status;
+  const json = await findExecutionJson(db, id, getBoundSessionKey(call.caller));
+  const status = json === null
+    ? await findBeeRunStatus(db, id, getBoundSessionKey(call.caller))
+    : parseJson(json).status;
   if (status === null) throw notFound("execution", id);
-  return { path: raw ? eventsPath(paths, id) : logPath(paths, id), ended: isEndedExecution(status) };
+  return { path: raw ? getEventsPath(paths, id) : getLogPath(paths, id), ended: isEndedExecution(status) };
 }

@@ -1,17 +1,17 @@
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
-import { type Json, valueOf } from "../../domain/call/json.ts";
-import { answerOf, type Question, type QuestionFilter } from "../../domain/work/question.ts";
+import { type Json, parseJson } from "../../domain/call/json.ts";
+import { normalizeAnswer, type Question, type QuestionFilter } from "../../domain/work/question.ts";
 import type { Database } from "../../store/db/database.ts";
-import { countWaiting } from "../../store/workers/budget_ledger.ts";
+import { updateReservationWait } from "../../store/workers/budget_ledger.ts";
 import { findQuestionJson, listQuestions as listQuestionRows } from "../../store/work/question.ts";
 import {
   answerQuestion as answerRow,
   cancelQuestion as cancelRow,
-  seeAnswer,
-  setWaiting,
+  markAnswerSeen,
+  setQuestionWaiting,
 } from "../../store/work/question_transitions.ts";
-import { type Answer, page, requireFound } from "../call/answer.ts";
+import { type Answer, answerPage, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
@@ -22,7 +22,7 @@ export async function listQuestions(
   call: Call,
   filter: QuestionFilter,
 ): Promise<Answer<Question[]>> {
-  return page(await listQuestionRows(db, filter, getOwnConversation(call), filter));
+  return answerPage(await listQuestionRows(db, filter, getOwnConversation(call), filter));
 }
 
 export async function getQuestion({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Question>> {
@@ -45,12 +45,12 @@ export async function answerQuestion(
   id: string,
   words: string,
 ): Promise<Answer<Question>> {
-  const question = valueOf(await findVisible(db, call, id));
+  const question = parseJson(await findVisible(db, call, id));
   const given = {
-    answer: answerOf(question, words),
+    answer: normalizeAnswer(question, words),
     by: call.caller.subject,
     messageId: "",
-    taskId: newId(),
+    taskId: createId(),
   };
   await db.writeOr(answerRow(question, given, clock.now()), () => explainRefusal(db, call, id, "answer"));
   return { json: await findVisible(db, call, id) };
@@ -62,7 +62,7 @@ export async function cancelQuestion(
   call: Call,
   id: string,
 ): Promise<Answer<Question>> {
-  const question = valueOf(await findVisible(db, call, id));
+  const question = parseJson(await findVisible(db, call, id));
   await db.writeOr(
     cancelRow(question, call.caller.subject, clock.now()),
     () => explainRefusal(db, call, id, "cancel"),
@@ -73,7 +73,7 @@ export async function cancelQuestion(
 async function explainRefusal(db: Database, call: Call, id: string, verb: string): Promise<ServiceError> {
   const json = await findQuestionJson(db, id, getOwnConversation(call));
   if (json === null) return notFound("question", id);
-  const { status, answered_by } = valueOf(json);
+  const { status, answered_by } = parseJson(json);
   const why = status === "open"
     ? "it expired"
     : `it is ${status}${answered_by === "" ? "" : ` by ${answered_by}`}`;
@@ -94,7 +94,7 @@ export async function waitForQuestion(
   try {
     return await waitFor(deps, call, limits, async (waiting) => {
       const json = await findVisible(deps.db, call, id);
-      const question = valueOf(json);
+      const question = parseJson(json);
       if (question.status === "answered" && waiting !== "gone") {
         return await markSeen(deps, call, question, json);
       }
@@ -117,7 +117,7 @@ async function markSeen(
   if (run === null || question.seen_at !== null || run.execution_id !== question.execution_id) {
     return { json };
   }
-  await db.write([seeAnswer(question.id, run.execution_id, clock.now())]);
+  await db.write([markAnswerSeen(question.id, run.execution_id, clock.now())]);
   return { json: await findVisible(db, call, question.id) };
 }
 
@@ -132,8 +132,8 @@ async function startWait(
   const { execution_id } = run;
   const note = async (waiting: boolean) => {
     const statements = [
-      setWaiting(question.id, execution_id, waiting),
-      countWaiting(execution_id, waiting, clock.now()),
+      setQuestionWaiting(question.id, execution_id, waiting),
+      updateReservationWait(execution_id, waiting, clock.now()),
     ];
     await db.write(statements).catch(() => {});
   };

@@ -1,12 +1,17 @@
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import { hasConversation, outboundOf, platformOf, scriptSessionKey } from "../../domain/chat/message.ts";
 import {
+  buildOutbound,
+  buildScriptSessionKey,
+  hasConversation,
+  parsePlatformName,
+} from "../../domain/chat/message.ts";
+import {
+  findOption,
+  formatQuestion,
   OPEN_QUESTIONS_MAX,
-  optionOf,
   type Question,
   type QuestionCreate,
-  questionMessage,
 } from "../../domain/work/question.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
@@ -15,7 +20,7 @@ import { record } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
 import {
   adoptQuestion,
-  findEqual,
+  findEqualQuestion,
   hasOwnSession,
   insertQuestion,
   type NewQuestion,
@@ -60,7 +65,7 @@ async function planQuestion(deps: AskDeps, call: Call, input: QuestionCreate): P
   await checkDepth(deps, call, input.default);
   const now = clock.now();
   const question: NewQuestion = {
-    id: newId(),
+    id: createId(),
     session_key: origin.session_key,
     message_id: origin.message_id,
     task_id: run?.task_id ?? "",
@@ -84,7 +89,7 @@ async function planQuestion(deps: AskDeps, call: Call, input: QuestionCreate): P
       "conflict",
       "Cannot ask: another request asked or answered it first. Try again.",
     );
-  const equal = await findEqual(db, question);
+  const equal = await findEqualQuestion(db, question);
   if (equal !== null) {
     const { execution_id } = question;
     return {
@@ -101,7 +106,7 @@ async function planQuestion(deps: AskDeps, call: Call, input: QuestionCreate): P
       ...buildQuestionMessage(question, now),
     ],
     response,
-    lost: async () => await findEqual(db, question) === null ? buildTooManyOpen() : buildDuplicate(),
+    lost: async () => await findEqualQuestion(db, question) === null ? buildTooManyOpen() : buildDuplicate(),
   };
 }
 
@@ -117,7 +122,7 @@ async function findOrigin(
   const message = await findInbound(db, messageId, run?.session_key ?? null);
   if (message !== null) return { message_id: message.id, session_key: message.session_key };
   if (run !== null) throw notFound("message", messageId);
-  return { message_id: messageId, session_key: scriptSessionKey(messageId) };
+  return { message_id: messageId, session_key: buildScriptSessionKey(messageId) };
 }
 
 // A default starts the next task without a person, so the chain limit must end a loop of questions.
@@ -128,7 +133,7 @@ async function checkDepth(
 ): Promise<void> {
   const { run } = call.caller;
   if (run === null || fallback === undefined || run.depth < limits.max_chain_depth) return;
-  await runLimits.tell(call, "chain_depth", limits.max_chain_depth);
+  await runLimits.recordLimit(call, "chain_depth", limits.max_chain_depth);
   throw conflict(
     `Cannot ask with a default: agents created the last ${run.depth} tasks without a person ` +
       `(limits.max_chain_depth is ${limits.max_chain_depth}). Ask without a default.`,
@@ -138,7 +143,7 @@ async function checkDepth(
 function findDefault(input: QuestionCreate): string {
   if (input.default === undefined) return "";
   if (input.options.length === 0) return input.default.trim();
-  const option = optionOf(input, input.default);
+  const option = findOption(input, input.default);
   if (option === null) throw invalid("default", "must be one of the options");
   return option;
 }
@@ -168,18 +173,18 @@ function buildQuestionMessage(question: NewQuestion, now: number): Statement[] {
   const { session_key, message_id, execution_id, worker_id, asked_by } = question;
   if (!hasConversation(session_key)) return [];
   const message = {
-    id: newId(),
+    id: createId(),
     session_key,
-    platform: platformOf(session_key),
+    platform: parsePlatformName(session_key),
     message_id,
     execution_id,
-    content: questionMessage(question),
+    content: formatQuestion(question),
     question_id: question.id,
   };
   const by = worker_id === ""
     ? { source_type: "system" as const, source_id: asked_by }
     : { source_type: "worker" as const, source_id: worker_id };
-  return sendMessage(outboundOf({ ...message, ...by }, now));
+  return sendMessage(buildOutbound({ ...message, ...by }, now));
 }
 
 function buildTooManyOpen(): ServiceError {

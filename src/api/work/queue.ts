@@ -1,17 +1,17 @@
 import { conflict } from "../../domain/call/error.ts";
-import { boundTo } from "../../domain/call/scope.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import {
   QUEUE_CANCEL_MAX,
   type QueueCancel,
-  type QueueCancelled,
+  type QueueCancelResult,
   type QueueFilter,
   type Task,
 } from "../../domain/work/task.ts";
-import { moved } from "../../store/events/journal.ts";
+import { recordTransition } from "../../store/events/journal.ts";
 import { cancelOccurrence } from "../../store/work/occurrence.ts";
-import { findQueued, listQueue as listQueueRows } from "../../store/work/queue.ts";
+import { listCancellableTasks, listQueue as listQueueRows } from "../../store/work/queue.ts";
 import { cancelTask } from "../../store/work/task_transitions.ts";
-import { type Answer, answer, page } from "../call/answer.ts";
+import { type Answer, answer, answerPage } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -20,7 +20,7 @@ export async function listQueue(
   call: Call,
   filter: QueueFilter,
 ): Promise<Answer<Task[]>> {
-  return page(await listQueueRows(db, filter, boundTo(call.caller), filter));
+  return answerPage(await listQueueRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
 /** Cancels all matching tasks or none. Throws `conflict` when their number is not `expected` or one has started. */
@@ -28,13 +28,13 @@ export async function cancelQueue(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   { filter, expected }: QueueCancel,
-): Promise<Answer<QueueCancelled>> {
-  const found = await findQueued(db, filter, QUEUE_CANCEL_MAX + 1);
+): Promise<Answer<QueueCancelResult>> {
+  const found = await listCancellableTasks(db, filter, QUEUE_CANCEL_MAX + 1);
   if (found.length !== expected) throw buildCountError(found.length, expected);
   const now = clock.now();
   const actor = call.caller.subject;
   const statements = found.flatMap(({ id, ...keys }) => [
-    ...moved(cancelTask(id, `cancelled by ${actor}`, now), now, {
+    ...recordTransition(cancelTask(id, `cancelled by ${actor}`, now), now, {
       kind: "task.cancelled",
       ...keys,
       task_id: id,

@@ -2,13 +2,13 @@ import { ServiceError } from "../../domain/call/error.ts";
 import type {
   RunEnd,
   RunEvents,
-  RunLogged,
   RunLogPart,
+  RunLogSize,
   RunnerBeat,
+  RunnerBeatAnswer,
   RunnerClaim,
-  RunnerClaimed,
-  RunnerHeard,
-  RunStored,
+  RunnerClaimAnswer,
+  RunReceipt,
 } from "../../domain/workers/runner.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
 import { type Answer, answer } from "../call/answer.ts";
@@ -16,7 +16,7 @@ import type { Call } from "../call/call.ts";
 import type { RunFile } from "../call/remote_runs.ts";
 import type { Deps } from "../call/services.ts";
 
-const STORED: RunStored = { status: "stored" };
+const STORED: RunReceipt = { status: "stored" };
 
 /**
  * Makes the calling process the runner's only process and returns a function that waits for runs (contract 18). Throws
@@ -27,7 +27,7 @@ export async function claimRun(
   { remote, lifecycle }: Deps<"remote" | "lifecycle">,
   call: Call,
   claim: RunnerClaim,
-): Promise<(signal: AbortSignal) => Promise<Answer<RunnerClaimed>>> {
+): Promise<(signal: AbortSignal) => Promise<Answer<RunnerClaimAnswer>>> {
   if (lifecycle.state !== "ready") {
     throw new ServiceError("unavailable", `Cannot hand out runs: the service is ${lifecycle.state}`, {
       retry_after_s: 1,
@@ -42,7 +42,7 @@ export async function beatRuns(
   { remote }: Deps<"remote">,
   call: Call,
   beat: RunnerBeat,
-): Promise<Answer<RunnerHeard>> {
+): Promise<Answer<RunnerBeatAnswer>> {
   return answer(await remote().beat(requireRunner(call), beat));
 }
 
@@ -52,7 +52,7 @@ export async function appendRunLog(
   call: Call,
   id: string,
   { part, bytes }: { part: RunLogPart; bytes: Uint8Array },
-): Promise<Answer<RunLogged>> {
+): Promise<Answer<RunLogSize>> {
   return answer(await remote().log(requireRunner(call), id, part, bytes));
 }
 
@@ -62,7 +62,7 @@ export async function reportRun(
   call: Call,
   id: string,
   events: RunEvents,
-): Promise<Answer<RunStored>> {
+): Promise<Answer<RunReceipt>> {
   await remote().report(requireRunner(call), id, events);
   return answer(STORED);
 }
@@ -73,7 +73,7 @@ export async function endRun(
   call: Call,
   id: string,
   end: RunEnd,
-): Promise<Answer<RunStored>> {
+): Promise<Answer<RunReceipt>> {
   await remote().end(requireRunner(call), id, end);
   return answer(STORED);
 }

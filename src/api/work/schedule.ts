@@ -1,30 +1,30 @@
 import { isEndedTask } from "../../domain/call/vocabulary.ts";
-import { cronFault } from "../../domain/work/cron.ts";
+import { findCronFault } from "../../domain/work/cron.ts";
 import { previewCron } from "../../domain/work/cron.ts";
 import { conflict, invalid } from "../../domain/call/error.ts";
-import { valueOf } from "../../domain/call/json.ts";
+import { parseJson } from "../../domain/call/json.ts";
 import {
   optionFields,
   type PreviewedTime,
   type PreviewQuery,
   type ScheduleFilter,
 } from "../../domain/work/schedule.ts";
-import { boundTo } from "../../domain/call/scope.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import type { Task, TaskUpdate } from "../../domain/work/task.ts";
-import { checkFieldsOfType, nextTimeOf, zoneOf } from "../../domain/work/task_plan.ts";
+import { checkFieldsOfType, planNextTime, resolveTimeZone } from "../../domain/work/task_plan.ts";
 import { isRecurring, isTimed } from "../../domain/work/task_type.ts";
 import {
   listSchedules as listScheduleRows,
   type ScheduleChange,
-  TIMED_BY,
-  type TimedBy,
+  type Timing,
+  TIMING_FIELDS,
   updateSchedule,
 } from "../../store/work/schedule.ts";
 import { findTaskJson } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import { type Answer, answer, page, requireFound } from "../call/answer.ts";
+import { type Answer, answer, answerPage, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
-import { chainDepth } from "../call/chain_depth.ts";
+import { checkChainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -34,7 +34,7 @@ export async function listSchedules(
   call: Call,
   filter: ScheduleFilter,
 ): Promise<Answer<Task[]>> {
-  return page(await listScheduleRows(db, filter, boundTo(call.caller), filter));
+  return answerPage(await listScheduleRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
 /** Previews the next times of a cron. Throws `invalid_request` for a cron that cannot fire. */
@@ -42,9 +42,9 @@ export function previewSchedule(
   { clock, timeZone }: Deps<"clock" | "timeZone">,
   { cron, time_zone, count }: PreviewQuery,
 ): Promise<Answer<PreviewedTime[]>> {
-  const zone = zoneOf(time_zone, timeZone);
+  const zone = resolveTimeZone(time_zone, timeZone);
   const now = clock.now();
-  const fault = cronFault(cron, zone, now);
+  const fault = findCronFault(cron, zone, now);
   if (fault !== null) throw invalid("cron", fault);
   return Promise.resolve(answer(previewCron(cron, zone, now, count)));
 }
@@ -81,9 +81,9 @@ async function changeTask(
   input: TaskUpdate,
 ): Promise<Answer<Task> | null> {
   const { db, clock } = deps;
-  const read = () => findTaskJson(db, id, boundTo(call.caller));
+  const read = () => findTaskJson(db, id, getBoundSessionKey(call.caller));
   const json = requireFound(await read(), "task", id);
-  const task = valueOf(json);
+  const task = parseJson(json);
   checkChangeable(task);
   const now = clock.now();
   const changes = findChanges(task, input);
@@ -91,7 +91,7 @@ async function changeTask(
   await checkChange(deps, call, task, changes);
   // A run that changes its schedule adds no depth, or the schedule would soon reach the chain limit.
   const isOwn = call.caller.run?.task_id === id;
-  const chain = isOwn ? {} : { depth: await chainDepth(deps, call, "change the task") };
+  const chain = isOwn ? {} : { depth: await checkChainDepth(deps, call, "change the task") };
   const change = { ...changes, ...planTimes(deps, task, changes, call, now), ...chain };
   const waiting = !isRecurring(task.type) && (changes.scheduled_at !== undefined || changes.paused === false);
   const { won } = await db.write([
@@ -109,9 +109,9 @@ async function changeTask(
 }
 
 // The fields that the next time was computed from must be unchanged, except those that this change sets.
-function findTimeBasis(task: Task, change: ScheduleChange): TimedBy {
+function findTimeBasis(task: Task, change: ScheduleChange): Timing {
   if (change.next_run_at === undefined) return {};
-  const names = TIMED_BY.filter((name) => change[name] === undefined);
+  const names = TIMING_FIELDS.filter((name) => change[name] === undefined);
   return Object.fromEntries(names.map((name) => [name, task[name]]));
 }
 
@@ -188,5 +188,8 @@ function planTimes(
     ? { reason: "", failures_in_row: 0 }
     : {};
   if (!isMoved && (paused || changes.paused === undefined)) return pause;
-  return { ...pause, next_run_at: nextTimeOf({ ...task, ...changes }, changes.scheduled_at, now, timeZone) };
+  return {
+    ...pause,
+    next_run_at: planNextTime({ ...task, ...changes }, changes.scheduled_at, now, timeZone),
+  };
 }

@@ -1,18 +1,18 @@
 import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import { type Json, valueOf } from "../../domain/call/json.ts";
+import { type Json, parseJson } from "../../domain/call/json.ts";
 import type { Database } from "../../store/db/database.ts";
-import { boundTo } from "../../domain/call/scope.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import type { Task, TaskFilter } from "../../domain/work/task.ts";
 import { isRecurring, isTimed } from "../../domain/work/task_type.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
-import { journalRange, listEvents, moved } from "../../store/events/journal.ts";
+import { listEvents, readJournalRange, recordTransition } from "../../store/events/journal.ts";
 import { cancelTask as cancelTaskRow, runTaskNow } from "../../store/work/task_transitions.ts";
-import { findRunOf } from "../../store/work/execution.ts";
+import { findTaskRun } from "../../store/work/execution.ts";
 import { findTask, findTaskJson, listTasks as listTaskRows } from "../../store/work/task.ts";
 import { cancelOccurrence, findOccurrence, insertOccurrence } from "../../store/work/occurrence.ts";
-import { type Answer, answer, page, requireFound } from "../call/answer.ts";
+import { type Answer, answer, answerPage, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { chainDepth } from "../call/chain_depth.ts";
+import { checkChainDepth } from "../call/chain_depth.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
@@ -31,7 +31,7 @@ export async function listTasks(
   if (session_key !== undefined && message_id !== undefined) {
     throw invalid("message_id", "cannot be combined with session_key");
   }
-  return page(await listTaskRows(db, filter, boundTo(call.caller), filter));
+  return answerPage(await listTaskRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
 export async function getTask({ db }: Deps<"db">, call: Call, id: string): Promise<Answer<Task>> {
@@ -39,7 +39,7 @@ export async function getTask({ db }: Deps<"db">, call: Call, id: string): Promi
 }
 
 async function findVisible(db: Database, call: Call, id: string): Promise<Json<Task>> {
-  return requireFound(await findTaskJson(db, id, boundTo(call.caller)), "task", id);
+  return requireFound(await findTaskJson(db, id, getBoundSessionKey(call.caller)), "task", id);
 }
 
 /** Cancels a pending or scheduled task, or the schedule of a running one. Throws `not_found` or `conflict`. */
@@ -48,7 +48,7 @@ export async function cancelTask(
   call: Call,
   id: string,
 ): Promise<Answer<Task>> {
-  const task = valueOf(await findVisible(db, call, id));
+  const task = parseJson(await findVisible(db, call, id));
   const now = clock.now();
   const cancelled: JournalEntry = {
     kind: "task.cancelled",
@@ -57,7 +57,7 @@ export async function cancelTask(
   };
   await db.writeOr(
     [
-      ...moved(cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now), now, cancelled),
+      ...recordTransition(cancelTaskRow(id, `cancelled by ${call.caller.subject}`, now), now, cancelled),
       cancelOccurrence(id, now),
     ],
     () =>
@@ -106,9 +106,9 @@ async function planRun(
   id: string,
 ): Promise<Creation<Task>> {
   const { db, clock, runLimits } = deps;
-  const task = valueOf(await findVisible(db, call, id));
+  const task = parseJson(await findVisible(db, call, id));
   if (isToRun(task)) return { statements: [], response: task };
-  const depth = await chainDepth(deps, call, "run the task");
+  const depth = await checkChainDepth(deps, call, "run the task");
   await runLimits.take(call, "tasks");
   const now = clock.now();
   const due: JournalEntry = {
@@ -118,7 +118,10 @@ async function planRun(
     data: { at: now, manual: true },
   };
   return {
-    statements: [...moved(runTaskNow(task, depth, now), now, due), insertOccurrence(id, now, "hand", now)],
+    statements: [
+      ...recordTransition(runTaskNow(task, depth, now), now, due),
+      insertOccurrence(id, now, "hand", now),
+    ],
     response: {
       ...task,
       status: "pending",
@@ -170,9 +173,9 @@ export async function waitForTask(
   const { db } = deps;
   let last: number | undefined;
   return await waitFor(deps, call, limits, async (waiting) => {
-    last ??= (await journalRange(db)).last;
+    last ??= (await readJournalRange(db)).last;
     const json = await findVisible(db, call, id);
-    const task = valueOf(json);
+    const task = parseJson(json);
     const over = runNo === undefined ? await hasEnded(db, task, last) : hasRun(task, runNo);
     if (over && task.type !== "immediate") return await describeRun(db, json, runNo ?? task.run_no);
     return over || waiting !== "on" ? { json } : null;
@@ -181,8 +184,8 @@ export async function waitForTask(
 
 // A later run may have started: the answer is the current task with the results of the awaited run.
 async function describeRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
-  const task = valueOf(json);
-  const run = await findRunOf(db, task.id, runNo);
+  const task = parseJson(json);
+  const run = await findTaskRun(db, task.id, runNo);
   if (run === null) return await describeSkippedRun(db, json, runNo);
   if (runNo === task.run_no || run.status === "pending" || run.status === "running") return { json };
   const { id: execution_id, status, failure, error, started_at, created_at } = run;
@@ -197,7 +200,7 @@ async function describeRun(db: Database, json: Json<Task>, runNo: number): Promi
 
 // The gate skipped the run or failed, or the run was cancelled before its start.
 async function describeSkippedRun(db: Database, json: Json<Task>, runNo: number): Promise<Answer<Task>> {
-  const task = valueOf(json);
+  const task = parseJson(json);
   const { status = "", due_at = null, error = "" } = await findOccurrence(db, task.id, runNo) ?? {};
   if (status !== "gated" && status !== "failed" && status !== "cancelled") return { json };
   const last_status = status === "gated" ? "" : status;

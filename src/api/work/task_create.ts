@@ -1,27 +1,27 @@
 import { type FieldError, invalid, ServiceError } from "../../domain/call/error.ts";
 import { isId } from "../../domain/call/field.ts";
-import { scriptSessionKey } from "../../domain/chat/message.ts";
+import { buildScriptSessionKey } from "../../domain/chat/message.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
-import { boundTo } from "../../domain/call/scope.ts";
-import { newTask, type Task, type TaskCreate } from "../../domain/work/task.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
+import { buildNewTask, type Task, type TaskCreate } from "../../domain/work/task.ts";
 import type { TaskBatch, TaskBatchCreate } from "../../domain/work/task_batch.ts";
 import { planTask } from "../../domain/work/task_plan.ts";
-import { newId } from "../../base/id.ts";
-import { turn } from "../../base/yield_to_loop.ts";
+import { createId } from "../../base/id.ts";
+import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import { findInbound } from "../../store/chat/inbound.ts";
 import { record, recordAll } from "../../store/events/journal.ts";
 import {
   insertTask,
   insertTasks,
-  listEnginesOf,
   listOrigins,
+  listWorkerEngines,
   type NewTask,
   type Origin,
 } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { chainDepth } from "../call/chain_depth.ts";
+import { checkChainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
@@ -31,9 +31,9 @@ type CreateDeps = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "ti
 /** Creates a task. Throws `invalid_request`, `not_found` or `conflict`. */
 export async function createTask(deps: CreateDeps, call: Call, input: TaskCreate): Promise<Answer<Task>> {
   return await createOnce(deps, call, async () => {
-    const message = await findInbound(deps.db, input.message_id, boundTo(call.caller));
+    const message = await findInbound(deps.db, input.message_id, getBoundSessionKey(call.caller));
     const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
-    return await creationOf(deps, call, input, origin);
+    return await buildTaskCreation(deps, call, input, origin);
   });
 }
 
@@ -41,7 +41,7 @@ export async function createTask(deps: CreateDeps, call: Call, input: TaskCreate
  * Plans a task in the conversation of `origin`. Origin is null when the caller can see no message with the input's id.
  * Throws `invalid_request`, `not_found` or `conflict`.
  */
-export async function creationOf(
+export async function buildTaskCreation(
   deps: CreateDeps,
   call: Call,
   input: TaskCreate,
@@ -51,7 +51,7 @@ export async function creationOf(
   const now = clock.now();
   const worker = input.gate || input.verify ? await findWorker(db, input.worker_id) : null;
   const { task, due_at } = buildPlan(deps, call, input, { now, origin, engine: worker?.engine ?? "" });
-  const depth = await chainDepth(deps, call, "create the task");
+  const depth = await checkChainDepth(deps, call, "create the task");
   await runLimits.take(call, "tasks");
   return {
     // The insert itself checks the worker, so the worker cannot be deleted in between.
@@ -85,12 +85,12 @@ async function planTasks(
   const now = clock.now();
   const workerIds = listUnique(inputs.map(({ worker_id }) => worker_id).filter(isId));
   const [origins, engines] = await Promise.all([
-    listOrigins(db, listUnique(inputs.map(({ message_id }) => message_id)), boundTo(call.caller)),
-    listEnginesOf(db, workerIds),
+    listOrigins(db, listUnique(inputs.map(({ message_id }) => message_id)), getBoundSessionKey(call.caller)),
+    listWorkerEngines(db, workerIds),
   ]);
   const plans: TaskPlan[] = [];
   for (const [index, input] of inputs.entries()) {
-    if (index > 0 && index % CHECKED_AT_ONCE === 0) await turn();
+    if (index > 0 && index % CHECKED_AT_ONCE === 0) await yieldToLoop();
     const origin = origins.get(input.message_id) ?? null;
     const engine = engines.get(input.worker_id);
     try {
@@ -100,7 +100,7 @@ async function planTasks(
       throw error instanceof ServiceError ? addTaskIndex(index, error) : error;
     }
   }
-  const depth = await chainDepth(deps, call, "create the task");
+  const depth = await checkChainDepth(deps, call, "create the task");
   await runLimits.take(call, "tasks", plans.length);
   return {
     statements: [
@@ -109,7 +109,7 @@ async function planTasks(
     ],
     response: { tasks: plans.map(({ task: { id, status, reason } }) => ({ id, status, reason })) },
     lost: async () => {
-      const left = await listEnginesOf(db, workerIds);
+      const left = await listWorkerEngines(db, workerIds);
       const index = inputs.findIndex(({ worker_id }) => !left.has(worker_id));
       return addTaskIndex(index, buildUnknownWorker(inputs[index]?.worker_id ?? ""));
     },
@@ -163,13 +163,15 @@ function buildPlan(
     gate: input.gate ?? undefined,
     verify: input.verify ?? undefined,
   });
-  const seed = { ...input, ...joined, id: newId(), created_by: call.caller.subject };
-  return { task: newTask(seed, plan, now), due_at: plan.due_at };
+  const seed = { ...input, ...joined, id: createId(), created_by: call.caller.subject };
+  return { task: buildNewTask(seed, plan, now), due_at: plan.due_at };
 }
 
 // A script may use any message id, a run only a message of its conversation.
 function findScriptOrigin(call: Call, messageId: string): Origin {
-  if (call.caller.run === null) return { message_id: messageId, session_key: scriptSessionKey(messageId) };
+  if (call.caller.run === null) {
+    return { message_id: messageId, session_key: buildScriptSessionKey(messageId) };
+  }
   throw new ServiceError(
     "not_found",
     `Cannot find message ${JSON.stringify(messageId)}: no such message`,

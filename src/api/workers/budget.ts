@@ -5,39 +5,39 @@ import {
   type BudgetLift,
   BUDGETS_MAX,
   type BudgetUpdate,
-  countedLimit,
-  inUnit,
+  classifyBudget,
+  convertToUnit,
+  getCountedLimit,
   type OpenUse,
-  standingOf,
-  stateOf,
   type StoredBudget,
+  sumBudgetUsage,
 } from "../../domain/workers/budget.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { conflict, invalid, notFound, type ServiceError } from "../../domain/call/error.ts";
-import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import { formatJson, parseJson } from "../../domain/call/json.ts";
 import { Months } from "../../domain/workers/month.ts";
 import type { EventKind } from "../../domain/call/vocabulary.ts";
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import {
   deleteBudget as deleteBudgetRow,
   findBudget,
   insertBudget,
-  liftBudget as liftBudgetRow,
   listBudgets as listBudgetRows,
+  suspendBudget as liftBudgetRow,
   updateBudget as updateBudgetRow,
 } from "../../store/workers/budget.ts";
 import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import { findDepartmentRef } from "../../store/workers/department.ts";
 import { record } from "../../store/events/journal.ts";
 import {
-  findSettled,
+  findCapacityTime,
   listOpenRuns,
   measureBudgets,
   type MeasuredBudget,
-  roomAt,
+  readSettledUse,
 } from "../../store/workers/budget_ledger.ts";
 import { listWorkerIds } from "../../store/workers/worker.ts";
-import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
@@ -47,11 +47,11 @@ type BudgetDeps = Deps<"db" | "clock" | "engines" | "timeZone">;
 /** Lists budgets with their usage, newest first. */
 export async function listBudgets(deps: BudgetDeps, filter: BudgetFilter): Promise<Answer<Budget[]>> {
   const listing = await listBudgetRows(deps.db, filter);
-  const ids = valueOf(listing.json).map(({ id }) => id);
+  const ids = parseJson(listing.json).map(({ id }) => id);
   const budgets = await measure(deps, ids);
   // Restores the order of the list, by id.
   budgets.sort((a, b) => a.id < b.id ? 1 : -1);
-  return page({ ...listing, json: jsonOf(budgets) });
+  return answerPage({ ...listing, json: formatJson(budgets) });
 }
 
 export async function getBudget(deps: BudgetDeps, id: string): Promise<Answer<Budget>> {
@@ -79,19 +79,19 @@ async function planBudget(deps: BudgetDeps, call: Call, input: BudgetCreate): Pr
   checkLimit(input);
   const target = await resolveTarget(deps, input.target);
   const stored: StoredBudget = {
-    id: newId(),
+    id: createId(),
     ...input,
     target,
     lifted_until: null,
     created_at: now,
     updated_at: now,
   };
-  const month = new Months(deps.timeZone).of(now);
-  const settled = await findSettled(db, stored, now, month);
+  const month = new Months(deps.timeZone).find(now);
+  const settled = await readSettledUse(db, stored, now, month);
   const use = { ...stored, settled, soft_notified_at: null, hard_notified_at: null };
   return {
     statements: [...insertBudget(stored, BUDGETS_MAX), buildEvent("budget.created", stored, call, now)],
-    response: await buildBudget(deps, use, await listOpenRuns(db, now), engines.tells(stored)),
+    response: await buildBudget(deps, use, await listOpenRuns(db, now), engines.canMeasure(stored)),
     lost: () => conflict(`Cannot create the budget: ${BUDGETS_MAX} budgets exist. Delete some first.`),
     duplicate: () => buildNameTaken(input.name),
   };
@@ -130,7 +130,7 @@ export async function deleteBudget(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   id: string,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   const budget = requireFound(await findBudget(db, id), "budget", id);
   await db.writeOr(
     [...deleteBudgetRow(id), buildEvent("budget.deleted", budget, call, clock.now())],
@@ -193,12 +193,14 @@ async function resolveTarget({ db, engines }: BudgetDeps, target: string): Promi
 async function measure(deps: BudgetDeps, ids: string[]): Promise<Budget[]> {
   const { db, clock, engines, timeZone } = deps;
   const now = clock.now();
-  const month = new Months(timeZone).of(now);
+  const month = new Months(timeZone).find(now);
   const [budgets, open] = await Promise.all([
     measureBudgets(db, { ids }, now, month),
     listOpenRuns(db, now),
   ]);
-  return await Promise.all(budgets.map((budget) => buildBudget(deps, budget, open, engines.tells(budget))));
+  return await Promise.all(
+    budgets.map((budget) => buildBudget(deps, budget, open, engines.canMeasure(budget))),
+  );
 }
 
 async function buildBudget(
@@ -208,21 +210,21 @@ async function buildBudget(
   tells: boolean,
 ): Promise<Budget> {
   const now = clock.now();
-  const month = new Months(timeZone).of(now);
-  const standing = standingOf(budget, open, tells);
-  const state = stateOf(budget, standing);
+  const month = new Months(timeZone).find(now);
+  const standing = sumBudgetUsage(budget, open, tells);
+  const state = classifyBudget(budget, standing);
   const { settled, soft_notified_at: _soft, hard_notified_at: _hard, ...stored } = budget;
   const beyond = standing.used + standing.reserved - settled;
-  const most = countedLimit(budget) - 1 - beyond;
+  const most = getCountedLimit(budget) - 1 - beyond;
   const resets = budget.period === "month"
     ? month.end
     : state === "hard" && most >= 0
-    ? await roomAt(db, budget, most, { now, month })
+    ? await findCapacityTime(db, budget, most, { now, month })
     : null;
   return {
     ...stored,
-    used: inUnit(standing.used, budget.unit),
-    reserved: inUnit(standing.reserved, budget.unit),
+    used: convertToUnit(standing.used, budget.unit),
+    reserved: convertToUnit(standing.reserved, budget.unit),
     state,
     resets_at: resets,
   };

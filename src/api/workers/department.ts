@@ -1,13 +1,13 @@
 import {
+  buildForest,
   type Department,
   type DepartmentCreate,
   DEPARTMENTS_MAX,
   type DepartmentTree,
   type DepartmentUpdate,
-  toForest,
 } from "../../domain/workers/department.ts";
 import { conflict, invalid, notFound, type ServiceError } from "../../domain/call/error.ts";
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { isDuplicate } from "../../store/db/database.ts";
 import {
   deleteDepartment as deleteDepartmentRow,
@@ -18,8 +18,8 @@ import {
   updateDepartment as updateDepartmentRow,
 } from "../../store/workers/department.ts";
 import type { Database } from "../../store/db/database.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
-import { jsonOf } from "../../domain/call/json.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
+import { formatJson } from "../../domain/call/json.ts";
 import { type Answer, answer, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
@@ -28,7 +28,7 @@ import type { Deps } from "../call/services.ts";
 /** Lists all departments as trees, by sort_order and name. */
 export async function listDepartments({ db }: Deps<"db">): Promise<Answer<DepartmentTree[]>> {
   const departments = await listDepartmentRows(db);
-  return { json: jsonOf(toForest(departments)), total: departments.length };
+  return { json: formatJson(buildForest(departments)), total: departments.length };
 }
 
 /** Finds a department by id, or else by name. Throws `not_found`. */
@@ -56,7 +56,7 @@ async function planDepartment(
 ): Promise<Creation<Department>> {
   const now = clock.now();
   const department = {
-    id: newId(),
+    id: createId(),
     name: input.name,
     parent_id: await resolveParent(db, input.parent_id),
     sort_order: input.sort_order,
@@ -117,7 +117,7 @@ export async function deleteDepartment(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   idOrName: string,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   const { id, name } = await requireDepartment(db, idOrName);
   await db.writeOr([
     ...deleteDepartmentRow(id),

@@ -1,9 +1,9 @@
-import type { EngineShown } from "../../domain/workers/engine.ts";
+import type { EngineView } from "../../domain/workers/engine.ts";
 import { invalid, notFound } from "../../domain/call/error.ts";
-import { forgetWindows, listWindows } from "../../store/workers/engine_window.ts";
+import { deleteWindows, listWindows } from "../../store/workers/engine_window.ts";
 import { record } from "../../store/events/journal.ts";
-import { liftLimit, listLimits } from "../../store/workers/rate_limit.ts";
-import { type Answer, answer, whole } from "../call/answer.ts";
+import { deleteLimit, listLimits } from "../../store/workers/rate_limit.ts";
+import { type Answer, answer, answerList } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import type { WorkerUpdate } from "../../domain/workers/worker.ts";
@@ -14,11 +14,11 @@ import type { Catalog } from "../../engine/catalog.ts";
 type EngineDeps = Deps<"engines" | "db" | "clock">;
 
 /** Lists all engines and whether each can start a run. */
-export async function listEngines(deps: EngineDeps): Promise<Answer<EngineShown[]>> {
-  return whole(await probe(deps));
+export async function listEngines(deps: EngineDeps): Promise<Answer<EngineView[]>> {
+  return answerList(await probe(deps));
 }
 
-export async function getEngine(deps: EngineDeps, name: string): Promise<Answer<EngineShown>> {
+export async function getEngine(deps: EngineDeps, name: string): Promise<Answer<EngineView>> {
   const found = (await probe(deps)).find((engine) => engine.name === name);
   if (found === undefined) throw notFound("engine", name);
   return answer(found);
@@ -29,18 +29,18 @@ export async function liftEngine(
   deps: EngineDeps,
   { caller }: Call,
   name: string,
-): Promise<Answer<EngineShown>> {
+): Promise<Answer<EngineView>> {
   const { db, clock, engines } = deps;
   if (!engines.names.includes(name)) throw notFound("engine", name);
   await db.write([
-    liftLimit(name),
-    forgetWindows(name),
+    deleteLimit(name),
+    deleteWindows(name),
     record(clock.now(), { kind: "engine.lifted", actor: caller.subject, data: { engine: name } }),
   ]);
   return await getEngine(deps, name);
 }
 
-async function probe({ engines, db, clock }: EngineDeps): Promise<EngineShown[]> {
+async function probe({ engines, db, clock }: EngineDeps): Promise<EngineView[]> {
   const [found, limits, windows] = await Promise.all([
     engines.probe(),
     listLimits(db, clock.now()),

@@ -9,19 +9,19 @@ import {
   type FleetPlanInput,
   type PresentObject,
 } from "../../domain/workers/fleet.ts";
-import { circleOf, planFleet, type Planned } from "../../domain/workers/fleet_plan.ts";
-import { cronFault } from "../../domain/work/cron.ts";
-import { nameKey } from "../../domain/call/name.ts";
-import { checkFieldsOfType, nextRunAt, zoneOf } from "../../domain/work/task_plan.ts";
-import { fleetState, unlessFleetChanged } from "../../store/workers/fleet.ts";
+import { findCycle, planFleet, type UnhashedPlan } from "../../domain/workers/fleet_plan.ts";
+import { findCronFault } from "../../domain/work/cron.ts";
+import { normalizeName } from "../../domain/call/name.ts";
+import { checkFieldsOfType, findNextRunAt, resolveTimeZone } from "../../domain/work/task_plan.ts";
+import { guardFleetState, readFleetState } from "../../store/workers/fleet.ts";
 import { record } from "../../store/events/journal.ts";
 import { findWebhook } from "../../store/events/webhook.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import { checkEngines } from "./engine.ts";
-import { changesOf } from "./fleet_changes.ts";
-import { exported, listPresent, normalized } from "./fleet_present.ts";
+import { buildPlanWork } from "./fleet_changes.ts";
+import { buildFleetExport, listPresent, normalizeFleet } from "./fleet_present.ts";
 import type { Deps } from "../call/services.ts";
 import { makeWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
@@ -34,18 +34,18 @@ const TRIES = 5;
 /** Exports the fleet by name and without defaults. Throws `conflict` for two objects with one name. */
 export async function exportFleet(deps: Deps<"db" | "paths">): Promise<Answer<FleetExport>> {
   const present = await listPresent(deps);
-  const twice = [...Map.groupBy(present, ({ kind, name }) => `${kind} ${nameKey(name)}`).values()]
+  const twice = [...Map.groupBy(present, ({ kind, name }) => `${kind} ${normalizeName(name)}`).values()]
     .find((found) => found.length > 1 && found[0]?.kind !== "memory");
   if (twice !== undefined) {
     throw conflict(
       `Cannot export: ${twice.length} ${twice[0]?.kind}s are called ${twice[0]?.name}. Rename all but one.`,
     );
   }
-  return answer(exported(present));
+  return answer(buildFleetExport(present));
 }
 
 /** Plans the changes of an apply, with its conflicts (contract 16). */
-export async function planOfFleet(
+export async function previewFleet(
   deps: PlanDeps,
   call: Call,
   input: FleetPlanInput,
@@ -63,7 +63,7 @@ export async function applyFleet(
   input: FleetApply,
 ): Promise<Answer<FleetPlan>> {
   for (let tried = 1; tried <= TRIES; tried++) {
-    const state = await fleetState(deps.db);
+    const state = await readFleetState(deps.db);
     const { planned, present } = await plan(deps, call, input);
     const shown = buildPlan(planned);
     if (input.plan !== undefined && input.plan !== shown.hash) {
@@ -74,10 +74,14 @@ export async function applyFleet(
     if (planned.changes.length === 0) return answer(shown);
     const now = deps.clock.now();
     const actor = call.caller.subject;
-    const work = await changesOf(deps, planned.changes, present, { fleet: input.fleet.fleet, actor, now });
+    const work = await buildPlanWork(deps, planned.changes, present, {
+      fleet: input.fleet.fleet,
+      actor,
+      now,
+    });
     faultPoint("accept.pre-commit");
     const { won } = await deps.db.write([
-      ...unlessFleetChanged(state),
+      ...guardFleetState(state),
       ...work.statements,
       record(now, {
         kind: "fleet.applied",
@@ -99,14 +103,14 @@ async function plan(
   deps: PlanDeps,
   call: Call,
   { fleet, prune, adopt }: FleetPlanInput,
-): Promise<{ planned: Planned; present: PresentObject[] }> {
+): Promise<{ planned: UnhashedPlan; present: PresentObject[] }> {
   checkEngineNames(deps, fleet);
   checkSchedules(deps, fleet);
   const present = await listPresent(deps);
   checkCommandEngines(deps, fleet, present);
   await checkWebhookNames(deps, fleet);
   checkCircle(fleet, present);
-  const planned = planFleet(normalized(deps, fleet), present, { fleet: fleet.fleet, prune, adopt });
+  const planned = planFleet(normalizeFleet(deps, fleet), present, { fleet: fleet.fleet, prune, adopt });
   checkReferences(fleet, present, planned);
   checkMayChange(call, planned);
   return { planned, present };
@@ -128,9 +132,9 @@ function checkSchedules({ clock, timeZone }: Deps<"clock" | "timeZone">, fleet: 
   for (const [index, { cron, time_zone = "", until = null }] of fleet.schedules.entries()) {
     const path = `fleet.schedules.${index}`;
     checkFieldsOfType("scheduled", fleet.schedules[index] ?? {});
-    const fault = cronFault(cron, zoneOf(time_zone, timeZone), now);
+    const fault = findCronFault(cron, resolveTimeZone(time_zone, timeZone), now);
     if (fault !== null) throw invalid(`${path}.cron`, fault);
-    if (nextRunAt({ cron, time_zone, until }, timeZone, now) === null) {
+    if (findNextRunAt({ cron, time_zone, until }, timeZone, now) === null) {
       throw invalid(`${path}.until`, "no time of the cron falls before it");
     }
   }
@@ -144,11 +148,14 @@ function checkCommandEngines(
 ): void {
   const engineOf = new Map([
     ...present.filter(({ kind }) => kind === "worker")
-      .map(({ name, fields }) => [nameKey(name), String(fields.engine)] as const),
-    ...fleet.workers.map(({ name, engine }) => [nameKey(name), engine] as const),
+      .map(({ name, fields }) => [normalizeName(name), String(fields.engine)] as const),
+    ...fleet.workers.map(({ name, engine }) => [normalizeName(name), engine] as const),
   ]);
   for (const { worker, gate, verify } of fleet.schedules) {
-    checkCommands({ call: null, engines, engine: engineOf.get(nameKey(worker)) ?? "" }, { gate, verify });
+    checkCommands({ call: null, engines, engine: engineOf.get(normalizeName(worker)) ?? "" }, {
+      gate,
+      verify,
+    });
   }
 }
 
@@ -163,7 +170,7 @@ async function checkWebhookNames({ db }: Deps<"db">, fleet: Fleet): Promise<void
 }
 
 // An omitted command is removed. A caller without the scope may apply a file that changes no command.
-function checkMayChange(call: Call, { changes }: Planned): void {
+function checkMayChange(call: Call, { changes }: UnhashedPlan): void {
   for (const { name, before, after } of changes.flatMap(({ fields }) => fields)) {
     if ((name === "gate" || name === "verify") && (before ?? after ?? null) !== null) checkMaySet(call, name);
     // Only workers have scopes.
@@ -175,30 +182,34 @@ function checkMayChange(call: Call, { changes }: Planned): void {
 function checkCircle(fleet: Fleet, present: readonly PresentObject[]): void {
   const parents = new Map<string, string>();
   const setParent = (name: string, parent: unknown) => {
-    if (parent === "") parents.delete(nameKey(name));
-    else parents.set(nameKey(name), nameKey(String(parent)));
+    if (parent === "") parents.delete(normalizeName(name));
+    else parents.set(normalizeName(name), normalizeName(String(parent)));
   };
   for (const { kind, name, fields } of present) if (kind === "department") setParent(name, fields.parent);
   for (const { name, parent } of fleet.departments) setParent(name, parent);
-  const circle = circleOf(parents);
+  const circle = findCycle(parents);
   if (circle === null) return;
   throw invalid("fleet.departments", `form a cycle: ${circle.join(" > ")}`);
 }
 
 // A name must be in the file, or belong to an object that stays.
-function checkReferences(fleet: Fleet, present: readonly PresentObject[], { changes }: Planned): void {
+function checkReferences(fleet: Fleet, present: readonly PresentObject[], { changes }: UnhashedPlan): void {
   const gone = new Set(changes.flatMap((one) => one.action === "delete" ? [one.present?.id] : []));
   const listNames = (kind: "department" | "worker", wanted: readonly { name: string }[]) =>
     new Set([
-      ...wanted.map(({ name }) => nameKey(name)),
-      ...present.filter((one) => one.kind === kind && !gone.has(one.id)).map(({ name }) => nameKey(name)),
+      ...wanted.map(({ name }) => normalizeName(name)),
+      ...present.filter((one) => one.kind === kind && !gone.has(one.id)).map(({ name }) =>
+        normalizeName(name)
+      ),
     ]);
   const names = {
     department: listNames("department", fleet.departments),
     worker: listNames("worker", fleet.workers),
   };
   const checkName = (path: string, kind: keyof typeof names, name: string) => {
-    if (!names[kind].has(nameKey(name))) throw invalid(path, `no ${kind} is called ${JSON.stringify(name)}`);
+    if (!names[kind].has(normalizeName(name))) {
+      throw invalid(path, `no ${kind} is called ${JSON.stringify(name)}`);
+    }
   };
   for (const [index, { parent }] of fleet.departments.entries()) {
     if (parent !== "") checkName(`fleet.departments.${index}.parent`, "department", parent);
@@ -219,7 +230,7 @@ function checkReferences(fleet: Fleet, present: readonly PresentObject[], { chan
     kind === "worker" && action === "update" && fields.some(({ name }) => name === "work_dir")
   );
   if (moved !== undefined) {
-    const index = fleet.workers.findIndex(({ name }) => nameKey(name) === nameKey(moved.name));
+    const index = fleet.workers.findIndex(({ name }) => normalizeName(name) === normalizeName(moved.name));
     throw invalid(
       `fleet.workers.${index}.work_dir`,
       "cannot be changed, because the contexts of agents belong to the directory",
@@ -227,7 +238,7 @@ function checkReferences(fleet: Fleet, present: readonly PresentObject[], { chan
   }
 }
 
-function buildPlan({ changes, conflicts }: Planned): FleetPlan {
+function buildPlan({ changes, conflicts }: UnhashedPlan): FleetPlan {
   const shown = changes.map(({ action, kind, name, fields }) => ({ action, kind, name, fields }));
   return { hash: digest(JSON.stringify([shown, conflicts])), changes: shown, conflicts };
 }

@@ -1,28 +1,28 @@
 import { join } from "node:path";
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { BUDGETS_MAX } from "../../domain/workers/budget.ts";
 import { DEPARTMENTS_MAX } from "../../domain/workers/department.ts";
 import type { Fleet, PresentObject } from "../../domain/workers/fleet.ts";
 import type { PlannedChange } from "../../domain/workers/fleet_plan.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX } from "../../domain/workers/memory.ts";
-import { nameKey } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name.ts";
 import { WEBHOOKS_MAX } from "../../domain/system/webhook.ts";
 import { deleteBudget, insertBudget, updateBudget } from "../../store/workers/budget.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { deleteDepartment, insertDepartment, updateDepartment } from "../../store/workers/department.ts";
-import { manage } from "../../store/workers/fleet.ts";
+import { assignToFleet } from "../../store/workers/fleet.ts";
 import { record } from "../../store/events/journal.ts";
-import { deleteMemory, saveMemory } from "../../store/workers/memory.ts";
-import { deleteForeignContexts, forgetWorkerContexts } from "../../store/chat/conversation_context.ts";
+import { deleteMemory, storeMemory } from "../../store/workers/memory.ts";
+import { deleteForeignContexts, discardWorkerRunContexts } from "../../store/chat/conversation_context.ts";
 import { deleteWebhook, insertWebhook, updateWebhook } from "../../store/events/webhook.ts";
 import { insertWorker, updateWorker, type WorkerChange } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
-import { newSecret, originOf } from "../system/webhook.ts";
-import { endRuns, workerDeletion } from "./worker_deletion.ts";
-import { scriptSessionKey } from "../../domain/chat/message.ts";
+import { generateWebhookSecret, getOrigin } from "../system/webhook.ts";
+import { buildWorkerDeletion, endWorkerRuns } from "./worker_deletion.ts";
+import { buildScriptSessionKey } from "../../domain/chat/message.ts";
 import type { ScheduleOptions } from "../../domain/work/schedule.ts";
-import { newTask } from "../../domain/work/task.ts";
-import { nextRunAt, planTask } from "../../domain/work/task_plan.ts";
+import { buildNewTask } from "../../domain/work/task.ts";
+import { findNextRunAt, planTask } from "../../domain/work/task_plan.ts";
 import { cancelOccurrence } from "../../store/work/occurrence.ts";
 import { type ScheduleChange, updateSchedule } from "../../store/work/schedule.ts";
 import { insertTask } from "../../store/work/task.ts";
@@ -52,7 +52,7 @@ interface Ids {
 type ChangeDeps = Deps<"db" | "engines" | "paths" | "interruptRun" | "timeZone">;
 
 /** Builds the statements of a plan, ordered so that every reference exists. */
-export async function changesOf(
+export async function buildPlanWork(
   deps: ChangeDeps,
   changes: readonly PlannedChange[],
   present: readonly PresentObject[],
@@ -60,7 +60,7 @@ export async function changesOf(
 ): Promise<PlanWork> {
   const work: PlanWork = { statements: [], workDirs: [], afterwards: [] };
   const findIds = (kind: PresentObject["kind"]) =>
-    new Map(present.flatMap((one) => one.kind === kind ? [[nameKey(one.name), one.id] as const] : []));
+    new Map(present.flatMap((one) => one.kind === kind ? [[normalizeName(one.name), one.id] as const] : []));
   const ids: Ids = { department: findIds("department"), worker: findIds("worker") };
   const listChanges = (kind: PlannedChange["kind"]) => changes.filter((one) => one.kind === kind);
   changeDepartments(work, listChanges("department"), ids.department, context);
@@ -76,8 +76,8 @@ export async function changesOf(
   // A schedule may have moved from a deleted worker to another one.
   for (const { present } of workers.filter(({ action }) => action === "delete")) {
     if (present === null) continue;
-    work.statements.push(...await workerDeletion(deps.db, present, context.actor, context.now));
-    work.afterwards.push(() => endRuns(deps, present.id));
+    work.statements.push(...await buildWorkerDeletion(deps.db, present, context.actor, context.now));
+    work.afterwards.push(() => endWorkerRuns(deps, present.id));
   }
   // No kept department is below a deleted one, so deleted ones only leave each other.
   const deleted = listChanges("department").filter(({ action }) => action === "delete");
@@ -107,8 +107,8 @@ function changeDepartments(
   const kept = changes.filter(({ action }) => action !== "delete");
   for (const { action, name, present, wanted } of kept) {
     const sort_order = Number(wanted?.fields.sort_order);
-    const id = present?.id ?? newId();
-    ids.set(nameKey(name), id);
+    const id = present?.id ?? createId();
+    ids.set(normalizeName(name), id);
     if (action === "create") {
       const row = {
         id,
@@ -129,13 +129,13 @@ function changeDepartments(
         buildEvent("department.updated", id, name, context),
       );
     }
-    statements.push(manage("department", id, fleet));
+    statements.push(assignToFleet("department", id, fleet));
   }
   for (const { action, name, wanted } of kept) {
     const parent = String(wanted?.fields.parent ?? "");
     if (action === "adopt" || parent === "") continue;
-    const change = { parent_id: ids.get(nameKey(parent)) ?? null };
-    statements.push(...updateDepartment(ids.get(nameKey(name)) ?? "", change, now));
+    const change = { parent_id: ids.get(normalizeName(parent)) ?? null };
+    statements.push(...updateDepartment(ids.get(normalizeName(name)) ?? "", change, now));
   }
 }
 
@@ -146,10 +146,12 @@ function changeWorker(
   context: Context & { ids: Ids },
 ): void {
   const { fleet, actor, now } = context;
-  const id = present?.id ?? newId();
-  context.ids.worker.set(nameKey(name), id);
+  const id = present?.id ?? createId();
+  context.ids.worker.set(normalizeName(name), id);
   const fields = wanted?.fields as Fleet["workers"][number];
-  const departmentIds = fields.departments.flatMap((one) => context.ids.department.get(nameKey(one)) ?? []);
+  const departmentIds = fields.departments.flatMap((one) =>
+    context.ids.department.get(normalizeName(one)) ?? []
+  );
   if (action === "create") {
     const work_dir = fields.work_dir === "" ? join(deps.paths.workers, id) : fields.work_dir;
     statements.push(
@@ -176,13 +178,13 @@ function changeWorker(
       record(now, { kind: "worker.updated", worker_id: id, actor, data: { fields: names } }),
     );
     if (change.runs_on !== undefined) {
-      statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));
+      statements.push(deleteForeignContexts(id, ""), discardWorkerRunContexts(id));
     }
     if (change.engine !== undefined) {
       statements.push(deleteForeignContexts(id, deps.engines.find(change.engine)?.name ?? change.engine));
     }
   }
-  statements.push(manage("worker", id, fleet));
+  statements.push(assignToFleet("worker", id, fleet));
 }
 
 function changeBudget(
@@ -191,7 +193,7 @@ function changeBudget(
   context: Context & { ids: Ids },
 ): void {
   const { fleet, actor, now, ids } = context;
-  const id = present?.id ?? newId();
+  const id = present?.id ?? createId();
   const buildEvent = (kind: "budget.created" | "budget.updated" | "budget.deleted") =>
     record(now, { kind, actor, data: { budget_id: id, name } });
   if (action === "delete") {
@@ -208,7 +210,7 @@ function changeBudget(
     const change = Object.fromEntries(names.map((one) => [one, fields[one]]));
     statements.push(...updateBudget(id, change, now), buildEvent("budget.updated"));
   }
-  statements.push(manage("budget", id, fleet));
+  statements.push(assignToFleet("budget", id, fleet));
 }
 
 function changeWebhook(
@@ -216,7 +218,7 @@ function changeWebhook(
   { action, name, present, wanted, fields: changed }: PlannedChange,
   { fleet, actor, now }: Context,
 ): void {
-  const id = present?.id ?? newId();
+  const id = present?.id ?? createId();
   const buildEvent = (kind: "webhook.created" | "webhook.updated" | "webhook.deleted", data: object = {}) =>
     record(now, { kind, actor, data: { webhook_id: id, name, ...data } });
   if (action === "delete") {
@@ -225,20 +227,27 @@ function changeWebhook(
   }
   const fields = wanted?.fields as Omit<Fleet["webhooks"][number], "name">;
   if (action === "create") {
-    const row = { ...fields, id, name, secret: newSecret(), origin: "api" as const, allow_private: false };
-    const data = { url: originOf(fields.url), events: fields.events };
+    const row = {
+      ...fields,
+      id,
+      name,
+      secret: generateWebhookSecret(),
+      origin: "api" as const,
+      allow_private: false,
+    };
+    const data = { url: getOrigin(fields.url), events: fields.events };
     statements.push(...insertWebhook(row, WEBHOOKS_MAX, now), buildEvent("webhook.created", data));
   } else if (action === "update") {
     const data = { changed: changed.map((one) => one.name) };
     statements.push(...updateWebhook(id, { ...fields, name }, now), buildEvent("webhook.updated", data));
   }
-  statements.push(manage("webhook", id, fleet));
+  statements.push(assignToFleet("webhook", id, fleet));
 }
 
 function findTarget(target: string, ids: Ids): string {
   const [, kind, name = ""] = /^(worker|department):(.*)$/s.exec(target) ?? [];
   if (kind === undefined) return target;
-  return `${kind}:${ids[kind as keyof Ids].get(nameKey(name)) ?? name}`;
+  return `${kind}:${ids[kind as keyof Ids].get(normalizeName(name)) ?? name}`;
 }
 
 function changeMemory(
@@ -258,11 +267,11 @@ function changeMemory(
   if (action !== "adopt") {
     const entry = { ...data, value: String(wanted?.fields.value), updated_at: now };
     statements.push(
-      ...saveMemory(entry, MEMORY_ENTRIES_MAX),
+      ...storeMemory(entry, MEMORY_ENTRIES_MAX),
       record(now, { kind: "memory.saved", actor, data }),
     );
   }
-  statements.push(manage("memory", name, fleet));
+  statements.push(assignToFleet("memory", name, fleet));
 }
 
 function buildEvent(
@@ -285,7 +294,7 @@ interface ScheduleContext {
   fleet: string;
   actor: string;
   now: number;
-  /** Worker ids by nameKey(). */
+  /** Worker ids by normalizeName(). */
   workers: ReadonlyMap<string, string>;
 }
 
@@ -295,7 +304,7 @@ function buildScheduleStatements(
   { action, name, present, wanted, fields: changed }: PlannedChange,
   { fleet, actor, now, workers }: ScheduleContext,
 ): Statement[] {
-  const id = present?.id ?? newId();
+  const id = present?.id ?? createId();
   if (action === "delete") {
     return [
       ...cancelTask(id, `left out of the fleet by ${actor}`, now),
@@ -304,13 +313,13 @@ function buildScheduleStatements(
     ];
   }
   const { worker, ...fields } = wanted?.fields as unknown as ScheduleOptions & WantedSchedule;
-  const worker_id = workers.get(nameKey(worker)) ?? "";
+  const worker_id = workers.get(normalizeName(worker)) ?? "";
   const statements: Statement[] = [];
   if (action === "create") {
     const message_id = `fleet-${id}`;
-    const origin = { message_id, session_key: scriptSessionKey(message_id) };
+    const origin = { message_id, session_key: buildScriptSessionKey(message_id) };
     const plan = planTask({ type: "scheduled", ...fields }, now, timeZone);
-    const task = newTask(
+    const task = buildNewTask(
       { ...fields, ...origin, id, name, worker_id, type: "scheduled", created_by: actor },
       plan,
       now,
@@ -330,7 +339,7 @@ function buildScheduleStatements(
     const names = changed.map((one) => one.name === "worker" ? "worker_id" : one.name);
     const all: Record<string, unknown> = { ...fields, name, worker_id };
     // Changed times and the end of a pause change the next run, which never catches up.
-    const next = nextRunAt(fields, timeZone, now);
+    const next = findNextRunAt(fields, timeZone, now);
     const times = names.some((one) => ["cron", "time_zone", "until", "paused"].includes(one))
       ? { next_run_at: next }
       : {};
@@ -343,5 +352,5 @@ function buildScheduleStatements(
       record(now, { kind: "task.updated", worker_id, task_id: id, actor, data: { fields: names } }),
     );
   }
-  return [...statements, manage("schedule", id, fleet)];
+  return [...statements, assignToFleet("schedule", id, fleet)];
 }

@@ -11,19 +11,19 @@ import {
   fleetSchema,
   type PresentObject,
 } from "../../domain/workers/fleet.ts";
-import { valueOf } from "../../domain/call/json.ts";
+import { parseJson } from "../../domain/call/json.ts";
 import { GLOBAL_SCOPE, type MemoryEntry } from "../../domain/workers/memory.ts";
-import { nameKey } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name.ts";
 import { type Listing, type Page, PAGE_SIZE_MAX, WORKER_PAGE_SIZE_MAX } from "../../domain/call/page.ts";
 import { FLEET_KINDS, type FleetKind } from "../../domain/call/vocabulary.ts";
-import { optionFields, optionsDefault } from "../../domain/work/schedule.ts";
+import { buildDefaultOptions, optionFields } from "../../domain/work/schedule.ts";
 import type { Task } from "../../domain/work/task.ts";
 import type { Webhook } from "../../domain/system/webhook.ts";
 import { type Worker, workerCreateSchema } from "../../domain/workers/worker.ts";
 import { listBudgets } from "../../store/workers/budget.ts";
 import type { Database } from "../../store/db/database.ts";
 import { listDepartments } from "../../store/workers/department.ts";
-import { fleetBytes, listManaged, listNamedSchedules } from "../../store/workers/fleet.ts";
+import { countFleetBytes, listFleetObjects, listNamedSchedules } from "../../store/workers/fleet.ts";
 import { listMemory } from "../../store/workers/memory.ts";
 import { listWebhooks } from "../../store/events/webhook.ts";
 import { listWorkers } from "../../store/workers/worker.ts";
@@ -42,14 +42,14 @@ const WORKER_FIELDS = Object.keys(workerCreateSchema.shape).filter((name) => nam
 
 /** Lists all objects that a fleet can hold, by kind and name. Throws `payload_too_large` above the limit of a file. */
 export async function listPresent({ db, paths }: Deps<"db" | "paths">): Promise<PresentObject[]> {
-  if (await fleetBytes(db) > FLEET_MAX_BYTES) {
+  if (await countFleetBytes(db) > FLEET_MAX_BYTES) {
     throw new ServiceError(
       "payload_too_large",
       `Cannot read the fleet: it is larger than ${FLEET_MAX_BYTES} bytes`,
     );
   }
   const [managed, departments, workers, schedules, budgets, webhooks, memory] = await Promise.all([
-    listManaged(db),
+    listFleetObjects(db),
     listDepartments(db),
     readAll<Worker>(
       (page) => listWorkers(db, { recursive: true, ...page }, null, page),
@@ -91,7 +91,7 @@ async function listChangeableWebhooks(db: Database): Promise<Webhook[]> {
 }
 
 /** Normalizes a file for the comparison: ordered fields, sorted names, defaults filled in. */
-export function normalized({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[] {
+export function normalizeFleet({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[] {
   return [
     ...fleet.departments.map(({ name, parent, sort_order }): FleetObject => ({
       kind: "department",
@@ -109,7 +109,11 @@ export function normalized({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[
     ...fleet.schedules.map((one): FleetObject => ({
       kind: "schedule",
       name: one.name,
-      fields: orderScheduleFields({ ...optionsDefault("scheduled"), time_zone: "", ...omitUndefined(one) }),
+      fields: orderScheduleFields({
+        ...buildDefaultOptions("scheduled"),
+        time_zone: "",
+        ...omitUndefined(one),
+      }),
     })),
     ...fleet.budgets.map((one): FleetObject => ({
       kind: "budget",
@@ -130,7 +134,7 @@ export function normalized({ paths }: Deps<"paths">, fleet: Fleet): FleetObject[
 }
 
 /** Builds the file that recreates the objects, without ids and defaults. */
-export function exported(present: readonly PresentObject[]): FleetExport {
+export function buildFleetExport(present: readonly PresentObject[]): FleetExport {
   const listKind = (kind: FleetKind) => present.filter((one) => one.kind === kind);
   const buildList = (kind: keyof typeof DEFAULTS) =>
     listKind(kind).map(({ name, fields }) => ({ name, ...omitDefaults(kind, fields) }));
@@ -153,7 +157,7 @@ const PLAIN = fleetSchema.parse({
 const DEFAULTS: Record<Exclude<FleetKind, "memory">, Record<string, unknown>> = {
   department: PLAIN.departments[0] ?? {},
   worker: PLAIN.workers[0] ?? {},
-  schedule: { ...optionsDefault("scheduled"), time_zone: "" },
+  schedule: { ...buildDefaultOptions("scheduled"), time_zone: "" },
   budget: omitRequired(PLAIN.budgets[0] ?? {}),
   webhook: { enabled: true },
 };
@@ -232,7 +236,7 @@ async function readAll<T>(
   const all: T[] = [];
   for (let cursor: string | null = before; cursor !== null;) {
     const { json, next }: Listing<T> = await read({ page: 1, page_size: size, cursor });
-    all.push(...valueOf(json));
+    all.push(...parseJson(json));
     cursor = next;
   }
   return all;
@@ -244,6 +248,6 @@ function compareObjects(a: FleetObject, b: FleetObject): number {
 
 // Compares code units, for the same order on every machine.
 function compareNames(a: string, b: string): number {
-  const [one, other] = [nameKey(a), nameKey(b)];
+  const [one, other] = [normalizeName(a), normalizeName(b)];
   return one < other ? -1 : one > other ? 1 : a < b ? -1 : a > b ? 1 : 0;
 }

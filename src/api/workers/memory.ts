@@ -1,21 +1,21 @@
 import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
-import { byteLength } from "../../base/bytes.ts";
+import { countBytes } from "../../base/bytes.ts";
 import {
   GLOBAL_SCOPE,
   MEMORY_ENTRIES_MAX,
   type MemoryEntry,
   type MemorySave,
 } from "../../domain/workers/memory.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
 import type { Page } from "../../domain/call/page.ts";
-import { boundTo } from "../../domain/call/scope.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import {
   deleteMemory as deleteMemoryRow,
   findMemory,
   listMemory as listMemoryRows,
-  saveMemory as saveMemoryRow,
+  storeMemory as saveMemoryRow,
 } from "../../store/workers/memory.ts";
-import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -27,7 +27,7 @@ export async function listMemory(
   paging: Page,
 ): Promise<Answer<MemoryEntry[]>> {
   checkReadable(call, scope);
-  return page(await listMemoryRows(db, scope, paging));
+  return answerPage(await listMemoryRows(db, scope, paging));
 }
 
 export async function getMemory(
@@ -48,7 +48,7 @@ export async function saveMemory(
   input: MemorySave,
 ): Promise<Answer<MemoryEntry>> {
   checkWritable(call, input.scope);
-  await runLimits.take(call, "memory_bytes", byteLength(input.key) + byteLength(input.value));
+  await runLimits.take(call, "memory_bytes", countBytes(input.key) + countBytes(input.value));
   const now = clock.now();
   const entry = { ...input, updated_at: now };
   await db.writeOr(
@@ -68,7 +68,7 @@ export async function deleteMemory(
   call: Call,
   scope: string,
   key: string,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   checkWritable(call, scope);
   const now = clock.now();
   await db.writeOr(
@@ -90,14 +90,14 @@ function buildEvent(
 
 // A run reads only its own conversation's memory and the global one (contract 2.8).
 function checkReadable(call: Call, scope: string): void {
-  const bound = boundTo(call.caller);
+  const bound = getBoundSessionKey(call.caller);
   if (bound !== null && scope !== bound && scope !== GLOBAL_SCOPE) throw notFound("memory scope", scope);
 }
 
 // Every prompt contains the global memory, so a run needs a separate scope to write it (contract 2.8).
 function checkWritable(call: Call, scope: string): void {
   checkReadable(call, scope);
-  if (boundTo(call.caller) === null || scope !== GLOBAL_SCOPE) return;
+  if (getBoundSessionKey(call.caller) === null || scope !== GLOBAL_SCOPE) return;
   if (call.caller.scopes.some((held) => held === "*:memory" || held === "*:*")) return;
   throw new ServiceError("forbidden", "Cannot write global memory: the token lacks the scope *:memory", {
     required_scope: "*:memory",

@@ -1,14 +1,14 @@
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { signRunnerToken } from "../../base/token.ts";
 import { conflict, notFound } from "../../domain/call/error.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
-import { jsonOf, valueOf } from "../../domain/call/json.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
+import { formatJson, parseJson } from "../../domain/call/json.ts";
 import {
+  type CreatedRunner,
   type RunnerCreate,
-  type RunnerCreated,
   type RunnerFilter,
   RUNNERS_MAX,
-  type RunnerShown,
+  type RunnerView,
 } from "../../domain/workers/runner.ts";
 import type { EventKind } from "../../domain/call/vocabulary.ts";
 import { type Statement } from "../../store/db/database.ts";
@@ -20,7 +20,7 @@ import {
   listRunners as listRunnerRows,
   setDraining,
 } from "../../store/workers/runner.ts";
-import { type Answer, answer, DELETED, page, requireFound } from "../call/answer.ts";
+import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
@@ -28,15 +28,15 @@ import type { Deps } from "../call/services.ts";
 export async function listRunners(
   { db, clock }: Deps<"db" | "clock">,
   filter: RunnerFilter,
-): Promise<Answer<RunnerShown[]>> {
-  return page(await listRunnerRows(db, filter, clock.now()));
+): Promise<Answer<RunnerView[]>> {
+  return answerPage(await listRunnerRows(db, filter, clock.now()));
 }
 
-export async function getRunner(deps: Deps<"db" | "clock">, who: string): Promise<Answer<RunnerShown>> {
+export async function getRunner(deps: Deps<"db" | "clock">, who: string): Promise<Answer<RunnerView>> {
   return answer(await requireRunner(deps, who));
 }
 
-async function requireRunner({ db, clock }: Deps<"db" | "clock">, who: string): Promise<RunnerShown> {
+async function requireRunner({ db, clock }: Deps<"db" | "clock">, who: string): Promise<RunnerView> {
   return requireFound(await findRunner(db, who, clock.now()), "runner", who);
 }
 
@@ -45,16 +45,16 @@ export async function createRunner(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   input: RunnerCreate,
-): Promise<Answer<RunnerCreated>> {
+): Promise<Answer<CreatedRunner>> {
   const created = await createOnce({ db, clock }, call, () => planRunner({ clock }, call, input));
-  const runner = valueOf(created.json);
-  return { ...created, json: jsonOf({ ...runner, token: await signRunnerToken(authority.key, runner) }) };
+  const runner = parseJson(created.json);
+  return { ...created, json: formatJson({ ...runner, token: await signRunnerToken(authority.key, runner) }) };
 }
 
-function planRunner({ clock }: Deps<"clock">, call: Call, input: RunnerCreate): Creation<RunnerShown> {
+function planRunner({ clock }: Deps<"clock">, call: Call, input: RunnerCreate): Creation<RunnerView> {
   const now = clock.now();
-  const runner: RunnerShown = {
-    id: newId(),
+  const runner: RunnerView = {
+    id: createId(),
     ...input,
     state: "silent",
     draining: false,
@@ -82,7 +82,7 @@ export async function drainRunner(
   call: Call,
   who: string,
   draining: boolean,
-): Promise<Answer<RunnerShown>> {
+): Promise<Answer<RunnerView>> {
   const { db, clock } = deps;
   const runner = await requireRunner(deps, who);
   await db.writeOr(
@@ -100,7 +100,7 @@ export async function deleteRunner(
   deps: Deps<"db" | "clock" | "authority">,
   call: Call,
   who: string,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   const { db, clock, authority } = deps;
   const runner = await requireRunner(deps, who);
   await db.writeOr(
@@ -113,7 +113,7 @@ export async function deleteRunner(
 
 function buildEvent(
   kind: EventKind,
-  { id, name }: Pick<RunnerShown, "id" | "name">,
+  { id, name }: Pick<RunnerView, "id" | "name">,
   { caller }: Call,
   now: number,
   data: Record<string, unknown> = {},

@@ -1,23 +1,23 @@
 import { invalid } from "../../domain/call/error.ts";
 import {
+  type QuarterUsage,
   SERIES_POINTS_MAX,
   SERIES_SINCE_DEFAULT_MS,
   type SeriesPoint,
   USAGE_DAYS_MAX,
   USAGE_SINCE_DEFAULT_MS,
   type UsageRow,
-  type UsedInQuarter,
 } from "../../domain/workers/usage.ts";
-import { boundTo } from "../../domain/call/scope.ts";
+import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import type { USAGE_GROUPS } from "../../domain/call/vocabulary.ts";
 import {
-  usageByDepartment,
-  usageByExecution,
-  usageByQuarter,
-  usageByWorker,
-  waitedByQuarter,
+  listUsageByDepartment,
+  listUsageByExecution,
+  listUsageByQuarter,
+  listUsageByWorker,
+  listWaitsByQuarter,
 } from "../../store/workers/usage.ts";
-import { type Answer, whole } from "../call/answer.ts";
+import { type Answer, answerList } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -46,15 +46,17 @@ export async function listUsage(
   }
   switch (by) {
     case "worker":
-      return whole(await usageByWorker(db, since));
+      return answerList(await listUsageByWorker(db, since));
     case "department":
-      return whole(await usageByDepartment(db, since));
+      return answerList(await listUsageByDepartment(db, since));
     case "engine":
-      return whole(await usageByExecution(db, "engine", since, null));
+      return answerList(await listUsageByExecution(db, "engine", since, null));
     case "conversation":
-      return whole(await usageByExecution(db, "session_key", since, boundTo(call.caller)));
+      return answerList(
+        await listUsageByExecution(db, "session_key", since, getBoundSessionKey(call.caller)),
+      );
     case "day":
-      return whole(groupByDay(await usageByQuarter(db, since), timeZone));
+      return answerList(groupByDay(await listUsageByQuarter(db, since), timeZone));
   }
 }
 
@@ -79,7 +81,7 @@ export async function listSeries(
     (_, index) => ({ at: first + index * step, ...NOTHING, waited_ms: null, waited_longest_ms: null }),
   );
   const findIndex = (at: number) => Math.floor((at - first) / step);
-  const [used, waited] = await Promise.all([usageByQuarter(db, first), waitedByQuarter(db, first)]);
+  const [used, waited] = await Promise.all([listUsageByQuarter(db, first), listWaitsByQuarter(db, first)]);
   for (const quarter of used) {
     const point = points[findIndex(quarter.at)];
     if (point !== undefined) addUsage(point, quarter);
@@ -91,10 +93,10 @@ export async function listSeries(
     point.waited_ms = Math.round(sum("ms") / sum("runs"));
     point.waited_longest_ms = Math.max(...starts.map(({ longest_ms }) => longest_ms));
   }
-  return whole(points);
+  return answerList(points);
 }
 
-function groupByDay(quarters: UsedInQuarter[], timeZone: string): UsageRow[] {
+function groupByDay(quarters: QuarterUsage[], timeZone: string): UsageRow[] {
   const days = new Map<string, UsageRow>();
   const format = new Intl.DateTimeFormat("en-CA", {
     timeZone,

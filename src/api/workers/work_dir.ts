@@ -1,13 +1,13 @@
 import { homedir } from "node:os";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { conflict, invalid } from "../../domain/call/error.ts";
-import { mountsIn, replaceableAt } from "../../files/removal.ts";
-import { type DataPaths, realPath, touchesData, within } from "../../base/paths.ts";
+import { findReplaceable, listMounts } from "../../files/removal.ts";
+import { type DataPaths, isWithin, resolveLinks, touchesData } from "../../base/paths.ts";
 
 /** Resolves a requested work directory to an absolute path. Throws `invalid_request` when it would expose the data directory. */
 export function resolveWorkDir(requested: string, paths: DataPaths): string {
   const path = isAbsolute(requested) ? resolve(requested) : resolve(Deno.cwd(), requested);
-  if (touchesData(path, paths) || touchesData(realPath(path), paths)) {
+  if (touchesData(path, paths) || touchesData(resolveLinks(path), paths)) {
     throw invalid("work_dir", `${path} is in the service's data directory. Choose a directory outside it.`);
   }
   return path;
@@ -19,7 +19,7 @@ export async function makeWorkDir(path: string): Promise<void> {
 }
 
 /** Creates a work directory if missing, as a run would, and returns why no run can use it, or null. */
-export async function workDirFault(path: string): Promise<string | null> {
+export async function findWorkDirFault(path: string): Promise<string | null> {
   try {
     await Deno.mkdir(path, { recursive: true, mode: 0o755 });
     return (await Deno.stat(path)).isDirectory ? null : `the work directory ${path} is not a directory`;
@@ -43,7 +43,7 @@ export function checkDeletable(
   paths: DataPaths,
   others: { id: string; work_dir: string }[],
 ): void {
-  const real = realPath(path);
+  const real = resolveLinks(path);
   const buildRefusal = (why: string) =>
     conflict(
       `Cannot delete the work directory ${path}: it is ${why}. Nothing was deleted. Omit delete_work_dir.`,
@@ -51,20 +51,20 @@ export function checkDeletable(
   if (real === "/" || dirname(real) === real) throw buildRefusal("the root of the file system");
   if (isHome(real)) throw buildRefusal("a home directory");
   if (isSystemDir(real)) throw buildRefusal("a directory of the system");
-  const [mount] = mountsIn(real);
+  const [mount] = listMounts(real);
   if (mount !== undefined) throw buildRefusal(mount === real ? "a mount point" : `where ${mount} is mounted`);
-  const open = replaceableAt(realPath(dirname(path)));
+  const open = findReplaceable(resolveLinks(dirname(path)));
   if (open !== null) throw buildRefusal(`below ${open}, where other users can replace it`);
-  const homes = [homedir(), Deno.env.get("HOME") ?? ""].filter((home) => home !== "").map(realPath);
-  if (homes.some((home) => within(home, real))) throw buildRefusal("or holds a home directory");
-  const root = realPath(paths.root);
-  if (within(root, real)) throw buildRefusal("or holds the service's data directory");
+  const homes = [homedir(), Deno.env.get("HOME") ?? ""].filter((home) => home !== "").map(resolveLinks);
+  if (homes.some((home) => isWithin(home, real))) throw buildRefusal("or holds a home directory");
+  const root = resolveLinks(paths.root);
+  if (isWithin(root, real)) throw buildRefusal("or holds the service's data directory");
   if (touchesData(real, paths)) throw buildRefusal("part of the service's own data");
   for (const other of others) {
-    if (within(realPath(other.work_dir), real)) {
+    if (isWithin(resolveLinks(other.work_dir), real)) {
       throw buildRefusal(`or holds the work directory of worker ${other.id}`);
     }
-    if (within(real, realPath(other.work_dir))) {
+    if (isWithin(real, resolveLinks(other.work_dir))) {
       throw buildRefusal(`part of the work directory of worker ${other.id}`);
     }
   }

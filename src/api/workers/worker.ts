@@ -1,8 +1,8 @@
 import { isAbsolute, join, resolve } from "node:path";
 import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import { type Json, jsonOf, valueOf } from "../../domain/call/json.ts";
+import { formatJson, type Json, parseJson } from "../../domain/call/json.ts";
 import type { Listing } from "../../domain/call/page.ts";
-import { type Caller, grants, idleScopes, WORKER_SCOPES_DEFAULT } from "../../domain/call/scope.ts";
+import { type Caller, findIdleScopes, grants, WORKER_SCOPES_DEFAULT } from "../../domain/call/scope.ts";
 import {
   RUN_FIELDS,
   type Worker,
@@ -11,11 +11,11 @@ import {
   type WorkerFilter,
   type WorkerUpdate,
 } from "../../domain/workers/worker.ts";
-import { type DataPaths, stateDirOf } from "../../base/paths.ts";
-import { newId } from "../../base/id.ts";
+import { type DataPaths, getStateDir } from "../../base/paths.ts";
+import { createId } from "../../base/id.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../../store/workers/department.ts";
-import { deleteForeignContexts, forgetWorkerContexts } from "../../store/chat/conversation_context.ts";
+import { deleteForeignContexts, discardWorkerRunContexts } from "../../store/chat/conversation_context.ts";
 import {
   findWorker,
   findWorkerJson,
@@ -24,14 +24,14 @@ import {
   updateWorker as updateWorkerRow,
   type WorkerChange,
 } from "../../store/workers/worker.ts";
-import { type Answer, page, requireFound } from "../call/answer.ts";
+import { type Answer, answerPage, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { checkCommands } from "../work/task_commands.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines } from "./engine.ts";
 import type { Deps } from "../call/services.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
-import { remembered } from "../../base/memoize.ts";
+import { memoize } from "../../base/memoize.ts";
 
 /** Creates a worker and its work directory. Throws `invalid_request` or `forbidden`. */
 export async function createWorker(
@@ -53,7 +53,7 @@ async function planWorker(
   checkEngines(engines, input);
   checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
   await runLimits.take(call, "workers");
-  const id = newId();
+  const id = createId();
   const now = clock.now();
   const workDir = findWorkDir(id, input, paths);
   const departments = await resolveDepartments(db, input.departments);
@@ -98,12 +98,12 @@ async function findWarning(
   { json }: Answer<Worker>,
   scopes: readonly string[] = [],
 ): Promise<{ warning?: string }> {
-  const idle = idleScopes(scopes);
-  const { id, engine, runs_on } = valueOf(json);
+  const idle = findIdleScopes(scopes);
+  const { id, engine, runs_on } = parseJson(json);
   // Runners report their own engines.
   const found = runs_on.length > 0
     ? { usable: true, detail: "" }
-    : await engines.probeOne(engine, (one) => stateDirOf(paths, id, one));
+    : await engines.probeOne(engine, (one) => getStateDir(paths, id, one));
   const words = [
     ...(idle.length === 0 ? [] : [`no route needs ${idle.join(", ")}, so it has no effect`]),
     ...(found.usable ? [] : [`engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
@@ -119,7 +119,7 @@ export async function listWorkers(
   deps: Deps<"db" | "engines" | "paths">,
   filter: WorkerFilter,
 ): Promise<Answer<Worker[]>> {
-  const found = page(await listInDepartments(deps, filter));
+  const found = answerPage(await listInDepartments(deps, filter));
   return { ...found, json: await markUnavailable(deps, found.json) };
 }
 
@@ -150,7 +150,7 @@ async function requireWorker(
   // Programs read the same worker repeatedly, and every read locks and unlocks the database file.
   const read = () => findWorkerJson(db, id);
   const json = requireFound(
-    await db.unlessChanged(`worker ${id}`, read, (found) => found?.length ?? 0),
+    await db.readCached(`worker ${id}`, read, (found) => found?.length ?? 0),
     "worker",
     id,
   );
@@ -201,7 +201,9 @@ async function changeWorker(
     recordBy(call, now, { kind: "worker.updated", worker_id: id, data: { fields: Object.keys(change) } }),
   ];
   // Contexts stay where the directory was, so they cannot continue on another machine.
-  if (change.runs_on !== undefined) statements.push(deleteForeignContexts(id, ""), forgetWorkerContexts(id));
+  if (change.runs_on !== undefined) {
+    statements.push(deleteForeignContexts(id, ""), discardWorkerRunContexts(id));
+  }
   if (change.engine !== undefined) {
     statements.push(deleteForeignContexts(id, engines.find(change.engine)?.name ?? change.engine));
   }
@@ -282,7 +284,7 @@ const ENGINES = /"engine":"([^"]*)"/g;
 // Programs read the same page repeatedly.
 const PAGES_REMEMBERED_MAX = 32;
 const REMEMBERED_MAX_CHARACTERS = 64 * 1024;
-const findEnginesCached = remembered(PAGES_REMEMBERED_MAX, findEngines);
+const findEnginesCached = memoize(PAGES_REMEMBERED_MAX, findEngines);
 
 function findEngines(json: string): string[] {
   return [...new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name))];
@@ -299,14 +301,14 @@ async function markUnavailable<T extends Worker | Worker[]>(
     if (!(await engines.probeOne(name, () => null)).usable) unusable.add(name);
   }
   if (unusable.size === 0) return json;
-  const value = valueOf<Worker | Worker[]>(json);
+  const value = parseJson<Worker | Worker[]>(json);
   for (const worker of [value].flat()) {
     // Runners report their own engines.
     if (worker.runs_on.length > 0) continue;
     if (worker.status !== "idle" || !unusable.has(worker.engine)) continue;
     // A worker may have a separate engine login.
-    const { usable } = await engines.probeOne(worker.engine, (one) => stateDirOf(paths, worker.id, one));
+    const { usable } = await engines.probeOne(worker.engine, (one) => getStateDir(paths, worker.id, one));
     if (!usable) worker.status = "unavailable";
   }
-  return jsonOf(value) as Json<T>;
+  return formatJson(value) as Json<T>;
 }

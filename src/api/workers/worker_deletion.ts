@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { newId } from "../../base/id.ts";
-import type { Deleted } from "../../domain/call/deleted.ts";
+import { createId } from "../../base/id.ts";
+import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
-import { outboundOf, platformOf } from "../../domain/chat/message.ts";
-import { planRemoval, type Removal, remove, ReplacedError } from "../../files/removal.ts";
+import { buildOutbound, parsePlatformName } from "../../domain/chat/message.ts";
+import { planRemoval, type Removal, removePlanned, ReplacedError } from "../../files/removal.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { listOpenExecutionIds } from "../../store/work/execution.ts";
@@ -11,8 +11,8 @@ import { record } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
 import { withdrawQuestions } from "../../store/work/question_transitions.ts";
 import { listWaitingReplies } from "../../store/work/task.ts";
-import { cancelOccurrencesOf } from "../../store/work/occurrence.ts";
-import { cancelTasksOf } from "../../store/work/task_transitions.ts";
+import { cancelOwnerOccurrences } from "../../store/work/occurrence.ts";
+import { cancelOwnerTasks } from "../../store/work/task_transitions.ts";
 import { deleteWorker as deleteWorkerRow, findWorker, listWorkDirs } from "../../store/workers/worker.ts";
 import { type Answer, DELETED, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
@@ -28,7 +28,7 @@ export async function deleteWorker(
   call: Call,
   id: string,
   deleteWorkDir: boolean,
-): Promise<Answer<Deleted>> {
+): Promise<Answer<DeleteResult>> {
   const worker = requireFound(await findWorker(db, id), "worker", id);
   if (deleteWorkDir && worker.runs_on.length > 0) {
     throw conflict(
@@ -40,16 +40,16 @@ export async function deleteWorker(
   if (deleteWorkDir) checkDeletable(worker.work_dir, paths, await listWorkDirs(db, id));
   const removal = deleteWorkDir ? planRemoval(worker.work_dir) : null;
   await db.writeOr(
-    await workerDeletion(db, worker, call.caller.subject, clock.now()),
+    await buildWorkerDeletion(db, worker, call.caller.subject, clock.now()),
     () => notFound("worker", id),
   );
-  await endRuns({ db, paths, engines, interruptRun }, id);
+  await endWorkerRuns({ db, paths, engines, interruptRun }, id);
   if (removal !== null) await removeDirectory(removal, worker.work_dir);
   return DELETED;
 }
 
 /** Builds the statements that delete a worker with its tasks and questions, and that notify conversations with open tasks. */
-export async function workerDeletion(
+export async function buildWorkerDeletion(
   db: Database,
   { id, name }: Pick<Worker, "id" | "name">,
   actor: string,
@@ -58,14 +58,14 @@ export async function workerDeletion(
   const waiting = await listWaitingReplies(db, id);
   return [
     ...deleteWorkerRow(id),
-    cancelOccurrencesOf({ worker_id: id }, now),
-    cancelTasksOf({ worker_id: id }, "worker deleted", now),
+    cancelOwnerOccurrences({ worker_id: id }, now),
+    cancelOwnerTasks({ worker_id: id }, "worker deleted", now),
     ...withdrawQuestions({ worker_id: id }, actor, now),
     ...waiting.flatMap((task) =>
-      sendMessage(outboundOf({
-        id: newId(),
+      sendMessage(buildOutbound({
+        id: createId(),
         session_key: task.session_key,
-        platform: platformOf(task.session_key),
+        platform: parsePlatformName(task.session_key),
         message_id: task.message_id,
         content: `${name} was deleted, so this task was cancelled: ${task.beginning}${
           task.more === 0 ? "" : `\n\n${task.more} more tasks of this conversation were cancelled, too.`
@@ -79,7 +79,7 @@ export async function workerDeletion(
 }
 
 /** Ends a deleted worker's runs and removes the state of its engines. */
-export async function endRuns(
+export async function endWorkerRuns(
   { db, paths, engines, interruptRun }: Deps<"db" | "paths" | "engines" | "interruptRun">,
   id: string,
 ): Promise<void> {
@@ -94,7 +94,7 @@ export async function endRuns(
 async function removeDirectory(removal: Removal, path: string): Promise<void> {
   const kept = `The worker is deleted, but not its directory ${path}`;
   try {
-    await remove(removal);
+    await removePlanned(removal);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return;
     if (error instanceof ReplacedError) {

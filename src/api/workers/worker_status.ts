@@ -1,6 +1,6 @@
-import { waitReason } from "../../domain/workers/rate_limit.ts";
+import { formatWaitReason } from "../../domain/workers/rate_limit.ts";
 import type { Worker, WorkerStatus } from "../../domain/workers/worker.ts";
-import { stateDirOf } from "../../base/paths.ts";
+import { getStateDir } from "../../base/paths.ts";
 import { listOpenExecutionIds } from "../../store/work/execution.ts";
 import { findLimit } from "../../store/workers/rate_limit.ts";
 import { countTasksByStatus } from "../../store/work/task.ts";
@@ -11,7 +11,7 @@ import type { Database } from "../../store/db/database.ts";
 import { RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
 import { type Answer, answer, requireFound } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
-import { workDirFault } from "./work_dir.ts";
+import { findWorkDirFault } from "./work_dir.ts";
 
 /** Returns a worker's activity and whether it can start a run. Throws `not_found`. */
 export async function getWorkerStatus(
@@ -23,12 +23,12 @@ export async function getWorkerStatus(
   const away = worker.runs_on.length > 0;
   const found = away
     ? await checkRunners(db, worker, clock.now())
-    : await engines.probeOne(worker.engine, (engine) => stateDirOf(paths, id, engine));
+    : await engines.probeOne(worker.engine, (engine) => getStateDir(paths, id, engine));
   const name = engine?.name ?? worker.engine;
   const limit = await findLimit(db, name);
   const cooldown = limit !== null && limit.until > clock.now() ? limit : null;
-  const fault = (away ? null : await workDirFault(worker.work_dir)) ??
-    (found.usable && cooldown !== null ? waitReason(cooldown) : null);
+  const fault = (away ? null : await findWorkDirFault(worker.work_dir)) ??
+    (found.usable && cooldown !== null ? formatWaitReason(cooldown) : null);
   const counts = await countTasksByStatus(db, id);
   return answer({
     id,

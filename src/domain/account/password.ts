@@ -16,7 +16,7 @@ export const SCRYPT_PHC =
 const SCRYPT_MEMORY_MAX = 1024 ** 3;
 
 /** Returns the bytes of memory that scrypt needs for this cost. */
-export function scryptMemory(ln: number, r: number, p: number): number {
+export function computeScryptBytes(ln: number, r: number, p: number): number {
   return 128 * r * (2 ** ln + p + 2);
 }
 
@@ -24,5 +24,5 @@ export function scryptMemory(ln: number, r: number, p: number): number {
 export function isScryptHash(phc: string): boolean {
   const [, ln, r, p] = (SCRYPT_PHC.exec(phc) ?? []).map(Number);
   if (ln === undefined || r === undefined || p === undefined) return false;
-  return ln > 0 && r > 0 && p > 0 && scryptMemory(ln, r, p) <= SCRYPT_MEMORY_MAX;
+  return ln > 0 && r > 0 && p > 0 && computeScryptBytes(ln, r, p) <= SCRYPT_MEMORY_MAX;
 }

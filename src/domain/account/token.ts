@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { id, textsOf, time } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import { id, parseTextList, time } from "../call/field.ts";
+import { buildPageQuery } from "../call/page.ts";
 import { grants, scope } from "../call/scope.ts";
 import { personName } from "./user.ts";
 
@@ -35,21 +35,21 @@ export const tokenCreateSchema = z.strictObject({
 export type TokenCreate = z.output<typeof tokenCreateSchema>;
 
 export const tokenListQuery = {
-  ...pageQuery(),
-  user: textsOf().optional().meta({
+  ...buildPageQuery(),
+  user: parseTextList().optional().meta({
     type: "string",
     description: "ids or names of owners; any of them matches",
   }),
 };
 
 /** Returns the scopes that both lists grant: a token never exceeds its owner (contract 9). */
-export function scopesWithin(scopes: readonly string[], held: readonly string[]): string[] {
+export function intersectScopes(scopes: readonly string[], held: readonly string[]): string[] {
   const both = scopes.flatMap((one) => held.map((other) => intersectScope(one, other)));
   return [...new Set(both.filter((entry) => entry !== null))];
 }
 
 /** Returns the first of `scopes` that `held` does not grant, or undefined. */
-export function beyond(scopes: readonly string[], held: readonly string[]): string | undefined {
+export function findExcessScope(scopes: readonly string[], held: readonly string[]): string | undefined {
   return scopes.find((one) => !grants(held, one));
 }
 
@@ -66,4 +66,4 @@ function pickNarrower(one: string, other: string): string | null {
 }
 
 export type TokenFilter = z.output<z.ZodObject<typeof tokenListQuery>>;
-export type TokenCreated = z.output<typeof tokenCreatedSchema>;
+export type CreatedToken = z.output<typeof tokenCreatedSchema>;

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { id, ignoreFields, listOf, NAME_MAX_BYTES, nameText, text, time } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import { id, ignoreFields, NAME_MAX_BYTES, nameText, parseList, text, time } from "../call/field.ts";
+import { buildPageQuery } from "../call/page.ts";
 import { chosenPassword, PASSWORD_MAX_BYTES } from "./password.ts";
 import { grants } from "../call/scope.ts";
 import { type Role, ROLES, USER_ORIGINS } from "../call/vocabulary.ts";
@@ -44,7 +44,7 @@ export type User = z.output<typeof userSchema>;
 export const userCreatedSchema = userSchema.extend({ password: z.string().optional() }).meta({
   id: "UserCreated",
 });
-export type UserCreated = z.output<typeof userCreatedSchema>;
+export type CreatedUser = z.output<typeof userCreatedSchema>;
 
 const role = z.enum(ROLES);
 
@@ -73,8 +73,8 @@ export const userPasswordSchema = z.strictObject({
 export type UserPassword = z.output<typeof userPasswordSchema>;
 
 export const userListQuery = {
-  ...pageQuery(),
-  role: listOf(role).optional(),
+  ...buildPageQuery(),
+  role: parseList(role).optional(),
 };
 export type UserFilter = z.output<z.ZodObject<typeof userListQuery>>;
 
@@ -84,6 +84,6 @@ export const userKey = text(NAME_MAX_BYTES * 3).min(1);
  * Returns whether a caller with these scopes may create, change or delete users of this role. Callers cannot manage a role
  * with more scopes than their own.
  */
-export function mayGovern(held: readonly string[], role: Role): boolean {
+export function canManageRole(held: readonly string[], role: Role): boolean {
   return ROLE_SCOPES[role].every((scope) => grants(held, scope));
 }

@@ -170,7 +170,7 @@ export const RULES: ReadonlyMap<string, Rule> = new Map(
 );
 
 /** Returns the rule of an operation. Throws when it has none. */
-export function ruleOf(method: string, path: string): Rule {
+export function getRule(method: string, path: string): Rule {
   const rule = RULES.get(`${method} ${path}`);
   if (rule !== undefined) return rule;
   throw new Error(

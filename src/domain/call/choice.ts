@@ -11,7 +11,7 @@ interface ChosenOption {
   option: number;
 }
 
-export function choicesOf(questionId: string, options: readonly string[]): Choice[] {
+export function buildChoices(questionId: string, options: readonly string[]): Choice[] {
   return options.map((label, option) => ({ value: `q:${questionId}:${option}`, label }));
 }
 

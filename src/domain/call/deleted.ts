@@ -1,4 +1,4 @@
 import { z } from "zod";
 
 export const deletedSchema = z.strictObject({ status: z.literal("deleted") }).meta({ id: "Deleted" });
-export type Deleted = z.output<typeof deletedSchema>;
+export type DeleteResult = z.output<typeof deletedSchema>;

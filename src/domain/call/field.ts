@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { byteLength } from "../../base/bytes.ts";
-import { remembered } from "../../base/memoize.ts";
+import { countBytes } from "../../base/bytes.ts";
+import { memoize } from "../../base/memoize.ts";
 
 // Default messages of all schemas. They say what a value must be (contract 1.7).
 z.config({ customError: formatIssue });
@@ -44,7 +44,7 @@ export const CONTENT_MAX_BYTES = 256 * 1024;
 
 function isWithinBytes(text: string, max: number): boolean {
   // A code unit takes at most three bytes, so most texts need no encoding.
-  return text.length * 3 <= max || byteLength(text) <= max;
+  return text.length * 3 <= max || countBytes(text) <= max;
 }
 
 /** A condition on a text and the error message when it fails. */
@@ -128,21 +128,21 @@ export const sessionKey = line(KEY_MAX_BYTES * 4)
 export const sessionKeyFilter = line(KEY_MAX_BYTES * 4 + 16);
 
 /** Session keys in a list filter; any of them matches (contract 8.2). */
-export const sessionKeysFilter = textsOf(sessionKeyFilter);
+export const sessionKeysFilter = parseTextList(sessionKeyFilter);
 
 /**
  * Schema of a list in a query, separated by commas or repeated (contract 1.5). Refuses empty items, so that a typo never
  * widens a filter.
  */
-export function listOf<T extends z.ZodType<string>>(item: T) {
+export function parseList<T extends z.ZodType<string>>(item: T) {
   return z.union([z.string(), z.array(z.string())])
     .transform((value) => (Array.isArray(value) ? value : [value]).flatMap((part) => part.split(",")))
     .pipe(z.array(item).min(1).max(100) as unknown as z.ZodType<z.output<T>[], string[]>)
     .meta({ type: "string", description: "one value, or several separated by commas" });
 }
 
-/** Schema as listOf(), for texts that may contain a comma, such as the ids of scripts: the whole text is also a value. */
-export function textsOf(item: z.ZodType<string> = z.string().min(1)) {
+/** Schema as parseList(), for texts that may contain a comma, such as the ids of scripts: the whole text is also a value. */
+export function parseTextList(item: z.ZodType<string> = z.string().min(1)) {
   return z.union([z.string(), z.array(z.string())])
     .transform((value) => (Array.isArray(value) ? value : [value]).flatMap(splitValue))
     .pipe(z.array(item).min(1).max(100) as unknown as z.ZodType<string[], string[]>)
@@ -154,7 +154,7 @@ function splitValue(value: string): string[] {
 }
 
 /** Schema of an integer in a query, decimal digits only. */
-export function whole(min: number, max: number) {
+export function parseInteger(min: number, max: number) {
   return z.string({ error: "must appear once" })
     .check(({ value, issues }) => {
       const fault = findIntegerFault(value, min, max);
@@ -170,7 +170,7 @@ export function parseIntegerOr(
   [min, max]: [min: number, max: number],
   description?: string,
 ) {
-  return whole(min, max).default(fallback).meta({
+  return parseInteger(min, max).default(fallback).meta({
     ...{ type: "integer", minimum: min, maximum: max, default: fallback },
     ...(description === undefined ? {} : { description }),
   });
@@ -192,7 +192,7 @@ export const refFilter = line(NAME_MAX_BYTES).meta({
     `an id, its ending of at least ${ENDING_MIN_CHARACTERS} characters, or a name where the object has one`,
 });
 
-export const queryTime = whole(0, 8_640_000_000_000_000);
+export const queryTime = parseInteger(0, 8_640_000_000_000_000);
 
 /** A boolean in a query. */
 export const flag = z.enum(["true", "false"], { error: "must be true or false" })
@@ -214,7 +214,7 @@ export function isTimeZone(name: string): boolean {
 
 const ZONES_KEPT = 1_000;
 
-const checkZone = remembered(ZONES_KEPT, (name) => {
+const checkZone = memoize(ZONES_KEPT, (name) => {
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
     return { isKnown: true };
@@ -228,7 +228,7 @@ export const truncated = z.literal(true).optional()
   .meta({ description: "texts are cut to limit the size of the page; get returns them whole" });
 
 /** Returns the fields without their defaults: for updates, where an absent field stays unchanged, and for responses. */
-export function withoutDefaults<S extends z.ZodRawShape>(shape: S): WithoutDefaults<S> {
+export function removeDefaults<S extends z.ZodRawShape>(shape: S): WithoutDefaults<S> {
   const entries = Object.entries(shape).map(([name, field]) =>
     [name, field instanceof z.ZodDefault ? field.unwrap() : field] as const
   );

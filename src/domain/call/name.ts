@@ -1,4 +1,4 @@
 /** Returns a name in its form for comparison: lower case, accents composed. */
-export function nameKey(name: string): string {
+export function normalizeName(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }

@@ -1,5 +1,5 @@
 import type { Json } from "./json.ts";
-import { id, parseIntegerOr, whole } from "./field.ts";
+import { id, parseInteger, parseIntegerOr } from "./field.ts";
 
 /** Default and maximum page size of lists (contract 1.4). */
 export const PAGE_SIZE_DEFAULT = 50;
@@ -10,9 +10,9 @@ export const WORKER_PAGE_SIZE_MAX = 200;
 const PAGE_MAX = 100_000_000;
 
 /** Returns the query parameters of a paged list: page or cursor, and page_size (contract 1.4). */
-export function pageQuery(max: number = PAGE_SIZE_MAX) {
+export function buildPageQuery(max: number = PAGE_SIZE_MAX) {
   return {
-    page: whole(1, PAGE_MAX).default(1).meta({ type: "integer", minimum: 1, default: 1 }),
+    page: parseInteger(1, PAGE_MAX).default(1).meta({ type: "integer", minimum: 1, default: 1 }),
     page_size: parseIntegerOr(PAGE_SIZE_DEFAULT, [1, max]),
     cursor: id.optional().meta({ description: "continue after this id; taken from the header Link" }),
   };
@@ -38,6 +38,6 @@ export interface Listing<T> {
 export const COUNT_MAX = 10_000;
 
 /** Formats the value of X-Total-Count. */
-export function totalText(total: number): string {
+export function formatTotal(total: number): string {
   return total > COUNT_MAX ? `${COUNT_MAX}+` : String(total);
 }

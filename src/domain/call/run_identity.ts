@@ -16,6 +16,6 @@ export interface RunIdentity extends RunKeys {
 }
 
 /** Returns the keys alone, for a journal entry. */
-export function keysOf({ session_key, worker_id, task_id, execution_id, message_id }: RunKeys): RunKeys {
+export function pickRunKeys({ session_key, worker_id, task_id, execution_id, message_id }: RunKeys): RunKeys {
   return { session_key, worker_id, task_id, execution_id, message_id };
 }

@@ -61,11 +61,11 @@ export function grants(held: readonly string[], wanted: string): boolean {
 /** Returns whether a caller has a scope. Runs never have the scopes that are reserved for people (contract 9). */
 export function mayCall(caller: Caller, wanted: Scope): boolean {
   if (caller.run === null) return grants(caller.scopes, wanted);
-  return !closedToRuns(wanted) && grants(caller.scopes.flatMap(expandRunScopes), wanted);
+  return !isClosedToRuns(wanted) && grants(caller.scopes.flatMap(expandRunScopes), wanted);
 }
 
 /** Returns whether runs can never have this scope (contract 9). */
-export function closedToRuns(wanted: string): boolean {
+export function isClosedToRuns(wanted: string): boolean {
   const [verb, name] = wanted.split(":");
   const isOne = (list: readonly Resource[]) => list.some((resource) => resource === name);
   return isOne(CLOSED_TO_RUNS) || verb !== "read" && isOne(READ_ONLY_FOR_RUNS);
@@ -79,9 +79,9 @@ function expandRunScopes(held: string): string[] {
  * Returns the scopes that give a run nothing: no route requires them, or they are reserved for people (contract 2.6, contract
  * 9).
  */
-export function idleScopes(scopes: readonly string[]): string[] {
+export function findIdleScopes(scopes: readonly string[]): string[] {
   const useful = RESOURCES.flatMap((resource) => VERBS.map((verb) => `${verb}:${resource}`))
-    .filter((one) => !closedToRuns(one));
+    .filter((one) => !isClosedToRuns(one));
   return scopes.filter((entry) => !useful.some((one) => grants([entry], one)));
 }
 
@@ -122,7 +122,7 @@ export interface RunBinding extends RunKeys {
 }
 
 /** Returns the conversation that a caller is bound to, or null for operators and runs with `*:*`. */
-export function boundTo(caller: Caller): string | null {
+export function getBoundSessionKey(caller: Caller): string | null {
   if (caller.run === null || grants(caller.scopes, "*:*") && caller.scopes.includes("*:*")) return null;
   return caller.run.session_key;
 }

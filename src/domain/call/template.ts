@@ -1,5 +1,5 @@
 import { invalid } from "./error.ts";
-import { byteLength } from "../../base/bytes.ts";
+import { countBytes } from "../../base/bytes.ts";
 import { CONTENT_MAX_BYTES } from "./field.ts";
 
 const INSERTION = /\{\{\s*(\/[^{}]*?|)\s*\}\}/g;
@@ -16,7 +16,7 @@ export function expand(template: string, body: unknown): string {
       throw invalid("", `the body has no value at ${pointer}, which the template needs`);
     }
     const words = typeof value === "string" ? value : formatValue(pointer, value);
-    size += byteLength(words);
+    size += countBytes(words);
     if (size > CONTENT_MAX_BYTES) {
       throw invalid("", `the text would be larger than ${CONTENT_MAX_BYTES} bytes`);
     }

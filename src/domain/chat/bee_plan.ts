@@ -4,7 +4,7 @@ import { content, CONTENT_MAX_BYTES, line, NAME_MAX_BYTES, text, time } from "..
 import type { Candidate } from "./routing.ts";
 import type { TaskPlan } from "../work/task.ts";
 import { planTask } from "../work/task_plan.ts";
-import { nameKey } from "../call/name.ts";
+import { normalizeName } from "../call/name.ts";
 import { TASK_TYPES, type TaskType } from "../call/vocabulary.ts";
 
 export const PLAN_TASKS_MAX = 20;
@@ -148,12 +148,12 @@ function checkTask(
 
 function findByName(wanted: string, candidates: readonly Candidate[]): Candidate[] {
   const byId = candidates.filter((one) => one.id === wanted.toLowerCase());
-  const key = nameKey(wanted.replace(/^@/, ""));
-  return byId.length > 0 ? byId : candidates.filter((one) => nameKey(one.name) === key);
+  const key = normalizeName(wanted.replace(/^@/, ""));
+  return byId.length > 0 ? byId : candidates.filter((one) => normalizeName(one.name) === key);
 }
 
 /** Formats why the messages were routed this way, for `message trace`. */
-export function planReason({ reply, tasks }: BeePlan): string {
+export function formatPlanReason({ reply, tasks }: BeePlan): string {
   if (tasks.length === 0) return "the coordinator replies itself";
   const names = [...new Set(tasks.map((task) => task.workerName))].join(", ");
   const count = tasks.length === 1 ? "1 task" : `${tasks.length} tasks`;

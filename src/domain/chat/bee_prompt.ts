@@ -1,5 +1,5 @@
 import type { Media } from "./message.ts";
-import { cut, fitted, PROMPT_MAX_BYTES, type Said, section } from "./prompt.ts";
+import { type ConversationEntry, cutText, fitPrompt, formatSection, PROMPT_MAX_BYTES } from "./prompt.ts";
 import { PLAN_TASKS_MAX } from "./bee_plan.ts";
 import type { Candidate } from "./routing.ts";
 import { TASK_TYPE_RULES, TASK_TYPES } from "../call/vocabulary.ts";
@@ -14,7 +14,7 @@ export interface BeeContext {
   departments: readonly { name: string; parent: string }[];
   memory: { global: Record<string, string>; session: Record<string, string> };
   /** Earlier messages, oldest first. */
-  conversation: readonly Said[];
+  conversation: readonly ConversationEntry[];
   message: { id: string; session_key: string; text: string; attachments: readonly Media[] };
   /** Absolute path of `svc`. */
   ctl: string;
@@ -34,7 +34,7 @@ const VALUE_MAX_CHARACTERS = 2_000;
 const ENTRIES_MAX = 100;
 const ANSWER_MAX_CHARACTERS = 20_000;
 
-export function beePrompt(
+export function buildBeePrompt(
   context: BeeContext,
   correction: Correction | null,
   maxBytes: number = PROMPT_MAX_BYTES,
@@ -43,30 +43,36 @@ export function beePrompt(
   const workers = context.workers.slice(0, WORKERS_MAX).map(formatWorker).join("\n") || "There are none.";
   const departments = context.departments.slice(0, DEPARTMENTS_SHOWN_MAX)
     .map(({ name, parent }) => `- ${name}${parent === "" ? "" : ` (in ${parent})`}`).join("\n");
-  const how = section(
+  const how = formatSection(
     "How you answer",
     `${HOW}\nIt is ${new Date(context.now).toISOString()} (Unix ms ${context.now}); ` +
       `cron is read in ${context.timeZone}. Should you need to look something up: ${context.ctl} ctl --help`,
   );
-  return fitted([
-    { text: section("Who you are", `${WHO}\n${persona}`) },
+  return fitPrompt([
+    { text: formatSection("Who you are", `${WHO}\n${persona}`) },
     { text: how },
-    { text: section("Workers", workers), give: 5 },
-    { text: section("Departments", departments), give: 1 },
-    { text: section("Global memory", formatEntries(memory.global)), give: 3 },
+    { text: formatSection("Workers", workers), give: 5 },
+    { text: formatSection("Departments", departments), give: 1 },
+    { text: formatSection("Global memory", formatEntries(memory.global)), give: 3 },
     {
-      text: section(`Memory of this conversation (${message.session_key})`, formatEntries(memory.session)),
+      text: formatSection(
+        `Memory of this conversation (${message.session_key})`,
+        formatEntries(memory.session),
+      ),
       give: 4,
     },
     {
-      text: section("The conversation so far", context.conversation.map(formatConversationLine).join("\n")),
+      text: formatSection(
+        "The conversation so far",
+        context.conversation.map(formatConversationLine).join("\n"),
+      ),
       give: 2,
     },
-    { text: section("The message to route", formatMessageText(message)) },
+    { text: formatSection("The message to route", formatMessageText(message)) },
     {
       text: correction === null
         ? ""
-        : section("Your last answer could not be used", formatCorrection(correction)),
+        : formatSection("Your last answer could not be used", formatCorrection(correction)),
     },
   ], maxBytes);
 }
@@ -88,7 +94,7 @@ instruction and the attached files, so write down all it has to know. Give separ
 - type: ${TYPES.join("; ")}.`;
 
 function formatWorker({ id, name, description, paused, departments }: Candidate): string {
-  const about = cut(description, DESCRIPTION_MAX_CHARACTERS).replaceAll("\n", " ");
+  const about = cutText(description, DESCRIPTION_MAX_CHARACTERS).replaceAll("\n", " ");
   const places = departments.length === 0 ? "" : ` [${departments.join(", ")}]`;
   return `- ${name} (id ${id})${places}${paused ? " (paused: its tasks wait)" : ""}${
     about === "" ? "" : `: ${about}`
@@ -97,14 +103,14 @@ function formatWorker({ id, name, description, paused, departments }: Candidate)
 
 function formatEntries(memory: Record<string, string>): string {
   return Object.entries(memory).slice(0, ENTRIES_MAX)
-    .map(([key, value]) => `- ${key}: ${cut(value, VALUE_MAX_CHARACTERS).replaceAll("\n", "\n  ")}`).join(
+    .map(([key, value]) => `- ${key}: ${cutText(value, VALUE_MAX_CHARACTERS).replaceAll("\n", "\n  ")}`).join(
       "\n",
     );
 }
 
-function formatConversationLine({ role, content, ts }: Said): string {
+function formatConversationLine({ role, content, ts }: ConversationEntry): string {
   return `[${new Date(ts).toISOString()}] ${role === "user" ? "person" : "answer"}: ${
-    cut(content, SAID_MAX_CHARACTERS)
+    cutText(content, SAID_MAX_CHARACTERS)
   }`;
 }
 
@@ -119,6 +125,6 @@ function formatMessageText({ id, text, attachments }: BeeContext["message"]): st
 
 function formatCorrection({ answer, problem }: Correction): string {
   return `You answered:\n\n${
-    cut(answer, ANSWER_MAX_CHARACTERS)
+    cutText(answer, ANSWER_MAX_CHARACTERS)
   }\n\nWhat is wrong with it: ${problem}\n\nAnswer again, with the JSON object alone.`;
 }

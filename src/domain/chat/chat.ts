@@ -11,7 +11,7 @@ import {
   time,
 } from "../call/field.ts";
 import { mediaSchema } from "./message.ts";
-import { pageQuery } from "../call/page.ts";
+import { buildPageQuery } from "../call/page.ts";
 import { CHAT_ROLES } from "../call/vocabulary.ts";
 
 const SESSION_NAME_DEFAULT = "New session";
@@ -44,7 +44,7 @@ export type ChatUpdate = z.output<typeof chatUpdateSchema>;
 export const chatListQuery = {
   last: parseFlagOr(false, "only the session of the caller's latest message"),
   ref: refFilter.optional(),
-  ...pageQuery(),
+  ...buildPageQuery(),
 };
 export type ChatFilter = z.output<z.ZodObject<typeof chatListQuery>>;
 
@@ -65,7 +65,7 @@ export type ChatSend = z.output<typeof chatSendSchema>;
 export const queuedSchema = z.strictObject({ status: z.literal("queued"), message_id: id }).meta({
   id: "Queued",
 });
-export type Queued = z.output<typeof queuedSchema>;
+export type QueuedMessage = z.output<typeof queuedSchema>;
 
 export const chatMessageSchema = z.strictObject({
   id,
@@ -88,11 +88,11 @@ export const historyQuery = {
 const PREFIX = "local:";
 
 /** Returns the session key of a local session. */
-export function chatSessionKey(sessionId: string): string {
+export function buildChatSessionKey(sessionId: string): string {
   return PREFIX + sessionId;
 }
 
 /** Returns the local session of a session key, or null. */
-export function chatSessionId(sessionKey: string): string | null {
+export function parseChatSessionId(sessionKey: string): string | null {
   return sessionKey.startsWith(PREFIX) ? sessionKey.slice(PREFIX.length) : null;
 }

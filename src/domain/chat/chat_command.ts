@@ -12,12 +12,12 @@ export const CHAT_COMMANDS = {
 export type ChatCommand = Exclude<keyof typeof CHAT_COMMANDS, "answer">;
 
 /** Parses a command such as `/stop` or `!stop`. Returns null for an unknown command, which is ordinary text (contract 10.7). */
-export function commandOf(text: string): ChatCommand | null {
+export function parseChatCommand(text: string): ChatCommand | null {
   const [, name = ""] = /^[/!]([a-z]+)(?=\s|$)/.exec(text.trim()) ?? [];
   return Object.hasOwn(CHAT_COMMANDS, name) && name !== "answer" ? name as ChatCommand : null;
 }
 
-export function helpText(worker: string): string {
+export function formatChatHelp(worker: string): string {
   const lines = Object.entries(CHAT_COMMANDS).map(([name, about]) => `/${name}: ${about}`);
   const who = worker === "" ? "a suitable worker" : worker;
   return [

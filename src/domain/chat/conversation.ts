@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { id, listOf, sessionKeysFilter, time } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import { id, parseList, sessionKeysFilter, time } from "../call/field.ts";
+import { buildPageQuery } from "../call/page.ts";
 
 export const LATEST_TEXT_MAX = 200;
 
@@ -25,7 +25,7 @@ export type Conversation = z.output<typeof conversationSchema>;
 
 export const conversationListQuery = {
   session_key: sessionKeysFilter.optional(),
-  platform: listOf(z.string().min(1)).optional(),
-  ...pageQuery(),
+  platform: parseList(z.string().min(1)).optional(),
+  ...buildPageQuery(),
 };
 export type ConversationFilter = z.output<z.ZodObject<typeof conversationListQuery>>;

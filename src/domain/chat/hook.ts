@@ -17,4 +17,4 @@ export const hookReceivedSchema = z.union([
   z.strictObject({ status: z.literal("queued"), message_id: id }),
   z.strictObject({ challenge: z.string() }),
 ]).meta({ id: "HookReceived" });
-export type HookReceived = z.output<typeof hookReceivedSchema>;
+export type HookAnswer = z.output<typeof hookReceivedSchema>;

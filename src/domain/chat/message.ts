@@ -4,14 +4,14 @@ import {
   CONTENT_MAX_BYTES,
   id,
   line,
-  listOf,
+  parseList,
   queryTime,
   refFilter,
   sessionKeysFilter,
   time,
   truncated,
 } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import { buildPageQuery } from "../call/page.ts";
 import { LOCAL_PLATFORM, messageId } from "../call/message_id.ts";
 import {
   INBOUND_STATUSES,
@@ -93,30 +93,30 @@ export const resendSchema = z.strictObject({
 export type Resend = z.output<typeof resendSchema>;
 
 export const resentSchema = z.strictObject({ resent: z.int(), more: z.boolean() }).meta({ id: "Resent" });
-export type Resent = z.output<typeof resentSchema>;
+export type ResendResult = z.output<typeof resentSchema>;
 
 export type MessageSend = z.output<typeof messageFormSchema>;
 
 export const inboundListQuery = {
   ref: refFilter.optional(),
   session_key: sessionKeysFilter.optional(),
-  platform: listOf(z.string().min(1)).optional(),
-  status: listOf(z.enum(INBOUND_STATUSES)).optional(),
+  platform: parseList(z.string().min(1)).optional(),
+  status: parseList(z.enum(INBOUND_STATUSES)).optional(),
   received_from: queryTime.optional(),
   received_to: queryTime.optional(),
-  ...pageQuery(),
+  ...buildPageQuery(),
 };
 
 export const outboundListQuery = {
   ref: refFilter.optional(),
   session_key: sessionKeysFilter.optional(),
-  platform: listOf(z.string().min(1)).optional(),
-  status: listOf(z.enum(OUTBOUND_STATUSES)).optional(),
-  source_type: listOf(z.enum(SOURCE_TYPES)).optional(),
-  source_id: listOf(z.string().min(1)).optional(),
+  platform: parseList(z.string().min(1)).optional(),
+  status: parseList(z.enum(OUTBOUND_STATUSES)).optional(),
+  source_type: parseList(z.enum(SOURCE_TYPES)).optional(),
+  source_id: parseList(z.string().min(1)).optional(),
   sent_from: queryTime.optional(),
   sent_to: queryTime.optional(),
-  ...pageQuery(),
+  ...buildPageQuery(),
 };
 
 export type InboundFilter = z.output<z.ZodObject<typeof inboundListQuery>>;
@@ -128,7 +128,7 @@ export const QUIET_WINDOW_OTHER_MS = 3_000;
 const QUIET_WINDOWS_MAX = 3;
 
 /** Returns the quiet window (debounce window) of a platform in ms. A configured one applies to all platforms. */
-export function quietWindowMs(platform: string, configured: number | undefined): number {
+export function getQuietWindowMs(platform: string, configured: number | undefined): number {
   return configured ?? (platform === LOCAL_PLATFORM ? QUIET_WINDOW_LOCAL_MS : QUIET_WINDOW_OTHER_MS);
 }
 
@@ -136,7 +136,7 @@ export function quietWindowMs(platform: string, configured: number | undefined):
  * Returns when the received parts are complete, in Unix ms (contract 4.2). The window restarts with every message but ends
  * after three windows: many short messages must not postpone the bee forever.
  */
-export function quietUntil(firstAt: number, lastAt: number, windowMs: number): number {
+export function computeQuietUntil(firstAt: number, lastAt: number, windowMs: number): number {
   return Math.min(lastAt + windowMs, firstAt + QUIET_WINDOWS_MAX * windowMs);
 }
 
@@ -144,7 +144,7 @@ export function quietUntil(firstAt: number, lastAt: number, windowMs: number): n
 export const MERGED_MAX_BYTES = CONTENT_MAX_BYTES;
 
 /** Groups the parts of one conversation into messages of at most MERGED_MAX_BYTES each, in order of arrival. */
-export function mergedMessages<T extends { bytes: number }>(parts: readonly T[]): T[][] {
+export function groupParts<T extends { bytes: number }>(parts: readonly T[]): T[][] {
   const messages: T[][] = [];
   let bytes = Infinity;
   for (const part of parts) {
@@ -180,7 +180,7 @@ export interface Reply {
 }
 
 /** Builds the stored form of a reply. On the local platform the row is the delivery; elsewhere the outbox delivers it. */
-export function outboundOf(reply: Reply, now: number) {
+export function buildOutbound(reply: Reply, now: number) {
   const local = reply.platform === LOCAL_PLATFORM;
   return {
     media: null,
@@ -202,11 +202,11 @@ export function hasConversation(sessionKey: string): boolean {
 const SCRIPT_PREFIX = "cli:";
 
 /** Returns the session key of a task whose message id names no stored message. */
-export function scriptSessionKey(messageId: string): string {
+export function buildScriptSessionKey(messageId: string): string {
   return SCRIPT_PREFIX + messageId;
 }
 
 /** Returns the platform in a session key. Use it only when no message names the platform. */
-export function platformOf(sessionKey: string): string {
+export function parsePlatformName(sessionKey: string): string {
   return sessionKey.slice(0, Math.max(0, sessionKey.indexOf(":"))) || LOCAL_PLATFORM;
 }

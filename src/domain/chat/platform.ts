@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { digest } from "../../base/bytes.ts";
-import { chatSessionId } from "./chat.ts";
+import { parseChatSessionId } from "./chat.ts";
 import { line, time } from "../call/field.ts";
 
 const PLATFORM_STATES = ["off", "connecting", "connected", "limited", "down", "refused"] as const;
@@ -29,7 +29,7 @@ export const platformSchema = z.strictObject({
   waiting: z.int().meta({ description: "undelivered replies" }),
   waiting_since: time.nullable(),
 }).meta({ id: "Platform" });
-export type PlatformShown = z.output<typeof platformSchema>;
+export type PlatformStatus = z.output<typeof platformSchema>;
 
 /** A paired person. */
 export const senderSchema = z.strictObject({
@@ -63,19 +63,19 @@ export const platformTestSchema = z.strictObject({ ok: z.boolean(), detail: z.st
 });
 export type PlatformTest = z.output<typeof platformTestSchema>;
 
-export interface Place {
+interface ChatAddress {
   chat: string;
   /** "": no thread. */
   thread: string;
 }
 
 /** Formats the session key of a conversation: `<platform>:<chat>[:<thread>]`. */
-export function platformKey(platform: string, { chat, thread }: Place): string {
+export function formatPlatformKey(platform: string, { chat, thread }: ChatAddress): string {
   return [platform, encode(chat), ...(thread === "" ? [] : [encode(thread)])].join(":");
 }
 
 /** Parses the place from a session key. */
-export function placeOf(sessionKey: string): Place {
+export function parsePlace(sessionKey: string): ChatAddress {
   const [, chat = "", thread = ""] = sessionKey.split(":");
   return { chat: decode(chat), thread: decode(thread) };
 }
@@ -83,22 +83,22 @@ export function placeOf(sessionKey: string): Place {
 const FOLDER_CHARACTERS = 32;
 
 /** Names the folder for the files of a conversation. The ids of a platform can't be file names. */
-export function placeFolder(sessionKey: string): string {
-  return chatSessionId(sessionKey) ?? `platform-${digest(sessionKey).slice(0, FOLDER_CHARACTERS)}`;
+export function formatPlaceFolder(sessionKey: string): string {
+  return parseChatSessionId(sessionKey) ?? `platform-${digest(sessionKey).slice(0, FOLDER_CHARACTERS)}`;
 }
 
 /** Formats the service's id of a platform's message: `<chat>:<id>`. */
-export function platformMessageId(chat: string, id: string): string {
+export function formatPlatformMessageId(chat: string, id: string): string {
   return `${encode(chat)}:${encode(id)}`;
 }
 
 /** Formats the id of another file of a message, or of a press of one of its buttons. */
-export function furtherId(id: string, what: number | `click-${string}`): string {
+export function formatFurtherId(id: string, what: number | `click-${string}`): string {
   return `${id}#${what}`;
 }
 
 /** Parses the platform's own id from the service's id. */
-export function ownMessageId(platformMessageId: string): string {
+export function parseOwnMessageId(platformMessageId: string): string {
   return decode(platformMessageId.split(":")[1] ?? "").replace(/#(\d+|click-.*)$/, "");
 }
 

@@ -1,5 +1,5 @@
-import { byteLength, cutToBytes } from "../../base/bytes.ts";
-import { shellWord } from "../../base/shell.ts";
+import { countBytes, cutToBytes } from "../../base/bytes.ts";
+import { quoteShellWord } from "../../base/shell.ts";
 import { hasConversation, type Media } from "./message.ts";
 import type { ChatRole } from "../call/vocabulary.ts";
 
@@ -20,10 +20,10 @@ export interface RunContext {
   /** Number of older memory entries that the prompt omits. */
   memory_left?: { global: number; session: number };
   /** The recent conversation, oldest first. */
-  conversation: Said[];
+  conversation: ConversationEntry[];
 }
 
-export interface Said {
+export interface ConversationEntry {
   role: ChatRole;
   content: string;
   ts: number;
@@ -36,14 +36,14 @@ const MEMORY_VALUE_MAX_CHARACTERS = 4_000;
 const MEMORY_MAX_CHARACTERS = 40_000;
 
 /** Formats the context as JSON for the file SVC_CONTEXT_FILE of a `command` engine (contract 7.5). */
-export function contextFile(context: RunContext, instruction: string): string {
+export function formatContextFile(context: RunContext, instruction: string): string {
   return JSON.stringify({ ...context, task: { ...context.task, instruction } }, null, 2) + "\n";
 }
 
 /** Parts of a prompt beyond context and instruction. */
 interface PromptExtras {
   /** The conversation before the message, for an engine session that restarts in the middle of it. */
-  said: readonly Said[];
+  said: readonly ConversationEntry[];
   /** The task whose question this task answers, for an engine session that does not know it; "" for none. */
   asked?: string;
   /** An earlier run of the task was interrupted. */
@@ -58,28 +58,28 @@ interface PromptExtras {
  * Builds the prompt of an agent (contract 4.7): identity, constraints, memory, use of the service, message, and the
  * instruction last.
  */
-export function workerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
+export function buildWorkerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
   const { worker, memory, message, memory_left: left } = context;
   const { said, asked = "", interrupted, ctl, maxBytes = PROMPT_MAX_BYTES } = extras;
   const ofAll = formatEntries(memory.global, "global", left?.global ?? 0);
   const ofThis = formatEntries(memory.session, message.session_key, left?.session ?? 0);
-  return fitted([
-    { text: section("Who you are", formatIdentity(context)) },
-    { text: section("What you always keep to", worker.memory), give: 4 },
-    { text: section("What you must not do", worker.constraints), give: 5 },
-    { text: section("Memory of all workers (scope global)", ofAll), give: 2 },
-    { text: section(`Memory of this conversation (scope ${message.session_key})`, ofThis), give: 3 },
-    { text: section("The service", formatService(message, ctl)) },
-    { text: section("The conversation so far", said.map(formatConversationLine).join("\n")), give: 1 },
-    { text: section("The message", formatMessageText(message)) },
-    { text: section("The task in which you asked", cut(asked, ASKED_MAX_CHARACTERS)) },
-    { text: interrupted ? section("Interrupted", INTERRUPTED) : "" },
+  return fitPrompt([
+    { text: formatSection("Who you are", formatIdentity(context)) },
+    { text: formatSection("What you always keep to", worker.memory), give: 4 },
+    { text: formatSection("What you must not do", worker.constraints), give: 5 },
+    { text: formatSection("Memory of all workers (scope global)", ofAll), give: 2 },
+    { text: formatSection(`Memory of this conversation (scope ${message.session_key})`, ofThis), give: 3 },
+    { text: formatSection("The service", formatService(message, ctl)) },
+    { text: formatSection("The conversation so far", said.map(formatConversationLine).join("\n")), give: 1 },
+    { text: formatSection("The message", formatMessageText(message)) },
+    { text: formatSection("The task in which you asked", cutText(asked, ASKED_MAX_CHARACTERS)) },
+    { text: interrupted ? formatSection("Interrupted", INTERRUPTED) : "" },
     { text: `# Your task\n\n${instruction}\n` },
   ], maxBytes);
 }
 
 /** Formats a part of a prompt with its title. Returns "" for an empty text. */
-export function section(title: string, text: string): string {
+export function formatSection(title: string, text: string): string {
   return text.trim() === "" ? "" : `# ${title}\n\n${text.trim()}\n`;
 }
 
@@ -99,11 +99,11 @@ const INTERRUPTED = "You started this task before and were interrupted. Check fi
 
 function formatEntries(memory: Record<string, string>, scope: string, leftOut: number): string {
   const lines: string[] = [];
-  const more = `(there is more: svc ctl memory get --scope ${shellWord(scope)})`;
+  const more = `(there is more: svc ctl memory get --scope ${quoteShellWord(scope)})`;
   let left = MEMORY_MAX_CHARACTERS;
   for (const [key, value] of Object.entries(memory)) {
     if (left <= 0) return [...lines, more].join("\n");
-    const line = `- ${key}: ${cut(value, MEMORY_VALUE_MAX_CHARACTERS)}`;
+    const line = `- ${key}: ${cutText(value, MEMORY_VALUE_MAX_CHARACTERS)}`;
     left -= line.length;
     lines.push(line.replaceAll("\n", "\n  "));
   }
@@ -112,13 +112,13 @@ function formatEntries(memory: Record<string, string>, scope: string, leftOut: n
 
 // Without variables: some engines refuse commands that contain any, unless they have full permissions.
 function formatService({ id, session_key }: RunContext["message"], ctl: string): string {
-  const scope = `--scope ${shellWord(session_key)}`;
+  const scope = `--scope ${quoteShellWord(session_key)}`;
   const talk = hasConversation(session_key)
     ? [
       "- send a message before you are done, such as progress (not your answer: the service sends it automatically):",
-      `  echo "half of it is done" | svc ctl message send --message-id ${shellWord(id)} --stdin`,
+      `  echo "half of it is done" | svc ctl message send --message-id ${quoteShellWord(id)} --stdin`,
       "- send a file, one per call:",
-      `  svc ctl message send --message-id ${shellWord(id)} --media-path report.pdf`,
+      `  svc ctl message send --message-id ${quoteShellWord(id)} --media-path report.pdf`,
     ]
     : [];
   return [
@@ -136,9 +136,9 @@ function formatService({ id, session_key }: RunContext["message"], ctl: string):
   ].join("\n");
 }
 
-function formatConversationLine({ role, content, ts }: Said): string {
+function formatConversationLine({ role, content, ts }: ConversationEntry): string {
   const who = role === "user" ? "user" : "answer";
-  return `[${new Date(ts).toISOString()}] ${who}: ${cut(content, SAID_MAX_CHARACTERS)}`;
+  return `[${new Date(ts).toISOString()}] ${who}: ${cutText(content, SAID_MAX_CHARACTERS)}`;
 }
 
 function formatMessageText({ id, attachments }: RunContext["message"]): string {
@@ -149,7 +149,7 @@ function formatMessageText({ id, attachments }: RunContext["message"]): string {
 }
 
 /** Cuts a text to `maxCharacters` and adds its full length. */
-export function cut(text: string, maxCharacters: number): string {
+export function cutText(text: string, maxCharacters: number): string {
   return text.length <= maxCharacters
     ? text
     : `${text.slice(0, maxCharacters)} … (${text.length} characters)`;
@@ -170,21 +170,21 @@ const LEFT_OUT = "\n(The rest is left out: the prompt would be larger than limit
  * Joins the parts to one prompt and shortens the parts with `give` until it has at most `maxBytes`. A note marks each cut
  * (contract 8.18).
  */
-export function fitted(parts: readonly PromptPart[], maxBytes: number): string {
+export function fitPrompt(parts: readonly PromptPart[], maxBytes: number): string {
   const given = parts.filter(({ text }) => text !== "");
   const texts = given.map(({ text }) => text);
-  let over = byteLength(texts.join("\n")) - maxBytes;
+  let over = countBytes(texts.join("\n")) - maxBytes;
   const order = given.map((_, index) => index)
     .filter((index) => given[index]?.give !== undefined)
     .sort((a, b) => (given[a]?.give ?? 0) - (given[b]?.give ?? 0));
   for (const index of order) {
     if (over <= 0) break;
     const text = texts[index] ?? "";
-    const bytes = byteLength(text);
-    const shorter = cutToBytes(text, Math.max(0, bytes - over - byteLength(LEFT_OUT))) + LEFT_OUT;
-    if (byteLength(shorter) >= bytes) continue;
+    const bytes = countBytes(text);
+    const shorter = cutToBytes(text, Math.max(0, bytes - over - countBytes(LEFT_OUT))) + LEFT_OUT;
+    if (countBytes(shorter) >= bytes) continue;
     texts[index] = shorter;
-    over -= bytes - byteLength(shorter);
+    over -= bytes - countBytes(shorter);
   }
   return texts.join("\n");
 }

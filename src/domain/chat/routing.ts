@@ -1,5 +1,5 @@
-import { remembered } from "../../base/memoize.ts";
-import { nameKey } from "../call/name.ts";
+import { memoize } from "../../base/memoize.ts";
+import { normalizeName } from "../call/name.ts";
 import type { RoutingRule } from "../call/vocabulary.ts";
 
 /** The properties of a worker that routing reads. */
@@ -94,7 +94,7 @@ export function explainRouting(
 /** Finds a worker by name or id. */
 export function findByName(candidates: readonly Candidate[], name: string): Candidate | undefined {
   return candidates.find((worker) =>
-    nameKey(worker.name) === nameKey(name) || worker.id === name.toLowerCase()
+    normalizeName(worker.name) === normalizeName(name) || worker.id === name.toLowerCase()
   );
 }
 
@@ -173,7 +173,7 @@ function foldCase(text: string): string {
   return text.replaceAll("\u0130", "i").toLowerCase().replaceAll("\u03c2", "\u03c3");
 }
 
-/** A character in the tree of names: the possible next ones, and by nameKey() the workers whose name ends here. */
+/** A character in the tree of names: the possible next ones, and by normalizeName() the workers whose name ends here. */
 interface NameNode {
   next: Map<number, NameNode>;
   ending: Map<string, Candidate[]>;
@@ -186,7 +186,7 @@ function buildNameTree(candidates: readonly Candidate[]): NameNode {
     const folded = foldCase(worker.name.normalize("NFC"));
     let node = root;
     for (let at = 0; at < folded.length; at++) node = getChild(node, folded.charCodeAt(at));
-    const key = nameKey(worker.name);
+    const key = normalizeName(worker.name);
     const namesakes = node.ending.get(key);
     if (namesakes === undefined) node.ending.set(key, [worker]);
     else namesakes.push(worker);
@@ -214,7 +214,7 @@ function findLongestName(
     // @ada-bot and @ada.example are other names than @ada. A full stop at the end is not part of the name.
     if (node.ending.size > 0 && !/^(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))) {
       const name = text.slice(at, end);
-      found = node.ending.get(name) ?? node.ending.get(nameKey(name)) ?? found;
+      found = node.ending.get(name) ?? node.ending.get(normalizeName(name)) ?? found;
     }
     node = node.next.get(folded.charCodeAt(end));
   }
@@ -267,7 +267,7 @@ function findSharedWords(messageWords: Set<string>, worker: Candidate): string[]
 
 // Every message reads the workers again, and they rarely change. Finding words takes about 5 ms per 20,000 characters.
 const KNOWN_WORKERS_MAX = 500;
-const findWorkerWords = remembered(KNOWN_WORKERS_MAX, findWords);
+const findWorkerWords = memoize(KNOWN_WORKERS_MAX, findWords);
 
 const LISTED_WORKERS_MAX = 20;
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { id, sessionKey, time } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import { buildPageQuery } from "../call/page.ts";
 
 /** The engine session of one session key and worker. */
 export const contextSchema = z.strictObject({
@@ -23,7 +23,7 @@ export function isSessionId(id: string): boolean {
 export type SessionContext = z.output<typeof contextSchema>;
 
 /** The key is required here. */
-export const contextListQuery = { session_key: sessionKey, ...pageQuery() };
+export const contextListQuery = { session_key: sessionKey, ...buildPageQuery() };
 
 export const contextQuery = { session_key: sessionKey };
 
@@ -31,4 +31,4 @@ export const clearedSchema = z.strictObject({
   cancelled_tasks: z.int(),
   cleared_contexts: z.int(),
 }).meta({ id: "Cleared" });
-export type Cleared = z.output<typeof clearedSchema>;
+export type ClearResult = z.output<typeof clearedSchema>;

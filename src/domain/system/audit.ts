@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listOf, parseIntegerOr, queryTime, textsOf, time, whole } from "../call/field.ts";
+import { parseInteger, parseIntegerOr, parseList, parseTextList, queryTime, time } from "../call/field.ts";
 import { eventSchema } from "./journal.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../call/page.ts";
 import { EVENT_KINDS } from "../call/vocabulary.ts";
@@ -12,10 +12,10 @@ export const auditSchema = eventSchema.extend({
 }).meta({ id: "AuditEntry" });
 
 export const auditQuery = {
-  after: whole(0, Number.MAX_SAFE_INTEGER).default(0)
+  after: parseInteger(0, Number.MAX_SAFE_INTEGER).default(0)
     .meta({ type: "integer", minimum: 0, default: 0, description: "only events after this number" }),
-  actor: textsOf().optional(),
-  kind: listOf(z.enum(EVENT_KINDS)).optional(),
+  actor: parseTextList().optional(),
+  kind: parseList(z.enum(EVENT_KINDS)).optional(),
   from: queryTime.optional(),
   to: queryTime.optional(),
   page_size: parseIntegerOr(PAGE_SIZE_DEFAULT, [1, PAGE_SIZE_MAX]),

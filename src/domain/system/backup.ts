@@ -27,6 +27,6 @@ export const manifestSchema = z.object({
 export type Manifest = z.output<typeof manifestSchema>;
 
 /** Returns the default file name of a backup. */
-export function backupName(at: number): string {
+export function buildBackupName(at: number): string {
   return `svc-${new Date(at).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}.tar`;
 }

@@ -1,5 +1,13 @@
 import { z } from "zod";
-import { id, listOf, parseIntegerOr, sessionKeysFilter, textsOf, time, whole } from "../call/field.ts";
+import {
+  id,
+  parseInteger,
+  parseIntegerOr,
+  parseList,
+  parseTextList,
+  sessionKeysFilter,
+  time,
+} from "../call/field.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../call/page.ts";
 import { EVENT_KINDS, type EventKind } from "../call/vocabulary.ts";
 
@@ -32,13 +40,13 @@ export const eventSchema = z.strictObject({
 export type Event = z.output<typeof eventSchema>;
 
 export const eventListQuery = {
-  after: whole(0, Number.MAX_SAFE_INTEGER).optional()
+  after: parseInteger(0, Number.MAX_SAFE_INTEGER).optional()
     .meta({ description: "only events after this number; default: the latest page" }),
   session_key: sessionKeysFilter.optional(),
-  worker_id: listOf(id).optional(),
-  task_id: listOf(id).optional(),
-  kind: listOf(z.enum(EVENT_KINDS)).optional(),
-  actor: textsOf().optional().meta({ description: "actor, such as user:ada or token:ci" }),
+  worker_id: parseList(id).optional(),
+  task_id: parseList(id).optional(),
+  kind: parseList(z.enum(EVENT_KINDS)).optional(),
+  actor: parseTextList().optional().meta({ description: "actor, such as user:ada or token:ci" }),
   page_size: parseIntegerOr(PAGE_SIZE_DEFAULT, [1, PAGE_SIZE_MAX]),
 };
 export type EventFilter = z.output<z.ZodObject<typeof eventListQuery>>;

@@ -76,14 +76,14 @@ export interface NoticeRule {
 }
 
 /** Returns the kinds that match a pattern such as `budget.*`. */
-export function noticeKindsOf(pattern: string): NoticeKind[] {
+export function matchNoticeKinds(pattern: string): NoticeKind[] {
   return NOTICE_KINDS.filter((kind) =>
     pattern === "*" || pattern === kind || pattern.endsWith(".*") && kind.startsWith(pattern.slice(0, -1))
   );
 }
 
 /** Returns a key for the target of a rule. */
-export function placeOfRule({ to, program }: NoticeRule): string {
+export function getRuleKey({ to, program }: NoticeRule): string {
   return to ?? JSON.stringify(program);
 }
 
@@ -92,7 +92,7 @@ export function placeOfRule({ to, program }: NoticeRule): string {
  * a notice twice (contract 11).
  */
 export function isWanted({ on, to = "" }: NoticeRule, notice: Notice): boolean {
-  if (!on.some((pattern) => noticeKindsOf(pattern).includes(notice.kind))) return false;
+  if (!on.some((pattern) => matchNoticeKinds(pattern).includes(notice.kind))) return false;
   if (to === notice.about || notice.about === `platform:${to.split(":")[0]}`) return false;
   return to !== notice.session_key || !TOLD_AT_HOME.includes(notice.kind);
 }

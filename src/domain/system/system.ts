@@ -87,7 +87,7 @@ export const doctorSchema = z.strictObject({
 export type Doctor = z.output<typeof doctorSchema>;
 
 /** Returns the worst status of the checks. */
-export function worstOf(checks: readonly Check[]): Check["status"] {
+export function findWorstStatus(checks: readonly Check[]): Check["status"] {
   return checks.some((check) => check.status === "fail")
     ? "fail"
     : checks.some((check) => check.status === "warn")
@@ -106,11 +106,11 @@ export const passwordChangeSchema = z.strictObject({
 export type PasswordChange = z.output<typeof passwordChangeSchema>;
 
 export const keyRotatedSchema = z.strictObject({ rotated_at: time }).meta({ id: "KeyRotated" });
-export type KeyRotated = z.output<typeof keyRotatedSchema>;
+export type KeyRotation = z.output<typeof keyRotatedSchema>;
 
 export const passwordChangedSchema = z.strictObject({ username: z.string(), updated_at: time })
   .meta({ id: "PasswordChanged" });
-export type PasswordChanged = z.output<typeof passwordChangedSchema>;
+export type PasswordChangeResult = z.output<typeof passwordChangedSchema>;
 
 export const backupRequestSchema = z.strictObject({
   include_key: z.boolean().default(false)
@@ -122,10 +122,10 @@ export type BackupRequest = z.output<typeof backupRequestSchema>;
 
 /** Whether any task was paused. */
 export const resumedSchema = z.strictObject({ resumed: z.boolean() }).meta({ id: "Resumed" });
-export type Resumed = z.output<typeof resumedSchema>;
+export type ResumeResult = z.output<typeof resumedSchema>;
 
 /** Returns the start of the day of `now` in this time zone, in Unix ms. */
-export function startOfDay(now: number, timeZone: string): number {
+export function findStartOfDay(now: number, timeZone: string): number {
   const offsetAt = createZoneClock(timeZone);
   const midnight = Math.floor((now + offsetAt(now)) / DAY_MS) * DAY_MS;
   // Twice, because daylight saving time may have changed between midnight and now.

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { id, line, nameText, text, time } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import { buildPageQuery } from "../call/page.ts";
 import { EVENT_KINDS, type EventKind, WEBHOOK_ORIGINS } from "../call/vocabulary.ts";
 
 /** A kind of event or a prefix: `task.*`, `execution.failed`, `*` (contract 11). */
@@ -30,7 +30,7 @@ const url = line(2_000).refine((value) => /^https?:$/.test(URL.parse(value)?.pro
 });
 const events = z.array(
   line(100).regex(EVENT_PATTERN, { error: 'must look like task.* or execution.failed, or be "*"' })
-    .refine((pattern) => kindsOf([pattern]).length > 0, { error: NOTHING_MATCHES }),
+    .refine((pattern) => matchEventKinds([pattern]).length > 0, { error: NOTHING_MATCHES }),
 ).min(1, { error: "must name at least one kind" }).max(100);
 
 /** Returns whether a text is a secret of Standard Webhooks. */
@@ -40,7 +40,7 @@ export function isWebhookKey(value: string): boolean {
 }
 
 /** Returns the kinds of events that match the patterns. */
-export function kindsOf(patterns: readonly string[]): EventKind[] {
+export function matchEventKinds(patterns: readonly string[]): EventKind[] {
   return EVENT_KINDS.filter((kind) =>
     patterns.some((pattern) =>
       pattern === "*" || pattern === kind || pattern.endsWith(".*") && kind.startsWith(pattern.slice(0, -1))
@@ -69,7 +69,7 @@ export type Webhook = z.output<typeof webhookSchema>;
 export const webhookCreatedSchema = webhookSchema.extend({ secret: z.string() }).meta({
   id: "WebhookCreated",
 });
-export type WebhookCreated = z.output<typeof webhookCreatedSchema>;
+export type CreatedWebhook = z.output<typeof webhookCreatedSchema>;
 
 export const webhookCreateSchema = z.strictObject({
   name: nameText(),
@@ -102,8 +102,8 @@ export const deliverySchema = z.strictObject({
 }).meta({ id: "WebhookDelivery" });
 export type WebhookDelivery = z.output<typeof deliverySchema>;
 
-export const webhookListQuery = pageQuery();
-export const deliveryListQuery = pageQuery();
+export const webhookListQuery = buildPageQuery();
+export const deliveryListQuery = buildPageQuery();
 
 export const replaySchema = z.strictObject({
   after: z.int().min(0).meta({ description: "delivers every event after this number again" }),

@@ -13,7 +13,7 @@ export const heldBySchema = z.strictObject({
 type BlockedTasks = { kind: "all" } | { kind: "conversation"; session_key: string } | { kind: "patient" };
 
 /** A block of pending tasks. Tasks with the same `held` start together, so one check covers them. */
-export interface Hold {
+export interface Block {
   /** `<kind>:<id>`. The kind `reserve` (the engine's quota window) blocks only some tasks. */
   held: string;
   until: number | null;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { byteLength } from "../../base/bytes.ts";
+import { countBytes } from "../../base/bytes.ts";
 import { text } from "../call/field.ts";
 
 /** Limits of a command: words, bytes of one word, bytes of all words. Lists show commands whole. */
@@ -11,7 +11,7 @@ const COMMAND_TIMEOUT_MAX_MS = 86_400_000;
 
 const word = text(WORD_MAX_BYTES).refine((word) => word !== "", { error: "must not be empty" });
 const argv = z.array(word).min(1, { error: "must name a program" }).max(COMMAND_MAX_WORDS).refine(
-  (words) => words.reduce((sum, word) => sum + byteLength(word), 0) <= COMMAND_MAX_BYTES,
+  (words) => words.reduce((sum, word) => sum + countBytes(word), 0) <= COMMAND_MAX_BYTES,
   { error: `must be at most ${COMMAND_MAX_BYTES} bytes in all` },
 ).meta({ description: "the program and its arguments; runs without a shell" });
 
@@ -41,4 +41,4 @@ export const verifiedSchema = z.strictObject({
   status: z.enum(["passed", "failed"]).nullable(),
   attempts: z.int().meta({ description: "how often the check ran" }),
 }).meta({ id: "Verified" });
-export type Verified = z.output<typeof verifiedSchema>;
+export type VerifyResult = z.output<typeof verifiedSchema>;

@@ -1,5 +1,5 @@
 import { Cron } from "croner";
-import { remembered } from "../../base/memoize.ts";
+import { memoize } from "../../base/memoize.ts";
 import type { PreviewedTime } from "./schedule.ts";
 
 const MINUTE_MS = 60_000;
@@ -28,7 +28,7 @@ const FIELDS: Field[] = [
  * Returns why a text is not a cron expression that can fire, or null for a valid one (contract 3, Task). Accepts exactly five
  * fields of `*`, numbers, names, ranges, lists and steps, and refuses croner's extensions.
  */
-export function cronFault(expression: string, timeZone: string, after: number): string | null {
+export function findCronFault(expression: string, timeZone: string, after: number): string | null {
   const parts = expression.trim().split(/\s+/);
   if (expression.trim() === "") {
     return "the cron expression is empty; five fields are needed, such as 0 9 * * 1-5";
@@ -44,7 +44,7 @@ export function cronFault(expression: string, timeZone: string, after: number): 
     if (fault !== null) return `${field.name}: ${fault}`;
   }
   try {
-    if (nextOccurrence(expression, timeZone, after) === null) {
+    if (findNextOccurrence(expression, timeZone, after) === null) {
       return "the expression never fires: no date matches all five fields";
     }
   } catch (error) {
@@ -88,7 +88,7 @@ function parseValue(text: string, field: Field): number | null {
 }
 
 /** Returns the first time strictly after `after` (Unix ms) at which a valid expression fires, or null. */
-export function nextOccurrence(expression: string, timeZone: string, after: number): number | null {
+export function findNextOccurrence(expression: string, timeZone: string, after: number): number | null {
   return findOccurrenceAfter(JSON.stringify([getMinute(after), timeZone, expression])).at;
 }
 
@@ -96,7 +96,7 @@ export function nextOccurrence(expression: string, timeZone: string, after: numb
  * Returns the first `count` times strictly after `after`, or fewer when the expression ends. Parses the expression once and
  * caches nothing, so that previews do not evict the answers for schedules.
  */
-export function nextOccurrences(
+export function listNextOccurrences(
   expression: string,
   timeZone: string,
   after: number,
@@ -120,7 +120,7 @@ function getMinute(at: number): number {
 const OCCURRENCES_KEPT = 20_000;
 
 // Parsing takes a millisecond, and a fleet asks for each schedule several times.
-const findOccurrenceAfter = remembered(OCCURRENCES_KEPT, (question) => {
+const findOccurrenceAfter = memoize(OCCURRENCES_KEPT, (question) => {
   const [minute, timeZone, expression] = JSON.parse(question) as [number, string, string];
   return { at: findNext(parseSchedule(expression, timeZone), minute * MINUTE_MS) };
 });
@@ -136,7 +136,7 @@ interface MissedOccurrences {
 export const MISSED_COUNT_MAX = 500;
 
 /** Returns the occurrences from `from` to `now` inclusive, or null for none. The work is bounded for any gap. */
-export function missedOccurrences(
+export function findMissedOccurrences(
   expression: string,
   timeZone: string,
   from: number,
@@ -207,7 +207,7 @@ export function previewCron(
 ): PreviewedTime[] {
   const clock = createZoneClock(timeZone);
   // An extra time: a note depends on the following time, too.
-  const times = nextOccurrences(expression, timeZone, after, count + 1);
+  const times = listNextOccurrences(expression, timeZone, after, count + 1);
   return times.slice(0, count).map((at, index) => ({
     at,
     local: formatLocal(clock, at),

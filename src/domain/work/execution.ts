@@ -2,16 +2,16 @@ import { z } from "zod";
 import { verifiedSchema } from "./command.ts";
 import {
   id,
-  listOf,
   parseFlagOr,
+  parseInteger,
+  parseList,
+  parseTextList,
   queryTime,
   refFilter,
-  textsOf,
   time,
   truncated,
-  whole,
 } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import { buildPageQuery } from "../call/page.ts";
 import { EXECUTION_STATUSES, FAILURES } from "../call/vocabulary.ts";
 
 export const usageSchema = z.strictObject({
@@ -31,7 +31,7 @@ const COST_MAX_USD = 10_000;
  * Clamps reported usage: figures are never negative, fractional or unbounded, whatever an engine or a runner reports
  * (contract 14).
  */
-export function sane({ input_tokens, output_tokens, cost_usd }: Usage): Usage {
+export function clampUsage({ input_tokens, output_tokens, cost_usd }: Usage): Usage {
   const tokens = (value: number | null) => clamp(value === null ? null : Math.round(value), TOKENS_MAX);
   return {
     input_tokens: tokens(input_tokens),
@@ -45,7 +45,7 @@ function clamp(value: number | null, most: number): number | null {
 }
 
 /** Adds the usage of two parts of a run. A figure that both lack stays unknown. */
-export function sumOfUsage(one: Usage, other: Usage): Usage {
+export function addUsage(one: Usage, other: Usage): Usage {
   const sum = (name: keyof Usage) =>
     one[name] === null && other[name] === null ? null : (one[name] ?? 0) + (other[name] ?? 0);
   return {
@@ -82,21 +82,21 @@ export const executionSchema = z.strictObject({
 export type Execution = z.output<typeof executionSchema>;
 
 export const executionListQuery = {
-  worker_id: listOf(z.string().min(1)).optional(),
+  worker_id: parseList(z.string().min(1)).optional(),
   ref: refFilter.optional(),
-  session_id: textsOf().optional(),
-  status: listOf(z.enum(EXECUTION_STATUSES)).optional(),
+  session_id: parseTextList().optional(),
+  status: parseList(z.enum(EXECUTION_STATUSES)).optional(),
   started_from: queryTime.optional(),
   started_to: queryTime.optional(),
   completed_from: queryTime.optional(),
   completed_to: queryTime.optional(),
-  ...pageQuery(),
+  ...buildPageQuery(),
 };
 export type ExecutionFilter = z.output<z.ZodObject<typeof executionListQuery>>;
 
 export const logQuery = {
   follow: parseFlagOr(false, "stream until the end"),
-  tail: whole(0, 1_000_000).optional().meta({ description: "only the last lines" }),
+  tail: parseInteger(0, 1_000_000).optional().meta({ description: "only the last lines" }),
   raw: parseFlagOr(
     false,
     "the engine's raw events, one JSON object per line; empty for engines without events",

@@ -23,7 +23,7 @@ interface ConversationWork {
 }
 
 /** Returns in how many ms the progress message is sent or edited: 0 for now, Infinity without news (contract 10.6). */
-export function progressDueMs(
+export function computeProgressDueMs(
   { since, isDirect, text }: ConversationWork,
   shown: ProgressMessage | null,
   now: number,
@@ -36,7 +36,7 @@ export function progressDueMs(
 }
 
 /** Formats the progress message in at most 3 lines: the workers and their latest steps (contract 10.6). */
-export function progressText(runs: readonly { worker: string; steps: readonly string[] }[]): string {
+export function formatProgress(runs: readonly { worker: string; steps: readonly string[] }[]): string {
   const [first] = runs;
   if (first === undefined) return "";
   const names = [...new Set(runs.map(({ worker }) => worker))].slice(0, LINES_MAX).join(", ");
@@ -55,7 +55,7 @@ const VERBS: [RegExp, string][] = [
 ];
 
 /** Formats one use of a tool in plain words, on one line. */
-export function stepWords(tool: string, input: string): string {
+export function formatStep(tool: string, input: string): string {
   const verb = VERBS.find(([pattern]) => pattern.test(tool))?.[1] ?? `Uses ${tool}:`;
   const line = `${verb} ${input}`.replace(/[\s`]+/g, " ").trim().replace(/:$/, "");
   return line.length <= STEP_SHOWN_CHARACTERS ? line : `${line.slice(0, STEP_SHOWN_CHARACTERS - 1)}…`;

@@ -4,15 +4,15 @@ import {
   CONTENT_MAX_BYTES,
   id,
   line,
-  listOf,
   parseIntegerOr,
+  parseList,
   refFilter,
   sessionKeysFilter,
   time,
   truncated,
 } from "../call/field.ts";
 import { LOCAL_PLATFORM, messageId } from "../call/message_id.ts";
-import { pageQuery } from "../call/page.ts";
+import { buildPageQuery } from "../call/page.ts";
 import { QUESTION_STATUSES } from "../call/vocabulary.ts";
 
 const QUESTION_TIMEOUT_MIN_MS = 1_000;
@@ -80,10 +80,10 @@ export const questionAnswerSchema = z.strictObject({ answer: content(CONTENT_MAX
 
 export const questionListQuery = {
   ref: refFilter.optional(),
-  status: listOf(z.enum(QUESTION_STATUSES)).optional(),
+  status: parseList(z.enum(QUESTION_STATUSES)).optional(),
   session_key: sessionKeysFilter.optional(),
-  worker_id: listOf(z.string().min(1)).optional(),
-  ...pageQuery(),
+  worker_id: parseList(z.string().min(1)).optional(),
+  ...buildPageQuery(),
 };
 export type QuestionFilter = z.output<z.ZodObject<typeof questionListQuery>>;
 
@@ -92,19 +92,19 @@ export const questionWaitQuery = { timeout_ms: parseIntegerOr(30_000, [0, 600_00
 type QuestionOptions = Pick<Question, "options">;
 
 /** Finds the option that a text names by its words or its number, or null (contract 12). */
-export function optionOf({ options }: QuestionOptions, given: string): string | null {
+export function findOption({ options }: QuestionOptions, given: string): string | null {
   const text = given.trim();
   if (options.includes(text)) return text;
   return /^[1-9]\d?$/.test(text) ? options[Number(text) - 1] ?? null : null;
 }
 
 /** Returns the stored form of an answer: an option's text, or the given text. */
-export function answerOf(question: QuestionOptions, given: string): string {
-  return optionOf(question, given) ?? given.trim();
+export function normalizeAnswer(question: QuestionOptions, given: string): string {
+  return findOption(question, given) ?? given.trim();
 }
 
 /** Formats a question for its conversation, with numbered options and the default. */
-export function questionMessage({ text, options, default: fallback, expires_at }: Question): string {
+export function formatQuestion({ text, options, default: fallback, expires_at }: Question): string {
   const numbered = options.map((option, index) => `${index + 1}. ${option}`);
   const until = new Date(expires_at).toISOString().slice(0, 16).replace("T", " ");
   return [
@@ -134,7 +134,7 @@ interface ChatInput {
   direct: boolean;
 }
 
-export type Reading =
+export type MessageMeaning =
   | { is: "answer"; question: OpenQuestion; answer: string }
   | { is: "unclear"; words: string }
   | { is: "message" };
@@ -147,7 +147,7 @@ const COMMAND = /^[/!]answer(?:\s+([\s\S]*))?$/;
  * Classifies a person's message against the open questions: a reply to a question, `/answer`, exactly an option of the only
  * open question, or the first plain message soon after the only open one without options (contract 12).
  */
-export function readAnswer(open: readonly OpenQuestion[], said: ChatInput): Reading {
+export function readAnswer(open: readonly OpenQuestion[], said: ChatInput): MessageMeaning {
   const { content, hasMedia, receivedAt, replyTo, direct } = said;
   const words = content.trim();
   const could = open.filter((one) => one.created_at <= receivedAt && one.expires_at > receivedAt);
@@ -167,13 +167,13 @@ export function readAnswer(open: readonly OpenQuestion[], said: ChatInput): Read
     };
   }
   if (only === undefined || could.length > 1 || hasMedia || words === "") return { is: "message" };
-  if (optionOf(only, words) !== null) return buildAnswer(only, words);
+  if (findOption(only, words) !== null) return buildAnswer(only, words);
   const soon = receivedAt - only.created_at <= PLAIN_ANSWER_MAX_MS;
   return direct && soon && only.options.length === 0 ? buildAnswer(only, words) : { is: "message" };
 }
 
-function buildAnswer(question: OpenQuestion, words: string): Reading {
-  return { is: "answer", question, answer: answerOf(question, words) };
+function buildAnswer(question: OpenQuestion, words: string): MessageMeaning {
+  return { is: "answer", question, answer: normalizeAnswer(question, words) };
 }
 
 interface MessageSender {
@@ -187,7 +187,7 @@ interface MessageSender {
  * Returns the `answered_by` of a message, or null when its sender may not answer. Only a person's message is an answer, never
  * a run's post in a chat or a program's message to a webhook (contract 12, reliability QST-2).
  */
-export function answererOf({ platform, sender, is_data }: MessageSender): string | null {
+export function findAnswerer({ platform, sender, is_data }: MessageSender): string | null {
   if (is_data !== 0) return null;
   if (platform !== LOCAL_PLATFORM) return `${platform}:${sender}`;
   return /^(user|token):/.test(sender) ? sender : null;

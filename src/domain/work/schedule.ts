@@ -3,15 +3,15 @@ import { gateSchema, verifySchema } from "./command.ts";
 import {
   flag,
   line,
-  listOf,
   NAME_MAX_BYTES,
   parseIntegerOr,
+  parseList,
   refFilter,
   sessionKey,
   text,
   time,
 } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import { buildPageQuery } from "../call/page.ts";
 import { OVERLAPS, TASK_STATUSES, TASK_TYPE_RULES, type TaskType } from "../call/vocabulary.ts";
 
 const PAUSE_AFTER_FAILURES_MAX = 1_000;
@@ -55,7 +55,7 @@ export const optionInputs = {
 
 export type ScheduleOptions = { [K in keyof typeof optionFields]: z.output<(typeof optionFields)[K]> };
 
-export function optionsDefault(type: TaskType): ScheduleOptions {
+export function buildDefaultOptions(type: TaskType): ScheduleOptions {
   return {
     name: "",
     paused: false,
@@ -71,11 +71,11 @@ export function optionsDefault(type: TaskType): ScheduleOptions {
 
 export const scheduleListQuery = {
   ref: refFilter.optional(),
-  status: listOf(z.enum(TASK_STATUSES)).optional(),
-  worker_id: listOf(z.string().min(1)).optional(),
+  status: parseList(z.enum(TASK_STATUSES)).optional(),
+  worker_id: parseList(z.string().min(1)).optional(),
   paused: flag.optional(),
   failing: flag.optional().meta({ type: "boolean", description: "whether its latest runs failed" }),
-  ...pageQuery(),
+  ...buildPageQuery(),
 };
 export type ScheduleFilter = z.output<z.ZodObject<typeof scheduleListQuery>>;
 

@@ -5,21 +5,21 @@ import {
   id,
   ignoreFields,
   line,
-  listOf,
+  parseInteger,
   parseIntegerOr,
+  parseList,
+  parseTextList,
   refFilter,
   sessionKeyFilter,
   sessionKeysFilter,
   text,
-  textsOf,
   time,
   truncated,
-  whole,
 } from "../call/field.ts";
 import { heldBySchema } from "./block.ts";
 import { messageId } from "../call/message_id.ts";
-import { pageQuery } from "../call/page.ts";
-import { optionFields, optionInputs, optionsDefault, type ScheduleOptions } from "./schedule.ts";
+import { buildPageQuery } from "../call/page.ts";
+import { buildDefaultOptions, optionFields, optionInputs, type ScheduleOptions } from "./schedule.ts";
 import {
   ACTIVE_TASK_STATUSES,
   LAST_STATUSES,
@@ -129,20 +129,20 @@ export type TaskUpdate = z.output<typeof taskUpdateSchema>;
 export const taskListQuery = {
   ref: refFilter.optional(),
   session_key: sessionKeysFilter.optional(),
-  message_id: textsOf().optional(),
-  worker_id: listOf(z.string().min(1)).optional(),
-  status: listOf(z.enum(TASK_STATUSES)).optional(),
-  type: listOf(z.enum(TASK_TYPES)).optional(),
-  ...pageQuery(),
+  message_id: parseTextList().optional(),
+  worker_id: parseList(z.string().min(1)).optional(),
+  status: parseList(z.enum(TASK_STATUSES)).optional(),
+  type: parseList(z.enum(TASK_TYPES)).optional(),
+  ...buildPageQuery(),
 };
 export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
 
 export const queueQuery = {
   session_key: sessionKeysFilter.optional(),
-  worker_id: listOf(z.string().min(1)).optional(),
-  status: listOf(z.enum(ACTIVE_TASK_STATUSES)).optional(),
-  type: listOf(z.enum(TASK_TYPES)).optional(),
-  ...pageQuery(),
+  worker_id: parseList(z.string().min(1)).optional(),
+  status: parseList(z.enum(ACTIVE_TASK_STATUSES)).optional(),
+  type: parseList(z.enum(TASK_TYPES)).optional(),
+  ...buildPageQuery(),
 };
 export type QueueFilter = z.output<z.ZodObject<typeof queueQuery>>;
 
@@ -168,10 +168,10 @@ export type QueueCancel = z.output<typeof queueCancelSchema>;
 export const queueCancelledSchema = z.strictObject({ cancelled_tasks: z.int() }).meta({
   id: "QueueCancelled",
 });
-export type QueueCancelled = z.output<typeof queueCancelledSchema>;
+export type QueueCancelResult = z.output<typeof queueCancelledSchema>;
 
 export const taskWaitQuery = {
-  run_no: whole(1, 1_000_000_000).optional().meta({
+  run_no: parseInteger(1, 1_000_000_000).optional().meta({
     type: "integer",
     minimum: 1,
     description: "wait until this run has ended",
@@ -201,12 +201,12 @@ interface TaskSeed {
 }
 
 /** Builds a new task, with its fields in the order of the API. */
-export function newTask(
+export function buildNewTask(
   seed: TaskSeed & Partial<{ [K in keyof ScheduleOptions]: ScheduleOptions[K] | undefined }>,
   plan: Omit<TaskPlan, "due_at">,
   now: number,
 ): Task {
-  const options = Object.entries(optionsDefault(seed.type)).map(([name, value]) =>
+  const options = Object.entries(buildDefaultOptions(seed.type)).map(([name, value]) =>
     [name, seed[name as keyof ScheduleOptions] ?? value] as const
   );
   return {

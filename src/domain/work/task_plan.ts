@@ -1,5 +1,5 @@
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
-import { cronFault, nextOccurrence } from "./cron.ts";
+import { findCronFault, findNextOccurrence } from "./cron.ts";
 import { conflict, invalid } from "../call/error.ts";
 import { isTimeZone } from "../call/field.ts";
 import type { Task, TaskCreate, TaskPlan } from "./task.ts";
@@ -11,7 +11,7 @@ const COUNTDOWN_LEAD_MIN_MS = 5_000;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 16_000, factor: 4 };
 
 /** Returns the delay in ms before a lost run is retried: 1, 4, 16 s (contract 3, Task). `attempt` counts from 1. */
-export function retryDelayMs(attempt: number): number {
+export function getRetryDelayMs(attempt: number): number {
   return backoffMs(RETRY, attempt);
 }
 
@@ -74,15 +74,15 @@ function planSchedule(input: PlanInput, now: number, defaultZone: string): TaskP
     throw invalid("cron", "is missing; a scheduled task needs five fields, such as 0 9 * * 1-5");
   }
   const base = { ...UNTIMED, cron, time_zone };
-  const fault = cronFault(cron, zoneOf(time_zone, defaultZone), now);
+  const fault = findCronFault(cron, resolveTimeZone(time_zone, defaultZone), now);
   if (fault !== null) return { ...base, status: "cancelled", reason: fault };
-  const next = nextRunAt({ cron, time_zone, until }, defaultZone, now);
+  const next = findNextRunAt({ cron, time_zone, until }, defaultZone, now);
   if (next === null) throw invalid("until", "the cron has no time before it");
   return { ...base, status: "scheduled", next_run_at: next };
 }
 
 /** Returns the time zone of a cron. Throws `invalid_request` for an unknown one. */
-export function zoneOf(timeZone: string, defaultZone: string): string {
+export function resolveTimeZone(timeZone: string, defaultZone: string): string {
   const zone = timeZone === "" ? defaultZone : timeZone;
   if (!isTimeZone(zone)) throw invalid("time_zone", "must be a time zone such as Europe/Berlin or UTC");
   return zone;
@@ -92,12 +92,12 @@ export function zoneOf(timeZone: string, defaultZone: string): string {
  * Returns the next time of a schedule strictly after `after`, or null. No other function computes `next_run_at`.
  * `defaultZone` applies to tasks without a zone.
  */
-export function nextRunAt(
+export function findNextRunAt(
   task: Pick<Task, "cron" | "time_zone" | "until">,
   defaultZone: string,
   after: number,
 ): number | null {
-  const next = nextOccurrence(task.cron, task.time_zone || defaultZone, after);
+  const next = findNextOccurrence(task.cron, task.time_zone || defaultZone, after);
   return next === null || task.until !== null && next > task.until ? null : next;
 }
 
@@ -105,7 +105,7 @@ export function nextRunAt(
  * Returns the next time of a resumed task, or of one with changed times. `moved` is the new time of a countdown. Throws
  * `invalid_request`, and `conflict` for a countdown whose time has passed.
  */
-export function nextTimeOf(
+export function planNextTime(
   task: Task,
   moved: number | null | undefined,
   now: number,
@@ -119,9 +119,9 @@ export function nextTimeOf(
       `Cannot resume task ${task.id}: its time has passed. Set a new scheduled_at or run it now.`,
     );
   }
-  const fault = cronFault(task.cron, zoneOf(task.time_zone, defaultZone), now);
+  const fault = findCronFault(task.cron, resolveTimeZone(task.time_zone, defaultZone), now);
   if (fault !== null) throw invalid("cron", fault);
-  const next = nextRunAt(task, defaultZone, now);
+  const next = findNextRunAt(task, defaultZone, now);
   if (next === null) throw invalid("until", "the cron has no time before it");
   return next;
 }

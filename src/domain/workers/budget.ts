@@ -1,6 +1,15 @@
 import { z } from "zod";
-import { id, ignoreFields, line, nameText, refFilter, sessionKey, textsOf, time } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import {
+  id,
+  ignoreFields,
+  line,
+  nameText,
+  parseTextList,
+  refFilter,
+  sessionKey,
+  time,
+} from "../call/field.ts";
+import { buildPageQuery } from "../call/page.ts";
 import {
   BUDGET_ACTIONS,
   BUDGET_PERIODS,
@@ -89,8 +98,8 @@ export type BudgetLift = z.output<typeof budgetLiftSchema>;
 
 export const budgetListQuery = {
   ref: refFilter.optional(),
-  target: textsOf(line(1_100)).optional(),
-  ...pageQuery(),
+  target: parseTextList(line(1_100)).optional(),
+  ...buildPageQuery(),
 };
 export type BudgetFilter = z.output<z.ZodObject<typeof budgetListQuery>>;
 
@@ -111,17 +120,17 @@ const COUNTED: Record<BudgetUnit, { field: keyof Amounts; one: number }> = {
   usd: { field: "nano_usd", one: 1e9 },
 };
 
-export function amountOf(amounts: Amounts, unit: BudgetUnit): number {
+export function getAmount(amounts: Amounts, unit: BudgetUnit): number {
   return amounts[COUNTED[unit].field];
 }
 
 /** Returns the limit as a whole number of the counted unit. */
-export function countedLimit({ limit, unit }: Pick<StoredBudget, "limit" | "unit">): number {
+export function getCountedLimit({ limit, unit }: Pick<StoredBudget, "limit" | "unit">): number {
   return Math.round(limit * COUNTED[unit].one);
 }
 
 /** Converts a counted number into the unit of the budget. */
-export function inUnit(counted: number, unit: BudgetUnit): number {
+export function convertToUnit(counted: number, unit: BudgetUnit): number {
   return counted / COUNTED[unit].one;
 }
 
@@ -138,19 +147,19 @@ export interface Month {
 }
 
 /** Returns the time up to which ended usage no longer counts (contract 14). */
-export function countsAfter(period: BudgetPeriod, now: number, month: Month): number {
+export function findCountStart(period: BudgetPeriod, now: number, month: Month): number {
   if (period === "total") return -1;
   return period === "month" ? month.start - 1 : now - (ROLLING[period] ?? 0);
 }
 
 /** Returns when usage that ended at `at` stops counting, or null for never. */
-export function countsUntil(period: BudgetPeriod, at: number, month: Month): number | null {
+export function findCountEnd(period: BudgetPeriod, at: number, month: Month): number | null {
   if (period === "total") return null;
   return period === "month" ? month.end : at + (ROLLING[period] ?? 0);
 }
 
 /** State of a budget at a moment, in counted numbers. */
-export interface Standing {
+export interface BudgetUsage {
   /** Usage of ended runs in the period, and of open runs so far. */
   used: number;
   /** Further expected usage of open runs. */
@@ -168,29 +177,29 @@ export interface OpenUse {
 }
 
 /** Sums the usage of a budget. `settled` is the usage of ended runs in its period. */
-export function standingOf(
+export function sumBudgetUsage(
   { target, unit, settled }: Pick<StoredBudget, "target" | "unit"> & { settled: number },
   open: readonly OpenUse[],
   measured: boolean,
-): Standing {
+): BudgetUsage {
   let used = settled;
   let reserved = 0;
   for (const { targets, expected, counted } of open) {
     if (!targets.includes(target)) continue;
-    const now = amountOf(counted, unit);
+    const now = getAmount(counted, unit);
     used += now;
-    reserved += Math.max(0, amountOf(expected, unit) - now);
+    reserved += Math.max(0, getAmount(expected, unit) - now);
   }
   return { used, reserved, unmeasured: !measured };
 }
 
 /** Returns `hard` when used and reserved amounts reach the limit, `soft` from the configured percentage on (contract 14). */
-export function stateOf(
+export function classifyBudget(
   budget: Pick<StoredBudget, "limit" | "unit" | "soft">,
-  { used, reserved, unmeasured }: Standing,
+  { used, reserved, unmeasured }: BudgetUsage,
 ): BudgetState {
   if (unmeasured) return "unmeasured";
-  const limit = countedLimit(budget);
+  const limit = getCountedLimit(budget);
   if (used + reserved >= limit) return "hard";
   return (used + reserved) * 100 >= limit * budget.soft ? "soft" : "ok";
 }
@@ -201,10 +210,10 @@ export function stateOf(
  */
 export function mayStart(
   budget: Pick<StoredBudget, "limit" | "unit">,
-  { used, reserved, unmeasured }: Standing,
+  { used, reserved, unmeasured }: BudgetUsage,
   expected: number,
 ): boolean {
-  const limit = countedLimit(budget);
+  const limit = getCountedLimit(budget);
   if (unmeasured) return true;
   if (used + reserved >= limit) return false;
   return used + reserved === 0 || used + reserved + expected <= limit;
@@ -215,10 +224,10 @@ export function mayStart(
  */
 export function mustStop(
   budget: Pick<StoredBudget, "limit" | "unit">,
-  { used, reserved, unmeasured }: Standing,
+  { used, reserved, unmeasured }: BudgetUsage,
 ): boolean {
   if (unmeasured) return false;
-  const limit = countedLimit(budget);
+  const limit = getCountedLimit(budget);
   return budget.unit === "runs" ? used + reserved > limit : used >= limit;
 }
 
@@ -228,26 +237,26 @@ export function isLifted({ lifted_until }: Pick<StoredBudget, "lifted_until">, n
 }
 
 /** Formats an amount: 12 runs, 1.5 US dollars. */
-export function amountText(counted: number, unit: BudgetUnit): string {
-  const number = inUnit(counted, unit);
+export function formatAmount(counted: number, unit: BudgetUnit): string {
+  const number = convertToUnit(counted, unit);
   const words = unit === "usd" ? "US dollars" : unit;
   return `${Number(number.toFixed(unit === "usd" ? 4 : 1))} ${words}`;
 }
 
 /** Formats why a budget blocks a task, for the task's `reason`. */
-export function budgetReason(
+export function formatBudgetReason(
   budget: StoredBudget,
-  { used, reserved }: Standing,
+  { used, reserved }: BudgetUsage,
   until: number | null,
 ): string {
-  const of = amountText(countedLimit(budget), budget.unit);
-  const sum = amountText(used + reserved, budget.unit).replace(/ .*/, "");
+  const of = formatAmount(getCountedLimit(budget), budget.unit);
+  const sum = formatAmount(used + reserved, budget.unit).replace(/ .*/, "");
   const when = until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
   return `the budget ${JSON.stringify(budget.name)} is used up: ${sum} of ${of} (${budget.period})${when}`;
 }
 
 /** Returns the median, or 0 for no values. */
-export function median(values: readonly number[]): number {
+export function computeMedian(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
   const [low = 0, high = 0] = [sorted[sorted.length % 2 === 0 ? middle - 1 : middle], sorted[middle]];

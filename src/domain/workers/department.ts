@@ -59,7 +59,7 @@ export const departmentUpdateSchema = z.strictObject({
 export type DepartmentUpdate = z.output<typeof departmentUpdateSchema>;
 
 /** Builds the forest of departments. Children keep the order of the list. */
-export function toForest(departments: readonly Department[]): DepartmentTree[] {
+export function buildForest(departments: readonly Department[]): DepartmentTree[] {
   const trees = new Map(departments.map((one) => [one.id, { ...one, children: [] as DepartmentTree[] }]));
   const roots: DepartmentTree[] = [];
   for (const tree of trees.values()) {

@@ -22,4 +22,4 @@ export const engineSchema = z.strictObject({
   })).meta({ description: "quota periods of its provider, as last reported" }),
   limited_until: time.nullable().meta({ description: "end of its provider's rate limit" }),
 }).meta({ id: "Engine" });
-export type EngineShown = z.output<typeof engineSchema>;
+export type EngineView = z.output<typeof engineSchema>;

@@ -3,7 +3,7 @@ import { budgetCreateSchema } from "./budget.ts";
 import { departmentCreateSchema } from "./department.ts";
 import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, NAME_MAX_BYTES, nameText, text } from "../call/field.ts";
 import { MEMORY_ENTRIES_MAX } from "./memory.ts";
-import { nameKey } from "../call/name.ts";
+import { normalizeName } from "../call/name.ts";
 import { taskCreateSchema } from "../work/task.ts";
 import { FLEET_ACTIONS, FLEET_KINDS, type FleetKind } from "../call/vocabulary.ts";
 import { webhookCreateSchema } from "../system/webhook.ts";
@@ -48,7 +48,7 @@ const buildNamedList = <S extends z.ZodObject<{ name: z.ZodType<string> }>>(sche
   z.array(schema).max(FLEET_OBJECTS_MAX).default([]).superRefine((all, context) => {
     const seen = new Map<string, number>();
     for (const [index, { name }] of all.entries()) {
-      const key = nameKey(name as string);
+      const key = normalizeName(name as string);
       const first = seen.get(key);
       if (first === undefined) seen.set(key, index);
       else {context.addIssue({

@@ -1,5 +1,5 @@
 import type { FleetChange, FleetObject, FleetPlan, PresentObject } from "./fleet.ts";
-import { nameKey } from "../call/name.ts";
+import { normalizeName } from "../call/name.ts";
 import type { FleetKind } from "../call/vocabulary.ts";
 
 interface PlanOptions {
@@ -15,7 +15,7 @@ export interface PlannedChange extends FleetChange {
 }
 
 /** A plan without its hash. */
-export interface Planned extends Omit<FleetPlan, "hash" | "changes"> {
+export interface UnhashedPlan extends Omit<FleetPlan, "hash" | "changes"> {
   changes: PlannedChange[];
 }
 
@@ -28,9 +28,9 @@ export function planFleet(
   wanted: readonly FleetObject[],
   present: readonly PresentObject[],
   { fleet, prune, adopt }: PlanOptions,
-): Planned {
+): UnhashedPlan {
   const changes: PlannedChange[] = [];
-  const conflicts: Planned["conflicts"] = [];
+  const conflicts: UnhashedPlan["conflicts"] = [];
   const there = Map.groupBy(present, buildKey);
   const named = new Set(wanted.map(buildKey));
   for (const one of wanted) {
@@ -76,7 +76,7 @@ export function planFleet(
 }
 
 /** Returns the names on a cycle of departments, or null. `parents` maps each key to that of its parent. */
-export function circleOf(parents: ReadonlyMap<string, string>): string[] | null {
+export function findCycle(parents: ReadonlyMap<string, string>): string[] | null {
   const safe = new Set<string>();
   for (const start of parents.keys()) {
     const path: string[] = [];
@@ -91,7 +91,7 @@ export function circleOf(parents: ReadonlyMap<string, string>): string[] | null 
 
 function buildKey({ kind, name }: { kind: FleetKind; name: string }): string {
   // Memory keys differ by case, names do not.
-  return `${kind} ${kind === "memory" ? name : nameKey(name)}`;
+  return `${kind} ${kind === "memory" ? name : normalizeName(name)}`;
 }
 
 function findDifferences(

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, sessionKey, text, time, truncated } from "../call/field.ts";
-import { pageQuery } from "../call/page.ts";
+import { buildPageQuery } from "../call/page.ts";
 
 /** The scope that all conversations share. Any other scope is a session key. */
 export const GLOBAL_SCOPE = "global";
@@ -21,7 +21,7 @@ const scope = sessionKey.meta({ description: "`global` or a session key" });
 const key = line(KEY_MAX_BYTES);
 
 /** A cursor is the last key of the previous page. */
-export const memoryListQuery = { scope, ...pageQuery(), cursor: key.optional() };
+export const memoryListQuery = { scope, ...buildPageQuery(), cursor: key.optional() };
 
 export const memoryEntryQuery = { scope, key };
 

@@ -25,7 +25,7 @@ export class Months {
    * Returns the month of `now`, from its first moment to that of the next month, whatever the clock changes in between
    * (contract 14).
    */
-  of(now: number): Month {
+  find(now: number): Month {
     if (now >= this.#last.start && now < this.#last.end) return this.#last;
     const name = this.#format.format(now);
     const start = this.#firstOf(name, now - LONGEST_MS, now);

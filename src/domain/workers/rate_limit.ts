@@ -1,4 +1,4 @@
-import type { Hold } from "../work/block.ts";
+import type { Block } from "../work/block.ts";
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 
 /** A rate limit of an engine's provider. No run starts before `until`. */
@@ -20,13 +20,13 @@ const WAIT_MAX_MS = 8 * 86_400_000;
 export const LIMITED_RUNS_MAX = 20;
 
 /** The service announces a wait of at least this length to the person who waits for the reply. */
-export const TOLD_WAIT_MS = 60_000;
+export const ANNOUNCED_WAIT_MS = 60_000;
 
 /**
  * Returns the limit after a run met one. `resetsAt` is its end, or null when unknown. Runs that meet a limit together count
  * as one strike.
  */
-export function nextLimit(
+export function computeNextLimit(
   engine: string,
   before: RateLimit | null,
   resetsAt: number | null,
@@ -42,16 +42,16 @@ export function nextLimit(
 }
 
 /** Returns the block of an engine's tasks during a limit (contract 14). */
-export function holdOf(limit: Pick<RateLimit, "engine" | "until">): Hold {
+export function buildEngineBlock(limit: Pick<RateLimit, "engine" | "until">): Block {
   return {
     held: `engine:${limit.engine}`,
     until: limit.until,
-    reason: waitReason(limit),
+    reason: formatWaitReason(limit),
     whom: { kind: "all" },
   };
 }
 
 /** Formats why a task waits, for its `reason`. */
-export function waitReason({ engine, until }: Pick<RateLimit, "engine" | "until">): string {
+export function formatWaitReason({ engine, until }: Pick<RateLimit, "engine" | "until">): string {
   return `${engine} is rate limited; resumes at ${new Date(until).toISOString()}`;
 }

@@ -3,7 +3,7 @@ import { verifiedSchema, verifySchema } from "../work/command.ts";
 import { usageSchema } from "../work/execution.ts";
 import { id, nameText, text, time } from "../call/field.ts";
 import { isInterruption } from "../work/interruption.ts";
-import { pageQuery } from "../call/page.ts";
+import { buildPageQuery } from "../call/page.ts";
 import { scope } from "../call/scope.ts";
 import { FAILURES, RUNNER_STATES } from "../call/vocabulary.ts";
 
@@ -54,7 +54,7 @@ export const runnerSchema = z.strictObject({
   last_seen_at: time.nullable(),
   created_at: time,
 }).meta({ id: "Runner" });
-export type RunnerShown = z.output<typeof runnerSchema>;
+export type RunnerView = z.output<typeof runnerSchema>;
 
 export const runnerCreateSchema = z.strictObject({
   name: nameText(),
@@ -65,13 +65,13 @@ export type RunnerCreate = z.output<typeof runnerCreateSchema>;
 
 /** Includes the token, which no other response shows. */
 export const runnerCreatedSchema = runnerSchema.extend({ token: z.string() }).meta({ id: "RunnerCreated" });
-export type RunnerCreated = z.output<typeof runnerCreatedSchema>;
+export type CreatedRunner = z.output<typeof runnerCreatedSchema>;
 
 export const runnerDrainSchema = z.strictObject({
   draining: z.boolean().default(true).meta({ description: "false: accept runs again" }),
 }).meta({ id: "RunnerDrain" });
 
-export const runnerListQuery = pageQuery();
+export const runnerListQuery = buildPageQuery();
 export type RunnerFilter = z.output<z.ZodObject<typeof runnerListQuery>>;
 
 export const runnerClaimSchema = z.strictObject({
@@ -133,7 +133,7 @@ export const runnerClaimedSchema = z.strictObject({
   margin_ms: z.int(),
   run: wireOrderSchema.nullable(),
 }).meta({ id: "RunnerClaimed" });
-export type RunnerClaimed = z.output<typeof runnerClaimedSchema>;
+export type RunnerClaimAnswer = z.output<typeof runnerClaimedSchema>;
 
 export const runnerBeatSchema = z.strictObject({
   process: id,
@@ -152,7 +152,7 @@ export const runnerHeardSchema = z.strictObject({
     }),
   })),
 }).meta({ id: "RunnerHeard" });
-export type RunnerHeard = z.output<typeof runnerHeardSchema>;
+export type RunnerBeatAnswer = z.output<typeof runnerHeardSchema>;
 
 const WORDS_MAX_BYTES = 2_000;
 const report = { no: z.int().min(1).max(1_000_000_000) };
@@ -182,7 +182,7 @@ export type RunLogPart = z.output<z.ZodObject<typeof runLogQuery>>;
 
 /** The stored size. */
 export const runLoggedSchema = z.strictObject({ size: z.int() }).meta({ id: "RunLogged" });
-export type RunLogged = z.output<typeof runLoggedSchema>;
+export type RunLogSize = z.output<typeof runLoggedSchema>;
 
 const RESULT_TEXT_MAX_BYTES = 512 * 1024;
 
@@ -217,4 +217,4 @@ export const runEndSchema = z.strictObject({
 export type RunEnd = z.output<typeof runEndSchema>;
 
 export const runStoredSchema = z.strictObject({ status: z.literal("stored") }).meta({ id: "RunStored" });
-export type RunStored = z.output<typeof runStoredSchema>;
+export type RunReceipt = z.output<typeof runStoredSchema>;

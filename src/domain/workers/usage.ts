@@ -43,10 +43,10 @@ export const seriesPointSchema = z.strictObject({
 export type SeriesPoint = z.output<typeof seriesPointSchema>;
 
 /** Usage of runs that ended in a quarter of an hour. */
-export type UsedInQuarter = Omit<SeriesPoint, "waited_ms" | "waited_longest_ms">;
+export type QuarterUsage = Omit<SeriesPoint, "waited_ms" | "waited_longest_ms">;
 
 /** Waiting times of runs that started in a quarter of an hour: sum and maximum. */
-export type WaitedInQuarter = { at: number; runs: number; ms: number; longest_ms: number };
+export type QuarterWaits = { at: number; runs: number; ms: number; longest_ms: number };
 
 const QUARTER_MS = 900_000;
 

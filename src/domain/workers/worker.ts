@@ -7,18 +7,18 @@ import {
   id,
   ignoreFields,
   line,
-  listOf,
   NAME_MAX_BYTES,
   nameText,
   parseFlagOr,
+  parseList,
+  parseTextList,
   refFilter,
+  removeDefaults,
   text,
-  textsOf,
   time,
   truncated,
-  withoutDefaults,
 } from "../call/field.ts";
-import { pageQuery, WORKER_PAGE_SIZE_MAX } from "../call/page.ts";
+import { buildPageQuery, WORKER_PAGE_SIZE_MAX } from "../call/page.ts";
 import { labels } from "./runner.ts";
 import { scope } from "../call/scope.ts";
 import { SHOWN_WORKER_STATUSES } from "../call/vocabulary.ts";
@@ -59,7 +59,7 @@ export type WorkerCreate = z.output<typeof workerCreateSchema>;
 
 export const WORKER_DEFAULTS: WorkerCreate = workerCreateSchema.parse({ name: "x" });
 
-const { paused, ...attributes } = withoutDefaults(fields);
+const { paused, ...attributes } = removeDefaults(fields);
 
 export const workerSchema = z.strictObject({
   id,
@@ -118,13 +118,13 @@ export type WorkerRehome = z.output<typeof workerRehomeSchema>;
 
 export const workerListQuery = {
   ref: refFilter.optional(),
-  department: textsOf(line(NAME_MAX_BYTES)).optional()
+  department: parseTextList(line(NAME_MAX_BYTES)).optional()
     .meta({ type: "string", description: "ids or names, with their descendants; any of them matches" }),
   recursive: parseFlagOr(true),
   no_recursive: flag.optional().meta({ type: "boolean", description: "the same as recursive=false" }),
-  name: textsOf(line(NAME_MAX_BYTES)).optional()
+  name: parseTextList(line(NAME_MAX_BYTES)).optional()
     .meta({ type: "string", description: "part of the name, case-insensitive; any of them matches" }),
-  id: listOf(z.string().min(1)).optional(),
-  ...pageQuery(WORKER_PAGE_SIZE_MAX),
+  id: parseList(z.string().min(1)).optional(),
+  ...buildPageQuery(WORKER_PAGE_SIZE_MAX),
 };
 export type WorkerFilter = z.output<z.ZodObject<typeof workerListQuery>>;

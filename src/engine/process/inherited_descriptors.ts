@@ -1,6 +1,6 @@
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 
-const log = logger("engine");
+const log = createLogger("engine");
 const SET_DESCRIPTOR_FLAGS = 2;
 const CLOSE_ON_EXEC = 1;
 

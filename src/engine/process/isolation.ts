@@ -1,7 +1,7 @@
-import { logger } from "../../base/log.ts";
-import { turn } from "../../base/yield_to_loop.ts";
+import { createLogger } from "../../base/log.ts";
+import { yieldToLoop } from "../../base/yield_to_loop.ts";
 
-const log = logger("engine");
+const log = createLogger("engine");
 const PIDS_PER_TURN = 200;
 
 /**
@@ -172,7 +172,7 @@ export async function findTree(isolation: Isolation, leader: number, runId: stri
   let read = 0;
   for (const { name } of Deno.readDirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
-    if (++read % PIDS_PER_TURN === 0) await turn();
+    if (++read % PIDS_PER_TURN === 0) await yieldToLoop();
     try {
       // State and parent follow the name of the program, which may contain any character.
       const [, parent] = Deno.readTextFileSync(`/proc/${name}/stat`).split(") ").at(-1)?.split(" ") ?? [];

@@ -1,4 +1,4 @@
-import { joined } from "../../base/bytes.ts";
+import { concatBytes } from "../../base/bytes.ts";
 
 const NEWLINE = 10;
 const HEAD_BYTES = 200;
@@ -42,13 +42,13 @@ export class LineSplitter {
     this.#size += part.length;
     if (this.#size <= this.#maxBytes) this.#parts.push(part.slice());
     // Only the start of a too long line is kept.
-    else if (this.#parts.length > 0) this.#parts = [joined(this.#parts).slice(0, HEAD_BYTES)];
+    else if (this.#parts.length > 0) this.#parts = [concatBytes(this.#parts).slice(0, HEAD_BYTES)];
     else this.#parts = [part.slice(0, HEAD_BYTES)];
   }
 
   #emit(): void {
     const size = this.#size;
-    const text = decoder.decode(joined(this.#parts));
+    const text = decoder.decode(concatBytes(this.#parts));
     this.#parts = [];
     this.#size = 0;
     if (size > this.#maxBytes) this.#onLong(text.slice(0, HEAD_BYTES), size);

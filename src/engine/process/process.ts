@@ -1,12 +1,12 @@
 import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { TimeLimits } from "./time_limits.ts";
 import { ProcessInput } from "./process_input.ts";
 import { readThrottled } from "./read_throttle.ts";
 
-const log = logger("engine");
+const log = createLogger("engine");
 
 /** A program to run as an agent, and its limits. */
 export interface ProcessSpec {

@@ -1,10 +1,10 @@
 import { dirname } from "node:path";
-import { joined } from "../../base/bytes.ts";
+import { concatBytes } from "../../base/bytes.ts";
 import { faultPoint } from "../../base/fault_point.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { maskText } from "./masked_text.ts";
 
-const log = logger("engine");
+const log = createLogger("engine");
 
 export interface RunLogOptions {
   path: string;
@@ -75,7 +75,7 @@ export class RunLog {
   /** Writes output of the run byte for byte. Drops output above the limit. */
   write(chunk: Uint8Array): void {
     if (this.#full || this.#closed) return;
-    let bytes = this.#carry.length === 0 ? chunk : joined([this.#carry, chunk]);
+    let bytes = this.#carry.length === 0 ? chunk : concatBytes([this.#carry, chunk]);
     for (const secret of this.#secrets) bytes = maskBytes(bytes, secret);
     const heldBytes = this.#findSecretStart(bytes);
     this.#carry = bytes.slice(bytes.length - heldBytes);
@@ -90,7 +90,7 @@ export class RunLog {
       work();
     } finally {
       this.#gathered = null;
-      if (gathered.length > 0) this.#store(joined(gathered));
+      if (gathered.length > 0) this.#store(concatBytes(gathered));
     }
   }
 
@@ -122,7 +122,7 @@ export class RunLog {
     const room = this.#options.maxBytes - this.#size;
     let stamped = this.#addStamps(bytes);
     if (stamped.length > room) {
-      stamped = joined([stamped.subarray(0, Math.max(0, room)), encoder.encode(this.#formatCut())]);
+      stamped = concatBytes([stamped.subarray(0, Math.max(0, room)), encoder.encode(this.#formatCut())]);
       this.#full = true;
     }
     this.#size += stamped.length;
@@ -169,7 +169,7 @@ export class RunLog {
       // The log has no space for the rest.
       if (length > this.#options.maxBytes) break;
     }
-    return joined(parts);
+    return concatBytes(parts);
   }
 
   /** Returns how many bytes at the end may be the start of a secret. */

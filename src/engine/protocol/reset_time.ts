@@ -1,4 +1,4 @@
-import { nextOccurrence } from "../../domain/work/cron.ts";
+import { findNextOccurrence } from "../../domain/work/cron.ts";
 import type { Reset } from "./reset.ts";
 
 const MINUTE_MS = 60_000;
@@ -8,7 +8,7 @@ export function resolveReset(reset: Reset, now: number, timeZone: string): numbe
   if ("at" in reset) return reset.at;
   if ("inMs" in reset) return now + reset.inMs;
   try {
-    const at = nextOccurrence(reset.cron, timeZone, now - MINUTE_MS);
+    const at = findNextOccurrence(reset.cron, timeZone, now - MINUTE_MS);
     return at === null ? null : at + MINUTE_MS;
   } catch {
     return null;

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import { byteLength } from "../../base/bytes.ts";
+import { countBytes } from "../../base/bytes.ts";
 import type { Usage } from "../../domain/work/execution.ts";
 import type { AgentEvent } from "./adapter.ts";
 import type { RunLog } from "../process/run_log.ts";
@@ -29,7 +29,7 @@ export class Transcript {
     } else if (event.kind === "tool_end") {
       const output = this.#safe(event.output).trimEnd();
       const short = shorten(output, OUTPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
-      const size = formatBytes(byteLength(event.output));
+      const size = formatBytes(countBytes(event.output));
       this.#line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indent(short)} `}(${size})`);
     } else if (event.kind === "notice") this.#line(`[${this.#safe(event.text)}]`);
     else if (event.kind === "session" && event.id !== null) this.#line(`[session ${event.id}]`);

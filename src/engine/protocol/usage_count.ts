@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { sane, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
+import { clampUsage, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import type { UsageSpan } from "./adapter.ts";
 
 const FIELDS = ["input_tokens", "output_tokens", "cost_usd"] as const;
@@ -25,7 +25,7 @@ export class UsageCounter {
   add(span: UsageSpan, usage: Partial<Usage>, step?: string): void {
     const key = step?.slice(0, KEY_CHARACTERS);
     const before = key === undefined ? {} : this.#steps.get(key) ?? {};
-    const figures = sane(mapFields((field) => usage[field] ?? null));
+    const figures = clampUsage(mapFields((field) => usage[field] ?? null));
     const known = FIELDS.filter((field) => figures[field] !== null);
     if (key !== undefined) {
       this.#steps.set(key, {
@@ -42,7 +42,7 @@ export class UsageCounter {
   }
 
   get run(): Usage {
-    return sane(mapFields((field) => {
+    return clampUsage(mapFields((field) => {
       const total = this.#session[field];
       if (total === null) return roundValue(this.#run[field]);
       const before = this.#before[field] ?? 0;

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { auditQuery, auditSchema } from "../../domain/system/audit.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const auditRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/audit",
     access: "read:users",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { FLOW_LIFE_S } from "../../api/account/oidc.ts";
 import { CALLBACK_PATH } from "../../api/account/oidc_login.ts";
 import { answer } from "../../api/call/answer.ts";
-import { whole } from "../../api/account/login.ts";
+import { joinHalves } from "../../api/account/login.ts";
 import {
   accessSchema,
   codeSchema,
@@ -14,11 +14,11 @@ import {
   whoamiSchema,
 } from "../../domain/account/login.ts";
 import { invalid } from "../../domain/call/error.ts";
-import { browserAnswer, BrowserCookies, checkOrigin, SESSION_HEADER } from "../browser.ts";
-import { route } from "../route.ts";
+import { BrowserCookies, buildLoginResponse, checkOrigin, SESSION_HEADER } from "../browser.ts";
+import { defineRoute } from "../route.ts";
 
 export const authRoutes = [
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/auth/login",
     access: "public",
@@ -34,10 +34,10 @@ export const authRoutes = [
       const cookies = new BrowserCookies(place);
       if (body.browser) checkOrigin(raw, place.publicUrl);
       const login = await api.auth.logIn(body, { address, flow: cookies.flow(raw) });
-      return "cookie" in login ? browserAnswer(login, cookies) : answer(login);
+      return "cookie" in login ? buildLoginResponse(login, cookies) : answer(login);
     },
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/auth/refresh",
     access: "public",
@@ -53,7 +53,7 @@ export const authRoutes = [
       return await api.auth.refresh(secret, kind);
     },
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/auth/logout",
     access: "public",
@@ -73,7 +73,7 @@ export const authRoutes = [
       return new Response(null, { status: 204, headers: { "set-cookie": cookies.setLogin("", 0) } });
     },
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/auth/whoami",
     access: "token",
@@ -82,7 +82,7 @@ export const authRoutes = [
     response: whoamiSchema,
     handle: ({ api, call }) => api.auth.whoami(call),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/auth/console",
     access: "token",
@@ -93,7 +93,7 @@ export const authRoutes = [
     response: codeSchema,
     handle: ({ api, call }) => api.auth.createCode(call),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/auth/oidc/start",
     access: "public",
@@ -107,7 +107,7 @@ export const authRoutes = [
       return redirect(location, new BrowserCookies(api.auth.place()).setFlow(cookie, FLOW_LIFE_S));
     },
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: CALLBACK_PATH,
     access: "public",
@@ -141,5 +141,5 @@ function readSecret(
   if (session === null) {
     throw invalid("refresh_token", "is missing. A browser sends its cookie and X-Svc-Session instead.");
   }
-  return { secret: whole(cookies.login(request) ?? "", session), kind: "browser" };
+  return { secret: joinHalves(cookies.login(request) ?? "", session), kind: "browser" };
 }

@@ -8,10 +8,10 @@ import {
 } from "../../domain/workers/budget.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 import { id } from "../../domain/call/field.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const budgetRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/budgets",
     access: "read:budgets",
@@ -22,7 +22,7 @@ export const budgetRoutes = [
     paged: true,
     handle: ({ api, query }) => api.budget.list(query),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/budgets",
     access: "write:budgets",
@@ -34,7 +34,7 @@ export const budgetRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.budget.create(call, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/budgets/:id",
     access: "read:budgets",
@@ -44,7 +44,7 @@ export const budgetRoutes = [
     response: budgetSchema,
     handle: ({ api, params }) => api.budget.get(params.id),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: "/api/budgets/:id",
     access: "write:budgets",
@@ -55,7 +55,7 @@ export const budgetRoutes = [
     response: budgetSchema,
     handle: ({ api, call, params, body }) => api.budget.update(call, params.id, body),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/budgets/:id",
     access: "write:budgets",
@@ -65,7 +65,7 @@ export const budgetRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.budget.delete(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/budgets/:id/lift",
     access: "write:budgets",

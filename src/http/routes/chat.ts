@@ -1,32 +1,32 @@
 import { z } from "zod";
 import {
+  buildChatSessionKey,
   chatCreateSchema,
   chatListQuery,
   chatMessageSchema,
   chatSendSchema,
-  chatSessionKey,
   chatSessionSchema,
   chatUpdateSchema,
   historyQuery,
   queuedSchema,
 } from "../../domain/chat/chat.ts";
 import { invalid } from "../../domain/call/error.ts";
-import { id, whole } from "../../domain/call/field.ts";
+import { id, parseInteger } from "../../domain/call/field.ts";
 import { mediaSchema } from "../../domain/chat/message.ts";
 import { CONVERSATION_EVENTS } from "../../domain/chat/stream.ts";
-import { conversationStream } from "../stream/conversation_stream.ts";
-import { parse } from "../input.ts";
-import { download } from "../stream/download.ts";
-import { route } from "../route.ts";
-import { clientOf } from "../stream/event_source.ts";
-import { readForm, withForm } from "../upload.ts";
+import { openConversationStream } from "../stream/conversation_stream.ts";
+import { parseInput } from "../input.ts";
+import { buildDownload } from "../stream/download.ts";
+import { defineRoute } from "../route.ts";
+import { buildStreamClient } from "../stream/event_source.ts";
+import { addFormFingerprint, readForm } from "../upload.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const ROOT = "/api/local/sessions";
 const NO_FIELDS = z.strictObject({});
 
 export const chatRoutes = [
-  route({
+  defineRoute({
     method: "POST",
     path: ROOT,
     access: "write:chat",
@@ -38,7 +38,7 @@ export const chatRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.chat.create(call, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: ROOT,
     access: "read:chat",
@@ -49,7 +49,7 @@ export const chatRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.chat.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: `${ROOT}/:id`,
     access: "read:chat",
@@ -59,7 +59,7 @@ export const chatRoutes = [
     response: chatSessionSchema,
     handle: ({ api, call, params }) => api.chat.get(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: `${ROOT}/:id`,
     access: "write:chat",
@@ -70,7 +70,7 @@ export const chatRoutes = [
     response: chatSessionSchema,
     handle: ({ api, call, params, body }) => api.chat.update(call, params.id, body),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: `${ROOT}/:id`,
     access: "write:chat",
@@ -80,7 +80,7 @@ export const chatRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.chat.delete(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: `${ROOT}/:id/messages`,
     access: "write:chat",
@@ -93,7 +93,7 @@ export const chatRoutes = [
     idempotent: true,
     handle: ({ api, call, params, body }) => api.chat.send(call, params.id, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: `${ROOT}/:id/messages`,
     access: "read:chat",
@@ -105,7 +105,7 @@ export const chatRoutes = [
     paged: true,
     handle: ({ api, call, params, query }) => api.chat.messages(call, params.id, query),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: `${ROOT}/:id/media`,
     access: "write:chat",
@@ -120,16 +120,16 @@ export const chatRoutes = [
       const { fields, file, originalName } = await readForm(raw, target, streams.clock);
       if (file === null) throw invalid("file", 'is missing. Send the file in the form field "file".');
       try {
-        const input = parse(NO_FIELDS, fields);
+        const input = parseInput(NO_FIELDS, fields);
         const sent = { file, originalName };
-        return await api.chat.keepUpload(await withForm(call, input, sent), params.id, sent);
+        return await api.chat.keepUpload(await addFormFingerprint(call, input, sent), params.id, sent);
       } catch (error) {
         await file.discard();
         throw error;
       }
     },
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: `${ROOT}/:id/media/:name`,
     access: "read:chat",
@@ -138,23 +138,24 @@ export const chatRoutes = [
     params: { id, name: z.string().min(1).max(300) },
     response: z.string(),
     responseType: "*/*",
-    handle: async ({ api, call, params }) => download(await api.chat.openMedia(call, params.id, params.name)),
+    handle: async ({ api, call, params }) =>
+      buildDownload(await api.chat.openMedia(call, params.id, params.name)),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: `${ROOT}/:id/stream`,
     access: "read:chat",
     operation: "chat.stream",
     summary: "Stream replies and states as Server-Sent Events",
     params: { id },
-    query: { after: whole(0, Number.MAX_SAFE_INTEGER).optional() },
+    query: { after: parseInteger(0, Number.MAX_SAFE_INTEGER).optional() },
     response: z.string(),
     responseType: "text/event-stream",
     events: CONVERSATION_EVENTS,
     handle: async ({ api, streams, call, params, query, raw }) => {
       await api.chat.get(call, params.id);
-      const client = clientOf(raw, call, query.after);
-      return await conversationStream({ api, streams }, chatSessionKey(params.id), client);
+      const client = buildStreamClient(raw, call, query.after);
+      return await openConversationStream({ api, streams }, buildChatSessionKey(params.id), client);
     },
   }),
 ] as const;

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { conversationListQuery, conversationSchema } from "../../domain/chat/conversation.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const conversationRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/conversations",
     access: "read:sessions",

@@ -6,13 +6,13 @@ import {
   departmentTreeSchema,
   departmentUpdateSchema,
 } from "../../domain/workers/department.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const params = { id_or_name: departmentKey };
 
 export const departmentRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/departments",
     access: "read:departments",
@@ -22,7 +22,7 @@ export const departmentRoutes = [
     paged: true,
     handle: ({ api }) => api.department.list(),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/departments",
     access: "write:departments",
@@ -34,7 +34,7 @@ export const departmentRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.department.create(call, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/departments/:id_or_name",
     access: "read:departments",
@@ -44,7 +44,7 @@ export const departmentRoutes = [
     response: departmentSchema,
     handle: ({ api, params }) => api.department.get(params.id_or_name),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: "/api/departments/:id_or_name",
     access: "write:departments",
@@ -55,7 +55,7 @@ export const departmentRoutes = [
     response: departmentSchema,
     handle: ({ api, call, params, body }) => api.department.update(call, params.id_or_name, body),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/departments/:id_or_name",
     access: "write:departments",

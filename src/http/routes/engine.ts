@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { engineSchema } from "../../domain/workers/engine.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const engineRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/engines",
     access: "read:engines",
@@ -13,7 +13,7 @@ export const engineRoutes = [
     paged: true,
     handle: ({ api }) => api.engine.list(),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/engines/:name",
     access: "read:engines",
@@ -23,7 +23,7 @@ export const engineRoutes = [
     response: engineSchema,
     handle: ({ api, params }) => api.engine.get(params.name),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/engines/:name/lift",
     access: "write:engines",

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { eventListQuery, eventSchema } from "../../domain/system/journal.ts";
 import { STREAM_EVENTS } from "../../domain/chat/stream.ts";
-import { journalStream } from "../stream/event_stream.ts";
-import { route } from "../route.ts";
-import { clientOf } from "../stream/event_source.ts";
+import { openJournalStream } from "../stream/event_stream.ts";
+import { defineRoute } from "../route.ts";
+import { buildStreamClient } from "../stream/event_source.ts";
 
 export const eventRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/events",
     access: "read:system",
@@ -24,7 +24,12 @@ export const eventRoutes = [
       if (wantsJson(raw.headers.get("accept"))) {
         return await api.event.list(call, query);
       }
-      return await journalStream({ api, streams }, call, query, clientOf(raw, call, query.after));
+      return await openJournalStream(
+        { api, streams },
+        call,
+        query,
+        buildStreamClient(raw, call, query.after),
+      );
     },
   }),
 ] as const;

@@ -2,14 +2,14 @@ import { z } from "zod";
 import { executionListQuery, executionSchema, logQuery } from "../../domain/work/execution.ts";
 import { id, KEY_MAX_BYTES } from "../../domain/call/field.ts";
 import { taskSchema } from "../../domain/work/task.ts";
-import { logResponse } from "../stream/log_stream.ts";
-import { route } from "../route.ts";
+import { buildLogResponse } from "../stream/log_stream.ts";
+import { defineRoute } from "../route.ts";
 
 const { worker_id: _worker, ...workerExecutionQuery } = executionListQuery;
 const { session_id: _session, ...sessionExecutionQuery } = executionListQuery;
 
 export const executionRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/executions",
     access: "read:executions",
@@ -20,7 +20,7 @@ export const executionRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.execution.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/executions/:id",
     access: "read:executions",
@@ -30,7 +30,7 @@ export const executionRoutes = [
     response: executionSchema,
     handle: ({ api, call, params }) => api.execution.get(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/executions/:id/logs",
     access: "read:executions",
@@ -44,11 +44,11 @@ export const executionRoutes = [
       const { follow, tail, raw } = query;
       const find = () => api.execution.findLog(call, params.id, raw);
       const log = await find();
-      const again = async () => await call.ended() === null ? await find() : null;
-      return await logResponse(streams, { ...log, executionId: params.id, follow, tail, again });
+      const again = async () => await call.findAccessEnd() === null ? await find() : null;
+      return await buildLogResponse(streams, { ...log, executionId: params.id, follow, tail, again });
     },
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/executions/:id/cancel",
     access: "write:executions",
@@ -59,7 +59,7 @@ export const executionRoutes = [
     response: executionSchema,
     handle: ({ api, call, params }) => api.execution.cancel(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/executions/:id/retry",
     access: "write:executions",
@@ -72,7 +72,7 @@ export const executionRoutes = [
     idempotent: true,
     handle: ({ api, call, params }) => api.execution.retry(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/workers/:id/executions",
     access: "read:executions",
@@ -84,7 +84,7 @@ export const executionRoutes = [
     paged: true,
     handle: ({ api, call, params, query }) => api.execution.listOfWorker(call, params.id, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/sessions/:sessionId/executions",
     access: "read:executions",

@@ -5,10 +5,10 @@ import {
   fleetPlanInput,
   fleetPlanSchema,
 } from "../../domain/workers/fleet.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const fleetRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/fleet",
     access: "write:fleet",
@@ -18,7 +18,7 @@ export const fleetRoutes = [
     response: exportSchema,
     handle: ({ api }) => api.fleet.export(),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/fleet/plan",
     access: "write:fleet",
@@ -29,7 +29,7 @@ export const fleetRoutes = [
     response: fleetPlanSchema,
     handle: ({ api, call, body }) => api.fleet.plan(call, body),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/fleet/apply",
     access: "write:fleet",

@@ -7,12 +7,12 @@ import type { Caller } from "../../domain/call/scope.ts";
 import { authenticate } from "../authenticate.ts";
 import { authorize } from "../authorize.ts";
 import { BODY_MAX_BYTES, readBody } from "../input.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 const WITH_TOKEN: Rule = { access: "write:hooks" };
 
 export const hookRoutes = [
-  route({
+  defineRoute({
     method: "POST",
     path: "/hooks/:name",
     access: "public",

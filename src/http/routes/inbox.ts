@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { inboxItemSchema, inboxQuery } from "../../domain/system/inbox.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const inboxRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/inbox",
     access: "read:tasks",

@@ -5,11 +5,11 @@ import {
   memorySaveSchema,
   memorySchema,
 } from "../../domain/workers/memory.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
 export const memoryRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/memory",
     access: "read:memory",
@@ -20,7 +20,7 @@ export const memoryRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.memory.list(call, query.scope, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/memory/entry",
     access: "read:memory",
@@ -30,7 +30,7 @@ export const memoryRoutes = [
     response: memorySchema,
     handle: ({ api, call, query }) => api.memory.get(call, query.scope, query.key),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: "/api/memory/entry",
     access: "write:memory",
@@ -40,7 +40,7 @@ export const memoryRoutes = [
     response: memorySchema,
     handle: ({ api, call, body }) => api.memory.save(call, body),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/memory/entry",
     access: "write:memory",

@@ -12,12 +12,12 @@ import {
 } from "../../domain/chat/message.ts";
 import { messageId } from "../../domain/call/message_id.ts";
 import { traceSchema } from "../../domain/chat/trace.ts";
-import { parse } from "../input.ts";
-import { route } from "../route.ts";
-import { readForm, withForm } from "../upload.ts";
+import { parseInput } from "../input.ts";
+import { defineRoute } from "../route.ts";
+import { addFormFingerprint, readForm } from "../upload.ts";
 
 export const messageRoutes = [
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/messages",
     access: "write:messages",
@@ -35,16 +35,16 @@ export const messageRoutes = [
       const target = api.message.prepareAttachment();
       const { fields, file, originalName } = await readForm(raw, target, streams.clock);
       try {
-        const input = parse(messageFormSchema, fields);
+        const input = parseInput(messageFormSchema, fields);
         const sent = file === null ? null : { file, originalName };
-        return await api.message.send(await withForm(call, input, sent), input, sent);
+        return await api.message.send(await addFormFingerprint(call, input, sent), input, sent);
       } catch (error) {
         await file?.discard();
         throw error;
       }
     },
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/messages/inbound",
     access: "read:messages",
@@ -55,7 +55,7 @@ export const messageRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.message.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/messages/outbound",
     access: "read:messages",
@@ -66,7 +66,7 @@ export const messageRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.message.listOutbound(call, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/messages/:id/trace",
     access: "read:messages",
@@ -76,7 +76,7 @@ export const messageRoutes = [
     response: traceSchema,
     handle: ({ api, call, params }) => api.message.trace(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/messages/:id/resend",
     access: "write:messages",
@@ -88,7 +88,7 @@ export const messageRoutes = [
     idempotent: true,
     handle: ({ api, call, params }) => api.message.resend(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/messages/resend",
     access: "write:messages",
@@ -99,7 +99,7 @@ export const messageRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.message.resendAll(call, body),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/messages/explain",
     access: "write:messages",

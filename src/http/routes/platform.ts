@@ -7,12 +7,12 @@ import {
   platformTestSchema,
   senderSchema,
 } from "../../domain/chat/platform.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 const name = z.string().max(40);
 
 export const platformRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/platforms",
     access: "read:platforms",
@@ -22,7 +22,7 @@ export const platformRoutes = [
     paged: true,
     handle: ({ api, call }) => api.platform.list(call),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/platforms/:name",
     access: "read:platforms",
@@ -32,7 +32,7 @@ export const platformRoutes = [
     response: platformSchema,
     handle: ({ api, call, params }) => api.platform.get(call, params.name),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/platforms/:name/senders",
     access: "read:platforms",
@@ -43,7 +43,7 @@ export const platformRoutes = [
     paged: true,
     handle: ({ api, call, params }) => api.platform.senders(call, params.name),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/platforms/pair",
     access: "write:platforms",
@@ -55,7 +55,7 @@ export const platformRoutes = [
     response: pairingSchema,
     handle: ({ api, call, body }) => api.platform.pair(call, body),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/platforms/:name/senders/:sender",
     access: "write:platforms",
@@ -65,7 +65,7 @@ export const platformRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.platform.revoke(call, params.name, params.sender),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/platforms/:name/test",
     access: "write:platforms",

@@ -7,11 +7,11 @@ import {
   questionSchema,
   questionWaitQuery,
 } from "../../domain/work/question.ts";
-import { lateJson } from "../stream/streamed_json.ts";
-import { route } from "../route.ts";
+import { buildStreamedJson } from "../stream/streamed_json.ts";
+import { defineRoute } from "../route.ts";
 
 export const questionRoutes = [
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/questions",
     access: "write:questions",
@@ -28,7 +28,7 @@ export const questionRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.question.ask(call, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/questions",
     access: "read:questions",
@@ -39,7 +39,7 @@ export const questionRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.question.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/questions/:id",
     access: "read:questions",
@@ -49,7 +49,7 @@ export const questionRoutes = [
     response: questionSchema,
     handle: ({ api, call, params }) => api.question.get(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/questions/:id/wait",
     access: "read:questions",
@@ -63,12 +63,12 @@ export const questionRoutes = [
     response: questionSchema,
     handle: async ({ api, call, params, query }) => {
       await api.question.get(call, params.id);
-      return lateJson((signal) =>
+      return buildStreamedJson((signal) =>
         api.question.wait(call, params.id, { timeoutMs: query.timeout_ms, signal })
       );
     },
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/questions/:id/answer",
     access: "write:questions",
@@ -80,7 +80,7 @@ export const questionRoutes = [
     response: questionSchema,
     handle: ({ api, call, params, body }) => api.question.answer(call, params.id, body.answer),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/questions/:id/cancel",
     access: "write:questions",

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { queueCancelledSchema, queueCancelSchema, queueQuery, taskSchema } from "../../domain/work/task.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const queueRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/queue",
     access: "read:tasks",
@@ -14,7 +14,7 @@ export const queueRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.queue.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/queue/cancel",
     access: "write:tasks",

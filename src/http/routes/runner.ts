@@ -19,15 +19,15 @@ import {
   runnerSchema,
   runStoredSchema,
 } from "../../domain/workers/runner.ts";
-import { download } from "../stream/download.ts";
+import { buildDownload } from "../stream/download.ts";
 import { readBody } from "../input.ts";
-import { lateJson } from "../stream/streamed_json.ts";
-import { route } from "../route.ts";
+import { buildStreamedJson } from "../stream/streamed_json.ts";
+import { defineRoute } from "../route.ts";
 
 const idOrName = line(NAME_MAX_BYTES).meta({ description: "id or name" });
 
 export const runnerRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/runners",
     access: "read:runners",
@@ -38,7 +38,7 @@ export const runnerRoutes = [
     paged: true,
     handle: ({ api, query }) => api.runner.list(query),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/runners",
     access: "write:runners",
@@ -50,7 +50,7 @@ export const runnerRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.runner.create(call, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/runners/:id_or_name",
     access: "read:runners",
@@ -60,7 +60,7 @@ export const runnerRoutes = [
     response: runnerSchema,
     handle: ({ api, params }) => api.runner.get(params.id_or_name),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/runners/:id_or_name",
     access: "write:runners",
@@ -71,7 +71,7 @@ export const runnerRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.runner.delete(call, params.id_or_name),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/runners/:id_or_name/drain",
     access: "write:runners",
@@ -82,7 +82,7 @@ export const runnerRoutes = [
     response: runnerSchema,
     handle: ({ api, call, params, body }) => api.runner.drain(call, params.id_or_name, body.draining),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/runners/claim",
     access: "write:runs",
@@ -92,9 +92,9 @@ export const runnerRoutes = [
     body: runnerClaimSchema,
     response: runnerClaimedSchema,
     refusals: [409],
-    handle: async ({ api, call, body }) => lateJson(await api.run.claim(call, body)),
+    handle: async ({ api, call, body }) => buildStreamedJson(await api.run.claim(call, body)),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/runners/beat",
     access: "write:runs",
@@ -106,7 +106,7 @@ export const runnerRoutes = [
     refusals: [409],
     handle: ({ api, call, body }) => api.run.beat(call, body),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/runs/:id/log",
     access: "write:runs",
@@ -122,7 +122,7 @@ export const runnerRoutes = [
       return await api.run.log(call, params.id, { part: query, bytes });
     },
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/runs/:id/events",
     access: "write:runs",
@@ -135,7 +135,7 @@ export const runnerRoutes = [
     refusals: [409],
     handle: ({ api, call, params, body }) => api.run.events(call, params.id, body),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/runs/:id/end",
     access: "write:runs",
@@ -149,7 +149,7 @@ export const runnerRoutes = [
     refusals: [409],
     handle: ({ api, call, params, body }) => api.run.end(call, params.id, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/runs/:id/media/:name",
     access: "write:runs",
@@ -160,6 +160,7 @@ export const runnerRoutes = [
     response: z.string(),
     responseType: "*/*",
     refusals: [409],
-    handle: async ({ api, call, params }) => download(await api.run.openMedia(call, params.id, params.name)),
+    handle: async ({ api, call, params }) =>
+      buildDownload(await api.run.openMedia(call, params.id, params.name)),
   }),
 ] as const;

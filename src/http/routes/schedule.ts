@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { previewQuery, previewSchema, scheduleListQuery } from "../../domain/work/schedule.ts";
 import { taskSchema } from "../../domain/work/task.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const scheduleRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/schedules",
     access: "read:tasks",
@@ -15,7 +15,7 @@ export const scheduleRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.schedule.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/schedules/preview",
     access: "read:tasks",

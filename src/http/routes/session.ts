@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { id } from "../../domain/call/field.ts";
 import { clearedSchema, contextListQuery, contextQuery, contextSchema } from "../../domain/chat/session.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const sessionRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/contexts",
     access: "read:sessions",
@@ -15,7 +15,7 @@ export const sessionRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.session.list(call, query.session_key, query),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/contexts",
     access: "write:sessions",
@@ -25,7 +25,7 @@ export const sessionRoutes = [
     response: clearedSchema,
     handle: ({ api, call, query }) => api.session.clear(call, query.session_key),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/contexts/:worker_id",
     access: "write:sessions",

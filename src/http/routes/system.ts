@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { backupName } from "../../domain/system/backup.ts";
+import { buildBackupName } from "../../domain/system/backup.ts";
 import { beeRunSchema } from "../../domain/chat/bee_run.ts";
 import {
   backupRequestSchema,
@@ -11,10 +11,10 @@ import {
   passwordChangeSchema,
   resumedSchema,
 } from "../../domain/system/system.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const systemRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/system/overview",
     access: "read:system",
@@ -23,7 +23,7 @@ export const systemRoutes = [
     response: overviewSchema,
     handle: ({ api, call }) => api.system.overview(call),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/system/executions",
     access: "read:system",
@@ -34,7 +34,7 @@ export const systemRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.system.executions(call, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/system/doctor",
     access: "read:system",
@@ -45,7 +45,7 @@ export const systemRoutes = [
     response: doctorSchema,
     handle: ({ api, call }) => api.system.doctor(call),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: "/api/system/password",
     access: "write:system",
@@ -56,7 +56,7 @@ export const systemRoutes = [
     response: passwordChangedSchema,
     handle: ({ api, call, body, address }) => api.system.password(call, body, address),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/system/backup",
     access: "write:system",
@@ -72,13 +72,13 @@ export const systemRoutes = [
       const { archive, createdAt } = await api.system.backup(call, body, address);
       const headers = {
         "content-type": "application/x-tar",
-        "content-disposition": `attachment; filename="${backupName(createdAt)}"`,
+        "content-disposition": `attachment; filename="${buildBackupName(createdAt)}"`,
         "cache-control": "no-store",
       };
       return new Response(archive, { headers });
     },
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/system/resume",
     access: "write:system",
@@ -89,7 +89,7 @@ export const systemRoutes = [
     response: resumedSchema,
     handle: ({ api, call }) => api.system.resume(call),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/system/rotate-key",
     access: "write:system",

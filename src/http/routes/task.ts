@@ -12,11 +12,11 @@ import {
   taskUpdateSchema,
   taskWaitQuery,
 } from "../../domain/work/task.ts";
-import { lateJson } from "../stream/streamed_json.ts";
-import { route } from "../route.ts";
+import { buildStreamedJson } from "../stream/streamed_json.ts";
+import { defineRoute } from "../route.ts";
 
 export const taskRoutes = [
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/tasks",
     access: "write:tasks",
@@ -31,7 +31,7 @@ export const taskRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.task.create(call, body),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/tasks/batch",
     access: "write:tasks",
@@ -47,7 +47,7 @@ export const taskRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.task.createAll(call, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/tasks",
     access: "read:tasks",
@@ -58,7 +58,7 @@ export const taskRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.task.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/tasks/:id",
     access: "read:tasks",
@@ -68,7 +68,7 @@ export const taskRoutes = [
     response: taskSchema,
     handle: ({ api, call, params }) => api.task.get(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: "/api/tasks/:id",
     access: "write:tasks",
@@ -82,7 +82,7 @@ export const taskRoutes = [
     response: taskSchema,
     handle: ({ api, call, params, body }) => api.task.update(call, params.id, body),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/tasks/:id/cancel",
     access: "write:tasks",
@@ -93,7 +93,7 @@ export const taskRoutes = [
     response: taskSchema,
     handle: ({ api, call, params }) => api.task.cancel(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/tasks/:id/run",
     access: "write:tasks",
@@ -105,7 +105,7 @@ export const taskRoutes = [
     idempotent: true,
     handle: ({ api, call, params }) => api.task.run(call, params.id),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/tasks/:id/wait",
     access: "read:tasks",
@@ -119,7 +119,7 @@ export const taskRoutes = [
     handle: async ({ api, call, params, query }) => {
       await api.task.get(call, params.id);
       const limits = { runNo: query.run_no, timeoutMs: query.timeout_ms };
-      return lateJson((signal) => api.task.wait(call, params.id, { ...limits, signal }));
+      return buildStreamedJson((signal) => api.task.wait(call, params.id, { ...limits, signal }));
     },
   }),
 ] as const;

@@ -6,14 +6,14 @@ import {
   tokenListQuery,
   tokenSchema,
 } from "../../domain/account/token.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const OWN =
   "Users manage their own tokens after a login. Managing tokens of others, or with a token, needs write:tokens.";
 
 export const tokenRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/tokens",
     access: "write:tokens",
@@ -25,7 +25,7 @@ export const tokenRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.token.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/tokens",
     access: "write:tokens",
@@ -38,7 +38,7 @@ export const tokenRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.token.create(call, body),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/tokens/:id",
     access: "write:tokens",

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { seriesPointSchema, seriesQuery, usageQuery, usageRowSchema } from "../../domain/workers/usage.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const usageRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/usage",
     access: "read:executions",
@@ -16,7 +16,7 @@ export const usageRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.usage.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/system/series",
     access: "read:system",

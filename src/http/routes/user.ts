@@ -8,13 +8,13 @@ import {
   userSchema,
   userUpdateSchema,
 } from "../../domain/account/user.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
 const params = { id_or_name: userKey };
 
 export const userRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/users",
     access: "read:users",
@@ -25,7 +25,7 @@ export const userRoutes = [
     paged: true,
     handle: ({ api, query }) => api.user.list(query),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/users",
     access: "write:users",
@@ -38,7 +38,7 @@ export const userRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.user.create(call, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/users/:id_or_name",
     access: "read:users",
@@ -48,7 +48,7 @@ export const userRoutes = [
     response: userSchema,
     handle: ({ api, params }) => api.user.get(params.id_or_name),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: "/api/users/:id_or_name",
     access: "write:users",
@@ -59,7 +59,7 @@ export const userRoutes = [
     response: userSchema,
     handle: ({ api, call, params, body }) => api.user.update(call, params.id_or_name, body),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/users/:id_or_name",
     access: "write:users",
@@ -69,7 +69,7 @@ export const userRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.user.delete(call, params.id_or_name),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: "/api/users/:id_or_name/password",
     access: "write:users",

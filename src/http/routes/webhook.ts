@@ -10,12 +10,12 @@ import {
   webhookSchema,
   webhookUpdateSchema,
 } from "../../domain/system/webhook.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 const params = { id_or_name: z.string().min(1).max(200) };
 
 export const webhookRoutes = [
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/webhooks",
     access: "read:webhooks",
@@ -26,7 +26,7 @@ export const webhookRoutes = [
     paged: true,
     handle: ({ api, call, query }) => api.webhook.list(call, query),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/webhooks",
     access: "write:webhooks",
@@ -39,7 +39,7 @@ export const webhookRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.webhook.create(call, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/webhooks/:id_or_name",
     access: "read:webhooks",
@@ -49,7 +49,7 @@ export const webhookRoutes = [
     response: webhookSchema,
     handle: ({ api, call, params }) => api.webhook.get(call, params.id_or_name),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: "/api/webhooks/:id_or_name",
     access: "write:webhooks",
@@ -60,7 +60,7 @@ export const webhookRoutes = [
     response: webhookSchema,
     handle: ({ api, call, params, body }) => api.webhook.update(call, params.id_or_name, body),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/webhooks/:id_or_name",
     access: "write:webhooks",
@@ -70,7 +70,7 @@ export const webhookRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.webhook.delete(call, params.id_or_name),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/webhooks/:id_or_name/test",
     access: "write:webhooks",
@@ -80,7 +80,7 @@ export const webhookRoutes = [
     response: deliverySchema,
     handle: ({ api, call, params }) => api.webhook.test(call, params.id_or_name),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/webhooks/:id_or_name/deliveries",
     access: "read:webhooks",
@@ -92,7 +92,7 @@ export const webhookRoutes = [
     paged: true,
     handle: ({ api, call, params, query }) => api.webhook.deliveries(call, params.id_or_name, query),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/webhooks/:id_or_name/replay",
     access: "write:webhooks",

@@ -9,10 +9,10 @@ import {
   workerStatusSchema,
   workerUpdateSchema,
 } from "../../domain/workers/worker.ts";
-import { route } from "../route.ts";
+import { defineRoute } from "../route.ts";
 
 export const workerRoutes = [
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/workers",
     access: "write:workers",
@@ -25,7 +25,7 @@ export const workerRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.worker.create(call, body),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/workers",
     access: "read:workers",
@@ -36,7 +36,7 @@ export const workerRoutes = [
     paged: true,
     handle: ({ api, query }) => api.worker.list(query),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/workers/:id",
     access: "read:workers",
@@ -46,7 +46,7 @@ export const workerRoutes = [
     response: workerSchema,
     handle: ({ api, params }) => api.worker.get(params.id),
   }),
-  route({
+  defineRoute({
     method: "GET",
     path: "/api/workers/:id/status",
     access: "read:workers",
@@ -56,7 +56,7 @@ export const workerRoutes = [
     response: workerStatusSchema,
     handle: ({ api, params }) => api.worker.status(params.id),
   }),
-  route({
+  defineRoute({
     method: "PUT",
     path: "/api/workers/:id",
     access: "write:workers",
@@ -68,7 +68,7 @@ export const workerRoutes = [
     response: workerSchema,
     handle: ({ api, call, params, body }) => api.worker.update(call, params.id, body),
   }),
-  route({
+  defineRoute({
     method: "POST",
     path: "/api/workers/:id/rehome",
     access: "write:workers",
@@ -80,7 +80,7 @@ export const workerRoutes = [
     refusals: [409],
     handle: ({ api, call, params, body }) => api.worker.rehome(call, params.id, body),
   }),
-  route({
+  defineRoute({
     method: "DELETE",
     path: "/api/workers/:id",
     access: "write:workers",

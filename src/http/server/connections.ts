@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { logger } from "../../base/log.ts";
-import { connectionsMax, openFilesMax } from "../../base/open_files.ts";
+import { createLogger } from "../../base/log.ts";
+import { getConnectionsMax, readOpenFilesMax } from "../../base/open_files.ts";
 import type { Caller } from "../../domain/call/scope.ts";
 import { chooseForClosing, createOpenConnection, NO_TOKEN, type OpenConnection, PERSON } from "./eviction.ts";
 import { exchange } from "./exchange.ts";
 import { TcpStream } from "./tcp_stream.ts";
 
-const log = logger("http");
+const log = createLogger("http");
 
 /** Limits of open connections. */
 export interface ConnectionLimits {
@@ -58,7 +58,7 @@ export class Connections {
 
   constructor(listener: Deno.TcpListener, limits: ConnectionLimits, handler: RequestHandler) {
     this.#listener = listener;
-    this.#limits = { ...limits, total: Math.min(limits.total, connectionsMax(openFilesMax())) };
+    this.#limits = { ...limits, total: Math.min(limits.total, getConnectionsMax(readOpenFilesMax())) };
     this.#handler = handler;
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_EVERY_MS);
     this.#server = this.#createServer();

@@ -42,7 +42,7 @@ export class IncomingBody {
   }
 }
 
-export function bodyOf(request: Request, clock: Clocked): IncomingBody | null {
+export function openIncomingBody(request: Request, clock: Clocked): IncomingBody | null {
   return hasBody(request) ? new IncomingBody(request, clock) : null;
 }
 

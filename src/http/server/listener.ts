@@ -1,13 +1,13 @@
-import { logger } from "../../base/log.ts";
-import { clientAddress } from "../authenticate.ts";
-import { addressOf, announce, type Announced } from "./server_file.ts";
+import { createLogger } from "../../base/log.ts";
+import { findClientAddress } from "../authenticate.ts";
+import { formatAddress, type ServerFile, writeServerFile } from "./server_file.ts";
 import { type ConnectionLimits, Connections, type RequestHandler } from "./connections.ts";
 import type { App } from "../app_types.ts";
 import type { Caller } from "../../domain/call/scope.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import { toProblem } from "../problem.ts";
 
-const log = logger("http");
+const log = createLogger("http");
 
 // After this time a stop closes connections with requests in progress.
 const FINISH_MAX_MS = 5_000;
@@ -43,7 +43,7 @@ interface Limited {
   max_connections_per_address: number;
 }
 
-export function limitsOf(server: Limited): ConnectionLimits {
+export function buildConnectionLimits(server: Limited): ConnectionLimits {
   return {
     total: server.max_connections,
     perAddress: server.max_connections_per_address,
@@ -55,11 +55,11 @@ export function limitsOf(server: Limited): ConnectionLimits {
 export class Listener {
   readonly #app: App;
   readonly #options: ListenerOptions;
-  readonly #announced: Announced;
+  readonly #announced: ServerFile;
   #connections: Connections | null = null;
   readonly #inFlight = new Set<Promise<Response>>();
 
-  constructor(app: App, options: ListenerOptions, announced: Announced) {
+  constructor(app: App, options: ListenerOptions, announced: ServerFile) {
     this.#app = app;
     this.#options = options;
     this.#announced = announced;
@@ -71,12 +71,12 @@ export class Listener {
   }
 
   get #address(): string {
-    return addressOf(this.#options.port.addr as Deno.NetAddr);
+    return formatAddress(this.#options.port.addr as Deno.NetAddr);
   }
 
   /** Writes the address for `ctl`, then accepts connections. A client that retries after a 401 finds the new instance in the file. */
   listen(): void {
-    announce(this.#announced, this.#address);
+    writeServerFile(this.#announced, this.#address);
     const { port, taken } = this.#options;
     const handler: RequestHandler = {
       handle: (request, address, onCaller) => this.handle(request, address, onCaller),
@@ -88,7 +88,7 @@ export class Listener {
       onFull: () => toProblem(TOO_MANY_REQUESTS, crypto.randomUUID()),
     };
     taken?.handOver(handler);
-    this.#connections = taken ?? new Connections(port, limitsOf(this.#options), handler);
+    this.#connections = taken ?? new Connections(port, buildConnectionLimits(this.#options), handler);
   }
 
   handle(request: Request, peer: string, onCaller: (caller: Caller) => void = () => {}): Promise<Response> {
@@ -99,7 +99,7 @@ export class Listener {
 
   async #answer(request: Request, peer: string, onCaller: (caller: Caller) => void): Promise<Response> {
     try {
-      const address = clientAddress(
+      const address = findClientAddress(
         peer,
         request.headers.get("x-forwarded-for"),
         this.#options.trusted_proxies,

@@ -1,10 +1,10 @@
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { ServiceError } from "../../domain/call/error.ts";
-import { addressOf, announce, type Announced } from "./server_file.ts";
+import { formatAddress, type ServerFile, writeServerFile } from "./server_file.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
 import { toProblem } from "../problem.ts";
 
-const log = logger("http");
+const log = createLogger("http");
 
 const WAITS = new ServiceError(
   "unavailable",
@@ -30,9 +30,9 @@ function standbyAnswer(request: Request): Response {
 export function answerAsStandby(
   port: Deno.TcpListener,
   limits: ConnectionLimits,
-  announced: Announced,
+  announced: ServerFile,
 ): Connections {
-  announce(announced, addressOf(port.addr as Deno.NetAddr));
+  writeServerFile(announced, formatAddress(port.addr as Deno.NetAddr));
   return new Connections(port, limits, {
     handle: (request) => Promise.resolve(standbyAnswer(request)),
     onError: (error) => log.error("Cannot complete a request: {error}", { error }),

@@ -1,6 +1,6 @@
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 
-const log = logger("http");
+const log = createLogger("http");
 
 /** Produces the body of a response while the client reads it. */
 export interface BodySource {
@@ -11,7 +11,7 @@ export interface BodySource {
 }
 
 /** Builds a body without a buffer. Closes the source when the client disconnects or the source throws. */
-export function bodyFrom(source: BodySource): ReadableStream<Uint8Array> {
+export function buildBody(source: BodySource): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {

@@ -1,22 +1,29 @@
 import type { ConversationEvent } from "../../api/chat/conversation.ts";
 import type { Operations } from "../../api/operations.ts";
-import { conversationWakeup } from "../../base/wakeups.ts";
+import { getConversationWakeup } from "../../base/wakeups.ts";
 import type { ChatState } from "../../domain/call/vocabulary.ts";
-import type { StreamParts } from "../http_deps.ts";
-import { encoded, eventStream, frame, resetFrame, type StreamClient, wantedEvent } from "./event_source.ts";
+import type { StreamDeps } from "../http_deps.ts";
+import {
+  buildEventStream,
+  buildResetFrame,
+  encodeFrames,
+  findResumeNumber,
+  formatFrame,
+  type StreamClient,
+} from "./event_source.ts";
 
 /** Streams the replies and states of one conversation (contract 4, Stream). */
-export async function conversationStream(
-  { api, streams }: { api: Operations; streams: StreamParts },
+export async function openConversationStream(
+  { api, streams }: { api: Operations; streams: StreamDeps },
   sessionKey: string,
   client: StreamClient,
 ): Promise<Response> {
-  const start = await api.chat.findStreamStart(sessionKey, wantedEvent(client));
-  return eventStream(streams, {
+  const start = await api.chat.findStreamStart(sessionKey, findResumeNumber(client));
+  return buildEventStream(streams, {
     whyEnded: client.whyEnded,
-    wakeup: conversationWakeup(sessionKey),
+    wakeup: getConversationWakeup(sessionKey),
     after: start.after,
-    opening: resetFrame(start),
+    opening: buildResetFrame(start),
     step: async (from) => {
       const { rendered, after, deleted } = await api.chat.readStream(sessionKey, from, framesOf);
       return { frames: rendered, after, ...(deleted ? { ended: "deleted" as const } : {}) };
@@ -25,18 +32,18 @@ export async function conversationStream(
 }
 
 function framesOf(events: readonly ConversationEvent[]): Uint8Array {
-  return encoded(events.map(toFrame));
+  return encodeFrames(events.map(toFrame));
 }
 
 function toFrame(event: ConversationEvent): string {
-  if (event.message !== null) return frame("message", event.message, event.seq);
+  if (event.message !== null) return formatFrame("message", event.message, event.seq);
   const state = stateOf(event);
   if (state === null) return "";
   const working = state === "queued" || state === "working";
   const data = working
     ? { state, worker_name: event.worker_name, task_id: event.task_id }
     : { state, worker_name: "", task_id: null };
-  return frame("status", data, event.seq);
+  return formatFrame("status", data, event.seq);
 }
 
 function stateOf(event: ConversationEvent): ChatState | null {

@@ -1,7 +1,7 @@
-import type { OpenMedia } from "../../api/chat/media.ts";
+import type { MediaFile } from "../../api/chat/media.ts";
 
 /** Builds the response for a stored file: an attachment without sniffing, so that it never runs as a page of this server (reliability UPL-4). */
-export function download({ file, size, mime, originalName: name }: OpenMedia): Response {
+export function buildDownload({ file, size, mime, originalName: name }: MediaFile): Response {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%/]/g, "_").slice(0, 150) || "file";
   const exact = encodeURIComponent(name.slice(0, 150).toWellFormed()).replace(
     /['()*]/g,

@@ -1,9 +1,9 @@
-import type { Ended } from "../../api/call/authority.ts";
+import type { AccessEnd } from "../../api/call/authority.ts";
 import type { Call } from "../../api/call/call.ts";
 import type { StreamStart } from "../../api/call/stream_start.ts";
 import type { StreamEnd } from "../../domain/call/vocabulary.ts";
-import type { StreamParts } from "../http_deps.ts";
-import { bodyFrom, type BodySource } from "./body_source.ts";
+import type { StreamDeps } from "../http_deps.ts";
+import { type BodySource, buildBody } from "./body_source.ts";
 import { DeliberateClose } from "../server/exchange.ts";
 
 interface StreamStep {
@@ -16,7 +16,7 @@ interface StreamStep {
 
 interface StreamSource {
   /** Finds the reason that ends the caller's access, or null. */
-  whyEnded: () => Promise<Ended>;
+  whyEnded: () => Promise<AccessEnd>;
   /** Name of the notification for new events. */
   wakeup: string;
   after: number;
@@ -40,8 +40,8 @@ const HEARTBEAT = encoder.encode(":\n\n");
  * Builds a response of Server-Sent Events. The stream reads rows when the client has taken the last ones, so a client that stops reading
  * costs one step. Reconnecting is the same query.
  */
-export function eventStream(parts: StreamParts, source: StreamSource): Response {
-  return new Response(bodyFrom(new EventStream(parts, source)), {
+export function buildEventStream(parts: StreamDeps, source: StreamSource): Response {
+  return new Response(buildBody(new EventStream(parts, source)), {
     headers: {
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-store",
@@ -51,7 +51,7 @@ export function eventStream(parts: StreamParts, source: StreamSource): Response 
 }
 
 class EventStream implements BodySource {
-  readonly #parts: StreamParts;
+  readonly #parts: StreamDeps;
   readonly #source: StreamSource;
   readonly #wakeup;
   readonly #gone = new AbortController();
@@ -60,7 +60,7 @@ class EventStream implements BodySource {
   #wroteAt: number;
   #stopWaiting = () => {};
 
-  constructor(parts: StreamParts, source: StreamSource) {
+  constructor(parts: StreamDeps, source: StreamSource) {
     this.#parts = parts;
     this.#source = source;
     this.#wakeup = parts.wakeups.listen(source.wakeup);
@@ -85,7 +85,7 @@ class EventStream implements BodySource {
       const ended = step.ended ?? reason;
       if (step.frames.length > 0) this.#send(controller, step.frames);
       if (ended !== undefined) {
-        this.#send(controller, encoder.encode(frame("end", { reason: ended })));
+        this.#send(controller, encoder.encode(formatFrame("end", { reason: ended })));
         controller.close();
         return this.close();
       }
@@ -129,33 +129,33 @@ class EventStream implements BodySource {
 }
 
 /** Formats one event as an SSE frame. Data is JSON, so no content can break out of its line (reliability SSE-8). */
-export function frame(event: string, data: unknown, id?: number): string {
+export function formatFrame(event: string, data: unknown, id?: number): string {
   const text = typeof data === "string" ? data : JSON.stringify(data);
   // JSON contains no line breaks of SSE. U+2028 is not one.
   return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${text}\n\n`;
 }
 
-export function encoded(frames: readonly string[]): Uint8Array {
+export function encodeFrames(frames: readonly string[]): Uint8Array {
   return encoder.encode(frames.join(""));
 }
 
 export interface StreamClient {
-  whyEnded: () => Promise<Ended>;
+  whyEnded: () => Promise<AccessEnd>;
   lastEventId: string | null;
   after: number | undefined;
 }
 
-export function clientOf(request: Request, call: Call, after: number | undefined): StreamClient {
-  return { whyEnded: call.ended, lastEventId: request.headers.get("last-event-id"), after };
+export function buildStreamClient(request: Request, call: Call, after: number | undefined): StreamClient {
+  return { whyEnded: call.findAccessEnd, lastEventId: request.headers.get("last-event-id"), after };
 }
 
 /** Finds the event number after which a client continues: null for "from now", -1 for an invalid Last-Event-ID (contract 4, Stream). */
-export function wantedEvent({ lastEventId, after }: StreamClient): number | null {
+export function findResumeNumber({ lastEventId, after }: StreamClient): number | null {
   if (lastEventId === null) return after ?? null;
   return /^\d{1,15}$/.test(lastEventId) ? Number(lastEventId) : -1;
 }
 
 /** Builds the `reset` event for a client whose events are gone, or "" (reliability SSE-3). */
-export function resetFrame({ after, reset }: StreamStart): string {
-  return reset ? frame("reset", { after }) : "";
+export function buildResetFrame({ after, reset }: StreamStart): string {
+  return reset ? formatFrame("reset", { after }) : "";
 }

@@ -1,5 +1,5 @@
-import type { StreamParts } from "../http_deps.ts";
-import { bodyFrom, type BodySource } from "./body_source.ts";
+import type { StreamDeps } from "../http_deps.ts";
+import { type BodySource, buildBody } from "./body_source.ts";
 
 const BLOCK_BYTES = 64 * 1024;
 const POLL_MS = 1_000;
@@ -17,12 +17,12 @@ interface LogRequest {
 }
 
 /** Builds the name of the notification that a log has grown. */
-export function logWakeup(executionId: string): string {
+export function buildLogWakeup(executionId: string): string {
   return `log:${executionId}`;
 }
 
 /** Builds a response that reads the log while it is sent. `follow` continues until the execution ends (contract 3, Execution). */
-export async function logResponse(parts: StreamParts, request: LogRequest): Promise<Response> {
+export async function buildLogResponse(parts: StreamDeps, request: LogRequest): Promise<Response> {
   const headers: Record<string, string> = {
     "content-type": "text/plain; charset=utf-8",
     "x-content-type-options": "nosniff",
@@ -36,21 +36,21 @@ export async function logResponse(parts: StreamParts, request: LogRequest): Prom
     await file.seek(await startOfTail(file, request.tail), Deno.SeekMode.Start);
   }
   if (file !== null && (request.ended || !request.follow)) return new Response(file.readable, { headers });
-  return new Response(bodyFrom(new LogReader(parts, request, file)), { headers });
+  return new Response(buildBody(new LogReader(parts, request, file)), { headers });
 }
 
 class LogReader implements BodySource {
-  readonly #parts: StreamParts;
+  readonly #parts: StreamDeps;
   readonly #request: LogRequest;
   readonly #wakeup;
   #file: Deno.FsFile | null;
   #closed = false;
 
-  constructor(parts: StreamParts, request: LogRequest, file: Deno.FsFile | null) {
+  constructor(parts: StreamDeps, request: LogRequest, file: Deno.FsFile | null) {
     this.#parts = parts;
     this.#request = request;
     this.#file = file;
-    this.#wakeup = parts.wakeups.listen(logWakeup(request.executionId));
+    this.#wakeup = parts.wakeups.listen(buildLogWakeup(request.executionId));
   }
 
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {

@@ -4,7 +4,7 @@ import type { Answer } from "../../api/call/answer.ts";
  * Builds a JSON response whose headers are sent immediately and whose body follows when `work` resolves. The signal aborts when the client
  * disconnects. The signal of the Request would also abort on success (facts, Deno 2).
  */
-export function lateJson<T>(work: (signal: AbortSignal) => Promise<Answer<T>>): Response {
+export function buildStreamedJson<T>(work: (signal: AbortSignal) => Promise<Answer<T>>): Response {
   const disconnected = new AbortController();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {

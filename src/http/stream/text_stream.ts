@@ -1,14 +1,14 @@
-import { turn } from "../../base/yield_to_loop.ts";
+import { yieldToLoop } from "../../base/yield_to_loop.ts";
 
 const PIECE_CHARS = 256 * 1024;
 
 /** Sends a text in pieces. Megabytes in one piece would block all other requests (reliability BYT-1). */
-export function textStream(text: string): ReadableStream<Uint8Array> {
+export function buildTextStream(text: string): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let at = 0;
   return new ReadableStream({
     async pull(controller) {
-      await turn();
+      await yieldToLoop();
       if (at >= text.length) return controller.close();
       const end = endOfPiece(text, at);
       controller.enqueue(encoder.encode(text.slice(at, end)));

@@ -1,13 +1,13 @@
 // Turns journal events into the notices that people receive.
-import { platformOf } from "../../domain/chat/message.ts";
+import { parsePlatformName } from "../../domain/chat/message.ts";
 import { type Notice, TO_WEBHOOK } from "../../domain/system/notice.ts";
-import { amountText, countedLimit } from "../../domain/workers/budget.ts";
-import { valueOf } from "../../domain/call/json.ts";
+import { formatAmount, getCountedLimit } from "../../domain/workers/budget.ts";
+import { parseJson } from "../../domain/call/json.ts";
 import type { BudgetUnit } from "../../domain/call/vocabulary.ts";
 import { formatGateFailure, formatTitle } from "../../run/schedule_end.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { JournalRow } from "../../store/events/journal.ts";
-import { findFailedRun, findSpeaker } from "../../store/chat/notice.ts";
+import { findFailedRun, findSourceType } from "../../store/chat/notice.ts";
 import { findQuestionJson } from "../../store/work/question.ts";
 import { findTask } from "../../store/work/task.ts";
 
@@ -99,7 +99,7 @@ async function buildQuestionNotice(db: Database, event: JournalRow, id: string):
   const { session_key, message_id, execution_id } = event;
   const json = await findQuestionJson(db, id);
   if (json === null) return null;
-  const { status, text } = valueOf(json);
+  const { status, text } = parseJson(json);
   // Another answer came first.
   if (status !== "open") return null;
   const content = `Open question: ${text}\nAnswer it there, or with: svc ctl question answer ${id} <answer>`;
@@ -113,19 +113,19 @@ async function buildDeliveryNotice(
   id: string,
   reason: string,
 ): Promise<Notice | null> {
-  const speaker = await findSpeaker(db, id);
+  const speaker = await findSourceType(db, id);
   if (speaker === null || speaker === "system") return null;
-  const about = `platform:${platformOf(session_key)}`;
+  const about = `platform:${parsePlatformName(session_key)}`;
   const content = `Cannot deliver a message to ${session_key}: ${reason}.`;
   return { kind: "delivery.failed", about, content, session_key, message_id };
 }
 
 function formatBudget(data: Record<string, unknown>): string {
   const unit = data.unit as BudgetUnit;
-  const counted = (value: unknown) => countedLimit({ unit, limit: Number(value) });
-  const sum = amountText(counted(data.used) + counted(data.reserved), unit).replace(/ .*/, "");
+  const counted = (value: unknown) => getCountedLimit({ unit, limit: Number(value) });
+  const sum = formatAmount(counted(data.used) + counted(data.reserved), unit).replace(/ .*/, "");
   return `The budget ${JSON.stringify(data.name)} has used or reserved ${sum} of ${
-    amountText(counted(data.limit), unit)
+    formatAmount(counted(data.limit), unit)
   } (${data.period}).`;
 }
 

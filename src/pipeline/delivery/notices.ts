@@ -1,18 +1,18 @@
 // Sends each journal event that deserves a notice once to each configured target.
 import { WAKEUP } from "../../base/wakeups.ts";
 import {
+  getRuleKey,
   isWanted,
   type Notice,
   NOTICE_EVENTS,
   type NoticeRule,
-  placeOfRule,
   TO_WEBHOOK,
 } from "../../domain/system/notice.ts";
 import { runNoticeProgram } from "../../run/local/notice_program.ts";
 import type { Statement } from "../../store/db/database.ts";
-import { journalRange, type JournalRow, listEvents, record } from "../../store/events/journal.ts";
-import { countLeftOut, findTold, insertNotice, noteTold } from "../../store/chat/notice.ts";
-import { findSetting, saveSetting } from "../../store/db/setting.ts";
+import { type JournalRow, listEvents, readJournalRange, record } from "../../store/events/journal.ts";
+import { countSuppressedNotice, findLastNotice, insertNotice, storeNotice } from "../../store/chat/notice.ts";
+import { findSetting, storeSetting } from "../../store/db/setting.ts";
 import { ASIDE_MS, Stage, type StageServices } from "../stage/stage.ts";
 import { buildNotice } from "./notice_text.ts";
 
@@ -50,18 +50,18 @@ export function createNotices(options: NoticesOptions): Stage {
   async function findCursor(): Promise<number> {
     const stored = await findSetting(db, "notices_cursor");
     if (stored !== null) return Number(stored);
-    const { last } = await journalRange(db);
-    await db.write([saveSetting("notices_cursor", String(last))]);
+    const { last } = await readJournalRange(db);
+    await db.write([storeSetting("notices_cursor", String(last))]);
     return last;
   }
 
   async function notify(event: JournalRow, signal: AbortSignal): Promise<void> {
     const now = clock.now();
     const notice = event.at < now - OLD_MS ? null : await buildNotice(db, event);
-    const statements: Statement[] = [saveSetting("notices_cursor", String(event.seq))];
+    const statements: Statement[] = [storeSetting("notices_cursor", String(event.seq))];
     const targets = new Set<string>();
     for (const rule of notice === null ? [] : rules) {
-      const target = placeOfRule(rule);
+      const target = getRuleKey(rule);
       if (notice === null || targets.has(target) || !isWanted(rule, notice)) continue;
       targets.add(target);
       statements.push(...await notifyTarget(rule, notice, event, signal));
@@ -76,9 +76,9 @@ export function createNotices(options: NoticesOptions): Stage {
     signal: AbortSignal,
   ): Promise<Statement[]> {
     const now = clock.now();
-    const target = placeOfRule(rule);
-    const previous = await findTold(db, target, notice);
-    if (previous !== null && previous.at > now - rule.every) return [countLeftOut(target, notice)];
+    const target = getRuleKey(rule);
+    const previous = await findLastNotice(db, target, notice);
+    if (previous !== null && previous.at > now - rule.every) return [countSuppressedNotice(target, notice)];
     const suppressed = previous?.suppressed_count ?? 0;
     const since = previous === null ? "" : new Date(previous.at).toISOString();
     const content = suppressed === 0
@@ -92,7 +92,7 @@ export function createNotices(options: NoticesOptions): Stage {
       left_out: suppressed,
       ...pickKeys(event),
     };
-    const statements = [noteTold(target, notice, now), record(now, { kind: "notice.raised", data })];
+    const statements = [storeNotice(target, notice, now), record(now, { kind: "notice.raised", data })];
     if (rule.program !== undefined) {
       const body = { type: notice.kind, timestamp: new Date(event.at).toISOString(), data };
       await runNoticeProgram(rule.program, JSON.stringify(body), options.umask, signal);

@@ -1,21 +1,21 @@
 // Message: failed (waiting) -> sent, or failed permanently. Part: sending -> sent, or waiting again.
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { faultPoint } from "../../base/fault_point.ts";
-import { logger } from "../../base/log.ts";
-import { choicesOf } from "../../domain/call/choice.ts";
+import { createLogger } from "../../base/log.ts";
+import { buildChoices } from "../../domain/call/choice.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
-import { ownMessageId, placeOf } from "../../domain/chat/platform.ts";
+import { parseOwnMessageId, parsePlace } from "../../domain/chat/platform.ts";
 import { DeliveryError, type Part, type Platform } from "../../platform/platform.ts";
 import type { Statement } from "../../store/db/database.ts";
-import { moved } from "../../store/events/journal.ts";
-import { deferOutbound, deliveredOutbound } from "../../store/chat/outbound.ts";
+import { recordTransition } from "../../store/events/journal.ts";
+import { deferOutbound, finishOutbound } from "../../store/chat/outbound.ts";
 import {
+  delayOutbound,
   finishPart,
-  holdOutbound,
   insertParts,
-  listHomeless,
+  listDueReplies,
   listParts,
-  listWaiting,
+  listUnknownPlatformReplies,
   type OutboundPart,
   releasePart,
   releaseParts,
@@ -23,10 +23,10 @@ import {
   type WaitingOutbound,
 } from "../../store/chat/outbound_part.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { Holds } from "./platform_cooldowns.ts";
+import { PlatformCooldowns } from "./platform_cooldowns.ts";
 import { Stage, type StageServices, waitBriefly } from "../stage/stage.ts";
 
-const log = logger("outbox");
+const log = createLogger("outbox");
 const HOMELESS_PER_ROUND = 50;
 // Conversations of one platform that are served concurrently.
 const SENDING_MAX = 16;
@@ -49,7 +49,7 @@ export class Outbox {
   readonly stage: Stage;
   readonly #options: OutboxOptions;
   readonly #names: string[];
-  readonly #cooldowns: Holds;
+  readonly #cooldowns: PlatformCooldowns;
   /** Session keys that are being served, by platform. */
   readonly #busy = new Map<string, Set<string>>();
   readonly #sending = new Set<Promise<void>>();
@@ -60,7 +60,7 @@ export class Outbox {
     const { clock, platforms } = options;
     this.#options = options;
     this.#names = platforms.map(({ name }) => name);
-    this.#cooldowns = new Holds(clock);
+    this.#cooldowns = new PlatformCooldowns(clock);
     this.stage = new Stage(options, {
       name: "outbox",
       wakeup: WAKEUP.outbox,
@@ -68,12 +68,12 @@ export class Outbox {
     });
   }
 
-  get holds(): Holds {
+  get cooldowns(): PlatformCooldowns {
     return this.#cooldowns;
   }
 
   /** Resolves when no delivery is in flight, or after two seconds. The next start handles deliveries that are still open. */
-  settled(): Promise<void> {
+  waitForDeliveries(): Promise<void> {
     return waitBriefly(this.#sending);
   }
 
@@ -82,7 +82,7 @@ export class Outbox {
     if (!this.#isRecovered) await db.write([releaseParts()]);
     this.#isRecovered = true;
     const now = clock.now();
-    const unconnected = await listHomeless(db, this.#names, now, HOMELESS_PER_ROUND);
+    const unconnected = await listUnknownPlatformReplies(db, this.#names, now, HOMELESS_PER_ROUND);
     for (const message of unconnected) {
       faultPoint("outbox.post");
       const reason = `no platform called ${message.platform} is connected`;
@@ -98,8 +98,8 @@ export class Outbox {
     const busy = this.#busy.get(platform.name) ?? new Set();
     this.#busy.set(platform.name, busy);
     const limit = SENDING_MAX - busy.size;
-    if (limit <= 0 || this.#cooldowns.until(platform.name) !== null) return;
-    const waiting = await listWaiting(this.#options.db, platform.name, { now, busy: [...busy], limit });
+    if (limit <= 0 || this.#cooldowns.findEnd(platform.name) !== null) return;
+    const waiting = await listDueReplies(this.#options.db, platform.name, { now, busy: [...busy], limit });
     for (const message of waiting) {
       busy.add(message.session_key);
       const sending = this.#deliver(platform, message).catch((error) => this.#pauseAfterError(message, error))
@@ -120,8 +120,8 @@ export class Outbox {
 
   async #deliver(platform: Platform, message: WaitingOutbound): Promise<void> {
     const { clock, db } = this.#options;
-    const { chat } = placeOf(message.session_key);
-    const cooldownEnd = this.#cooldowns.until(platform.name, chat);
+    const { chat } = parsePlace(message.session_key);
+    const cooldownEnd = this.#cooldowns.findEnd(platform.name, chat);
     if (cooldownEnd !== null) return await this.#postpone(message, message.error, cooldownEnd);
     const { parts, statements } = await this.#prepareParts(platform, message);
     const open = parts.filter((part) => part.sent_at === null);
@@ -151,7 +151,7 @@ export class Outbox {
     } catch (error) {
       // Any other error still is an answer: the platform is reachable.
       if (!(error instanceof DeliveryError)) return true;
-      await this.#postpone(message, error.message, this.#cooldowns.hold(platform.name, undefined, null));
+      await this.#postpone(message, error.message, this.#cooldowns.start(platform.name, undefined, null));
       return false;
     }
   }
@@ -185,15 +185,15 @@ export class Outbox {
     const { id } = message;
     // After this commit the part counts as possibly delivered.
     if (!(await db.write([...before, ...sendPart(id, part.number, clock.now())])).won) return false;
-    const place = placeOf(message.session_key);
+    const place = parsePlace(message.session_key);
     let sentAs: string;
     try {
       sentAs = await platform.deliver({
         key: `${id}-${part.number}`,
         ...place,
-        answers: ownMessageId(message.answers ?? ""),
+        answers: parseOwnMessageId(message.answers ?? ""),
         part: JSON.parse(part.body) as Part,
-        choices: isLast ? choicesOf(message.question_id, JSON.parse(message.options)) : [],
+        choices: isLast ? buildChoices(message.question_id, JSON.parse(message.options)) : [],
       });
     } catch (error) {
       faultPoint("outbox.post");
@@ -206,7 +206,7 @@ export class Outbox {
     const sent: JournalEntry = { kind: "message.sent", ...pickKeys(message), data: { outbound_id: id } };
     await db.write([
       ...finishPart(id, part.number, sentAs, now),
-      ...(isLast ? moved(deliveredOutbound(id, now), now, sent) : []),
+      ...(isLast ? recordTransition(finishOutbound(id, now), now, sent) : []),
     ]);
     return true;
   }
@@ -229,10 +229,10 @@ export class Outbox {
     }
     await db.write(release);
     if (why === "unanswered") return;
-    const { chat } = placeOf(message.session_key);
+    const { chat } = parsePlace(message.session_key);
     const isChat = error instanceof DeliveryError && error.scope === "chat";
     const retryAfterMs = error instanceof DeliveryError ? error.retryAfterMs : null;
-    const until = this.#cooldowns.hold(platform.name, isChat ? chat : undefined, retryAfterMs);
+    const until = this.#cooldowns.start(platform.name, isChat ? chat : undefined, retryAfterMs);
     await this.#postpone(message, reason, until);
   }
 
@@ -244,10 +244,12 @@ export class Outbox {
       await db.write(giveUp(message, reasonText, message.attempt, now));
       return;
     }
-    const cooldownEnd = holdOutbound(message.id, reason, until);
+    const cooldownEnd = delayOutbound(message.id, reason, until);
     // An event for each reason, not for each retry of a long outage.
     await db.write(
-      message.error === reason ? cooldownEnd : moved(cooldownEnd, now, buildUndelivered(message, reason)),
+      message.error === reason
+        ? cooldownEnd
+        : recordTransition(cooldownEnd, now, buildUndelivered(message, reason)),
     );
   }
 }
@@ -272,7 +274,7 @@ function buildUndelivered(message: MessageKeys, reason: string, givenUp = false)
 }
 
 function giveUp(message: MessageKeys, reason: string, attempt: number, now: number): Statement[] {
-  return moved(
+  return recordTransition(
     deferOutbound(message.id, reason, null),
     now,
     buildUndelivered({ ...message, attempt }, reason, true),

@@ -11,7 +11,7 @@ interface Cooldown {
 }
 
 /** Tracks the cooldowns of platforms and chats that are unreachable or rate-limited (contract 10.3). */
-export class Holds {
+export class PlatformCooldowns {
   readonly #clock: Clock;
   readonly #cooldowns = new Map<string, Cooldown>();
 
@@ -23,7 +23,7 @@ export class Holds {
    * Starts a cooldown for a platform, or one of its chats, of at most a day. A delay that the platform requested replaces the back-off.
    * Returns the end in Unix ms.
    */
-  hold(platform: string, chat: string | undefined, retryAfterMs: number | null): number {
+  start(platform: string, chat: string | undefined, retryAfterMs: number | null): number {
     const key = buildKey(platform, chat);
     const now = this.#clock.monotonic();
     const { endsAt: before, strikes: earlier } = this.#cooldowns.get(key) ?? { endsAt: now, strikes: 0 };
@@ -37,7 +37,7 @@ export class Holds {
   }
 
   /** Returns the end of the cooldown in Unix ms, or null when sending is allowed. */
-  until(platform: string, chat?: string): number | null {
+  findEnd(platform: string, chat?: string): number | null {
     const ends = [buildKey(platform), ...(chat === undefined ? [] : [buildKey(platform, chat)])]
       .map((key) => this.#cooldowns.get(key)?.endsAt ?? 0);
     const left = Math.max(...ends) - this.#clock.monotonic();

@@ -1,22 +1,22 @@
 // Shows work in progress on platforms: a typing sign first, then a message that is edited and finally deleted.
 import { WAKEUP } from "../../base/wakeups.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
-import { ownMessageId, placeOf } from "../../domain/chat/platform.ts";
-import { progressDueMs, progressText, TYPING_EVERY_MS } from "../../domain/work/progress.ts";
+import { parseOwnMessageId, parsePlace } from "../../domain/chat/platform.ts";
+import { computeProgressDueMs, formatProgress, TYPING_EVERY_MS } from "../../domain/work/progress.ts";
 import { DeliveryError, type Platform, type Progress } from "../../platform/platform.ts";
 import {
+  type AwaitedWork,
   deleteProgress,
-  keepProgress,
+  listAwaitedWork,
   listProgress,
-  listWorking,
-  type ShownProgress,
-  type Working,
+  type ProgressMessage,
+  storeProgress,
 } from "../../store/work/progress.ts";
-import type { Holds } from "./platform_cooldowns.ts";
+import type { PlatformCooldowns } from "./platform_cooldowns.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 
-const log = logger("progress");
+const log = createLogger("progress");
 /** The sign must appear within a second (contract 10.6). */
 const POLL_MS = 500;
 const CONVERSATIONS_PER_ROUND = 200;
@@ -26,15 +26,15 @@ interface ProgressOptions extends StageServices {
   platforms: readonly Platform[];
   steps: RecentActivity;
   /** Cooldowns of the outbox apply here, too. */
-  holds: Holds;
+  holds: PlatformCooldowns;
 }
 
 /** The work in progress for one conversation. */
 interface ConversationProgress {
   platform: Platform;
   sessionKey: string;
-  work: Working[];
-  shown: ShownProgress | null;
+  work: AwaitedWork[];
+  shown: ProgressMessage | null;
 }
 
 /** Shows work in progress on every platform that supports it. No other component depends on it (contract 10.6). */
@@ -59,7 +59,7 @@ export class ProgressSigns {
     const { db, clock, platforms } = this.#options;
     const names = platforms.map(({ name }) => name);
     const [working, shown] = await Promise.all([
-      listWorking(db, names, clock.now(), CONVERSATIONS_PER_ROUND),
+      listAwaitedWork(db, names, clock.now(), CONVERSATIONS_PER_ROUND),
       listProgress(db, names, CONVERSATIONS_PER_ROUND),
     ]);
     const keys = new Set([...working, ...shown].map((one) => one.session_key));
@@ -77,15 +77,15 @@ export class ProgressSigns {
   #show(current: ConversationProgress): void {
     const { platform, sessionKey } = current;
     const { holds } = this.#options;
-    const { chat } = placeOf(sessionKey);
-    if (this.#busy.has(sessionKey) || holds.until(platform.name, chat) !== null) return;
+    const { chat } = parsePlace(sessionKey);
+    if (this.#busy.has(sessionKey) || holds.findEnd(platform.name, chat) !== null) return;
     const next = this.#planNext(current);
     if (next === null) return;
     this.#busy.add(sessionKey);
     void next().catch((error) => {
       log.info("Cannot show progress on {platform}: {error}", { platform: platform.name, error });
       if (!(error instanceof DeliveryError) || !["limited", "unreachable"].includes(error.why)) return;
-      holds.hold(platform.name, error.scope === "chat" ? chat : undefined, error.retryAfterMs);
+      holds.start(platform.name, error.scope === "chat" ? chat : undefined, error.retryAfterMs);
     }).finally(() => this.#busy.delete(sessionKey));
   }
 
@@ -97,11 +97,11 @@ export class ProgressSigns {
     // A waiting reply goes first.
     if (work.some(({ replying }) => replying === 1)) return null;
     const runs = work.filter(({ execution_id }) => execution_id !== "");
-    const text = progressText(
-      runs.map(({ worker, execution_id }) => ({ worker, steps: this.#options.steps.of(execution_id) })),
+    const text = formatProgress(
+      runs.map(({ worker, execution_id }) => ({ worker, steps: this.#options.steps.list(execution_id) })),
     );
     const since = Math.min(...work.map((one) => one.since));
-    if (progressDueMs({ since, isDirect: first.is_direct === 1, text }, shown, now) === 0) {
+    if (computeProgressDueMs({ since, isDirect: first.is_direct === 1, text }, shown, now) === 0) {
       return () => this.#sendText(current, text);
     }
     if (now - (this.#signedAt.get(sessionKey) ?? -Infinity) < TYPING_EVERY_MS) return null;
@@ -115,13 +115,13 @@ export class ProgressSigns {
     const row = { session_key: sessionKey, platform: platform.name, text, edited_at: clock.now() };
     const before = { sent_as: shown?.sent_as ?? "", edits: (shown?.edits ?? -1) + 1 };
     // The row is stored before the message is sent, so that a crash never causes a second message.
-    await db.write([keepProgress({ ...row, ...before })]);
+    await db.write([storeProgress({ ...row, ...before })]);
     if (shown !== null && before.sent_as === "") return;
     const sentAs = await this.#send(current, { sentAs: before.sent_as, text });
-    if (shown === null) await db.write([keepProgress({ ...row, ...before, sent_as: sentAs })]);
+    if (shown === null) await db.write([storeProgress({ ...row, ...before, sent_as: sentAs })]);
   }
 
-  async #remove(current: ConversationProgress, { sent_as, session_key }: ShownProgress): Promise<void> {
+  async #remove(current: ConversationProgress, { sent_as, session_key }: ProgressMessage): Promise<void> {
     try {
       if (sent_as !== "") await this.#send(current, { sentAs: sent_as, text: "" });
     } catch (error) {
@@ -135,8 +135,8 @@ export class ProgressSigns {
     { platform, sessionKey, work }: ConversationProgress,
     progress: Pick<Progress, "sentAs" | "text">,
   ): Promise<string> {
-    const answers = ownMessageId(work[0]?.answers ?? "");
-    const send = platform.progress?.({ ...placeOf(sessionKey), answers, ...progress });
+    const answers = parseOwnMessageId(work[0]?.answers ?? "");
+    const send = platform.progress?.({ ...parsePlace(sessionKey), answers, ...progress });
     return send ?? Promise.resolve("");
   }
 }

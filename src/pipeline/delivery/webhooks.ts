@@ -1,13 +1,18 @@
 // Owed -> delivered (the cursor advances), owed again later, or the webhook is disabled.
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { logger } from "../../base/log.ts";
-import { nameKey } from "../../domain/call/name.ts";
+import { createLogger } from "../../base/log.ts";
+import { normalizeName } from "../../domain/call/name.ts";
 import { TO_WEBHOOK } from "../../domain/system/notice.ts";
-import { kindsOf, RETRIES_MS } from "../../domain/system/webhook.ts";
-import { sendEvent, type Tried } from "../../platform/event.ts";
+import { matchEventKinds, RETRIES_MS } from "../../domain/system/webhook.ts";
+import { type DeliveryResult, sendEvent } from "../../platform/event.ts";
 import type { Statement } from "../../store/db/database.ts";
-import { journalRange, type JournalRow, listEvents, moved } from "../../store/events/journal.ts";
+import {
+  type JournalRow,
+  listEvents,
+  readJournalRange,
+  recordTransition,
+} from "../../store/events/journal.ts";
 import {
   advanceWebhook,
   disableWebhook,
@@ -18,7 +23,7 @@ import {
 } from "../../store/events/webhook.ts";
 import { ASIDE_MS, Stage, type StageServices, waitBriefly } from "../stage/stage.ts";
 
-const log = logger("webhooks");
+const log = createLogger("webhooks");
 const EVENTS_PER_READ = 20;
 // A webhook without matching events stores its cursor only after it lags this many events behind.
 const CURSOR_STEP = 1_000;
@@ -54,10 +59,10 @@ export function createWebhookStage(services: StageServices): { stage: Stage; set
 
   /** Sends the due events of a webhook. Returns whether to run another round immediately. */
   async function serve(webhook: DueWebhook, signal: AbortSignal): Promise<boolean> {
-    const wanted = kindsOf(JSON.parse(webhook.events));
+    const wanted = matchEventKinds(JSON.parse(webhook.events));
     // A webhook receives its notices whatever events it selects.
     const kinds = [...new Set([...wanted, "notice.raised" as const])];
-    const { last } = await journalRange(db);
+    const { last } = await readJournalRange(db);
     const events = await listEvents(db, webhook.cursor, EVENTS_PER_READ, { kinds });
     let { cursor, attempt } = webhook;
     for (const event of events) {
@@ -84,7 +89,7 @@ export function createWebhookStage(services: StageServices): { stage: Stage; set
     const attempt = webhook.attempt + 1;
     const { status, error, duration_ms } = result;
     const delivery = insertDelivery(webhook.id, {
-      id: newId(),
+      id: createId(),
       seq: event.seq,
       kind: event.kind,
       attempt,
@@ -113,7 +118,7 @@ export function createWebhookStage(services: StageServices): { stage: Stage; set
       kind: "webhook.disabled" as const,
       data: { webhook_id: webhook.id, name: webhook.name, reason },
     };
-    const won = await store(moved(disableWebhook(webhook, reason, now), now, entry));
+    const won = await store(recordTransition(disableWebhook(webhook, reason, now), now, entry));
     if (won) log.warning("Webhook {name} was disabled: {reason}", { name: webhook.name, reason });
     return won ? "later" : "changed";
   }
@@ -122,10 +127,10 @@ export function createWebhookStage(services: StageServices): { stage: Stage; set
 function isNoticeFor({ name }: DueWebhook, { kind, data }: JournalRow): boolean {
   if (kind !== "notice.raised") return false;
   const { to } = JSON.parse(data) as { to: string };
-  return to.startsWith(TO_WEBHOOK) && nameKey(to.slice(TO_WEBHOOK.length)) === nameKey(name);
+  return to.startsWith(TO_WEBHOOK) && normalizeName(to.slice(TO_WEBHOOK.length)) === normalizeName(name);
 }
 
-function computeWaitMs(attempt: number, { retryAfterMs }: Tried): number {
+function computeWaitMs(attempt: number, { retryAfterMs }: DeliveryResult): number {
   const ms = RETRIES_MS[attempt - 1] ?? 0;
   return Math.max(retryAfterMs ?? 0, Math.round(ms * (1 + JITTER * Math.random())));
 }

@@ -1,34 +1,34 @@
 // Decides whether a run may start. Admission reads rows and writes nothing.
 import {
-  amountOf,
   type Amounts,
-  budgetReason,
-  countedLimit,
+  type BudgetUsage,
+  computeMedian,
+  formatBudgetReason,
+  getAmount,
+  getCountedLimit,
   isLifted,
   mayStart,
-  median,
   NOTHING_USED,
   type OpenUse,
-  type Standing,
-  standingOf,
+  sumBudgetUsage,
 } from "../../domain/workers/budget.ts";
 import { BEE_SUBJECT } from "../../domain/call/scope.ts";
-import type { Hold } from "../../domain/work/block.ts";
+import type { Block } from "../../domain/work/block.ts";
 import { Months } from "../../domain/workers/month.ts";
-import { holdOf } from "../../domain/workers/rate_limit.ts";
+import { buildEngineBlock } from "../../domain/workers/rate_limit.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Database } from "../../store/db/database.ts";
 import { type EngineWindow, listWindows } from "../../store/workers/engine_window.ts";
 import {
   type CountedTarget,
-  findRoom,
+  findCapacityTime,
+  findExcessEnd,
   hasBudgets,
   listLastAmounts,
   listOpenRuns,
   listTargets,
   measureBudgets,
   type MeasuredBudget,
-  roomAt,
 } from "../../store/workers/budget_ledger.ts";
 import { listLimits } from "../../store/workers/rate_limit.ts";
 import type { WaitingTask } from "../../store/work/task_queue.ts";
@@ -47,7 +47,7 @@ export interface Reservation {
   expected: Amounts;
 }
 
-export type Verdict = { block: Hold } | { block: null; reservation: Reservation };
+export type Verdict = { block: Block } | { block: null; reservation: Reservation };
 
 /** The budget subjects of a run. */
 type CountedRun = Pick<WaitingTask, "worker_id" | "session_key">;
@@ -85,7 +85,7 @@ export class Admission {
       limits: new Map(limits.map(({ engine, until }) => [engine, until])),
       windows,
       budgets,
-      month: this.#months.of(now),
+      month: this.#months.find(now),
     });
   }
 }
@@ -102,7 +102,7 @@ class AdmissionRound {
   readonly #now: number;
   readonly #usage: UsageSnapshot;
   /** Budgets that are used up, with their targets. */
-  readonly #full = new Map<string, { block: Hold; target: string }>();
+  readonly #full = new Map<string, { block: Block; target: string }>();
   /** Runs that this round has admitted since it read the open runs. */
   readonly #admitted: OpenUse[] = [];
   #open: OpenUse[] | null = null;
@@ -181,20 +181,20 @@ class AdmissionRound {
     return this.#admit({ targets, expected });
   }
 
-  #findLimit(engine: string): Hold | null {
+  #findLimit(engine: string): Block | null {
     const until = this.#usage.limits.get(engine);
     if (until === undefined) return null;
-    return holdOf({ engine, until });
+    return buildEngineBlock({ engine, until });
   }
 
-  async #findRunLimit(task: WaitingTask, counted: CountedTarget[]): Promise<Hold | null> {
+  async #findRunLimit(task: WaitingTask, counted: CountedTarget[]): Promise<Block | null> {
     const { db, maxRunsPerHour } = this.#options;
     for (const { target, runs } of counted) {
       if (target !== `worker:${task.worker_id}` && target !== `session:${task.session_key}`) continue;
       const open = this.#openRuns.filter(({ targets }) => targets.includes(target)).length;
       if (runs + open < maxRunsPerHour) continue;
       const most = Math.max(0, maxRunsPerHour - 1 - open);
-      const at = await findRoom(db, { target, unit: "runs", settled: runs }, most, this.#now - HOUR_MS);
+      const at = await findExcessEnd(db, { target, unit: "runs", settled: runs }, most, this.#now - HOUR_MS);
       const until = at === null ? null : at + HOUR_MS;
       const whom = findBlockedTasks(target, task);
       const what = whom.kind === "all" ? "its worker" : "its conversation";
@@ -214,21 +214,21 @@ class AdmissionRound {
     const last = await listLastAmounts(this.#options.db, run.worker_id, RUNS_OF_MEDIAN);
     return {
       runs: 1,
-      tokens: median(last.map(({ tokens }) => tokens)),
-      ms: median(last.map(({ ms }) => ms)),
-      nano_usd: median(last.map(({ nano_usd }) => nano_usd)),
+      tokens: computeMedian(last.map(({ tokens }) => tokens)),
+      ms: computeMedian(last.map(({ ms }) => ms)),
+      nano_usd: computeMedian(last.map(({ nano_usd }) => nano_usd)),
     };
   }
 
-  async #findBudgetBlock(budget: MeasuredBudget, expected: Amounts, run: CountedRun): Promise<Hold | null> {
+  async #findBudgetBlock(budget: MeasuredBudget, expected: Amounts, run: CountedRun): Promise<Block | null> {
     if (isLifted(budget, this.#now)) return null;
-    const standing = standingOf(budget, this.#openRuns, this.#options.engines.tells(budget));
-    const more = amountOf(expected, budget.unit);
+    const standing = sumBudgetUsage(budget, this.#openRuns, this.#options.engines.canMeasure(budget));
+    const more = getAmount(expected, budget.unit);
     if (mayStart(budget, standing, more)) return null;
     const until = await this.#findFreeAt(budget, standing, more);
     const held = `budget:${budget.id}`;
     const whom = findBlockedTasks(budget.target, run);
-    const block: Hold = { held, until, reason: budgetReason(budget, standing, until), whom };
+    const block: Block = { held, until, reason: formatBudgetReason(budget, standing, until), whom };
     if (!mayStart(budget, standing, 0)) this.#full.set(held, { block, target: budget.target });
     return block;
   }
@@ -236,15 +236,18 @@ class AdmissionRound {
   // Returns when the budget allows the run again. Open runs may end earlier.
   async #findFreeAt(
     budget: MeasuredBudget,
-    { used, reserved }: Standing,
+    { used, reserved }: BudgetUsage,
     more: number,
   ): Promise<number | null> {
-    const limit = countedLimit(budget);
+    const limit = getCountedLimit(budget);
     const open = used + reserved - budget.settled;
     // A run that needs more than the whole limit starts only when nothing else is used.
     const most = more > limit ? -open : Math.min(limit - 1, limit - more) - open;
     if (limit === 0 || most < 0) return null;
-    return await roomAt(this.#options.db, budget, most, { now: this.#now, month: this.#usage.month });
+    return await findCapacityTime(this.#options.db, budget, most, {
+      now: this.#now,
+      month: this.#usage.month,
+    });
   }
 }
 
@@ -253,7 +256,7 @@ export function findReserveBlock(
   windows: readonly EngineWindow[],
   { engine, reserve }: { engine: string; reserve: number },
   now: number,
-): Hold | null {
+): Block | null {
   // An expired window says nothing about the next one.
   const full = windows.filter((window) =>
     window.engine === engine && (window.resets_at ?? Infinity) > now && window.utilization > 1 - reserve
@@ -273,7 +276,7 @@ export function findReserveBlock(
   };
 }
 
-function findBlockedTasks(target: string, { session_key }: CountedRun): Hold["whom"] {
+function findBlockedTasks(target: string, { session_key }: CountedRun): Block["whom"] {
   return target.startsWith("session:") ? { kind: "conversation", session_key } : { kind: "all" };
 }
 

@@ -1,21 +1,21 @@
 // Budget: ok -> soft -> hard, reported once per period. Open runs of a used-up budget with action `stop` end.
 import {
-  amountText,
-  budgetReason,
-  countedLimit,
-  countsAfter,
-  inUnit,
+  type BudgetUsage,
+  classifyBudget,
+  convertToUnit,
+  findCountStart,
+  formatAmount,
+  formatBudgetReason,
+  getCountedLimit,
   isLifted,
   mustStop,
-  type Standing,
-  standingOf,
-  stateOf,
+  sumBudgetUsage,
 } from "../../domain/workers/budget.ts";
 import { Months } from "../../domain/workers/month.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { Catalog } from "../../engine/catalog.ts";
-import { noteTold } from "../../store/workers/budget.ts";
+import { markLimitReported } from "../../store/workers/budget.ts";
 import { record } from "../../store/events/journal.ts";
 import {
   hasBudgets,
@@ -28,7 +28,7 @@ import {
 import { insertNotice } from "../../store/chat/notice.ts";
 import { ASIDE_MS, Stage, type StageServices } from "../stage/stage.ts";
 
-const log = logger("budgets");
+const log = createLogger("budgets");
 
 interface BudgetsOptions extends StageServices {
   engines: Catalog;
@@ -50,7 +50,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
   async function step(): Promise<number> {
     if (!await hasBudgets(db)) return Infinity;
     const now = clock.now();
-    const month = months.of(now);
+    const month = months.find(now);
     const open = await listOpenRuns(db, now);
     // After the clock was set back, recent changes have timestamps after `now`.
     const targets = since === -1 || now < since
@@ -59,8 +59,8 @@ export function createBudgets(options: BudgetsOptions): Stage {
     let nextAt = Infinity;
     for (const budget of await measureBudgets(db, targets === null ? null : { targets }, now, month)) {
       if (isLifted(budget, now)) continue;
-      const standing = standingOf(budget, open, engines.tells(budget));
-      await report(budget, standing, countsAfter(budget.period, now, month), now);
+      const standing = sumBudgetUsage(budget, open, engines.canMeasure(budget));
+      await report(budget, standing, findCountStart(budget.period, now, month), now);
       if (budget.action === "stop") nextAt = Math.min(nextAt, stopOrWait(budget, standing, open, now));
     }
     // Set last, so that a failed round repeats from the same point.
@@ -70,11 +70,11 @@ export function createBudgets(options: BudgetsOptions): Stage {
 
   async function report(
     budget: MeasuredBudget,
-    standing: Standing,
+    standing: BudgetUsage,
     before: number,
     now: number,
   ): Promise<void> {
-    const state = stateOf(budget, standing);
+    const state = classifyBudget(budget, standing);
     if (state !== "soft" && state !== "hard") return;
     const reportedAt = state === "hard"
       ? budget.hard_notified_at
@@ -86,15 +86,15 @@ export function createBudgets(options: BudgetsOptions): Stage {
     const data = {
       budget_id: id,
       name,
-      used: inUnit(standing.used, unit),
-      reserved: inUnit(standing.reserved, unit),
+      used: convertToUnit(standing.used, unit),
+      reserved: convertToUnit(standing.reserved, unit),
       limit: budget.limit,
       unit,
       period: budget.period,
     };
     const content = `${formatState(budget, standing, state)}.`;
     await db.write([
-      ...noteTold(id, state, before, now),
+      ...markLimitReported(id, state, before, now),
       record(now, { kind, session_key, data }),
       ...insertNotice({ kind, session_key, message_id: "", about: id, content }, now),
     ]);
@@ -103,17 +103,17 @@ export function createBudgets(options: BudgetsOptions): Stage {
   // Returns when to measure again: used minutes grow without an event.
   function stopOrWait(
     budget: MeasuredBudget,
-    standing: Standing,
+    standing: BudgetUsage,
     open: readonly OpenRun[],
     now: number,
   ): number {
     const own = open.filter(({ targets }) => targets.includes(budget.target));
     if (own.length === 0) return Infinity;
     if (!mustStop(budget, standing)) {
-      const left = countedLimit(budget) - standing.used;
+      const left = getCountedLimit(budget) - standing.used;
       return budget.unit === "minutes" ? now + Math.ceil(left / countRunning(own)) : Infinity;
     }
-    const words = budgetReason(budget, standing, null);
+    const words = formatBudgetReason(budget, standing, null);
     for (const { execution_id } of own) endRun(execution_id, words);
     return Infinity;
   }
@@ -133,13 +133,13 @@ function countRunning(open: readonly OpenRun[]): number {
   return Math.max(1, open.filter(({ started_at, waiting }) => started_at !== null && !waiting).length);
 }
 
-function formatState(budget: MeasuredBudget, standing: Standing, state: "soft" | "hard"): string {
+function formatState(budget: MeasuredBudget, standing: BudgetUsage, state: "soft" | "hard"): string {
   if (state === "hard") {
-    const reason = budgetReason(budget, standing, null);
+    const reason = formatBudgetReason(budget, standing, null);
     return `${reason[0]?.toUpperCase()}${reason.slice(1)}; further runs wait`;
   }
-  const sum = amountText(standing.used + standing.reserved, budget.unit);
+  const sum = formatAmount(standing.used + standing.reserved, budget.unit);
   return `The budget ${JSON.stringify(budget.name)} has used ${sum} of ${
-    amountText(countedLimit(budget), budget.unit)
+    formatAmount(getCountedLimit(budget), budget.unit)
   } (${budget.period})`;
 }

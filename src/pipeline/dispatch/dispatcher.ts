@@ -1,18 +1,18 @@
 // Task: pending -> running with a new execution in the same batch. With a gate: occurrence -> gating.
-import { allEnded } from "../../base/settle_all.ts";
+import { settleAll } from "../../base/settle_all.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Gate } from "../../domain/work/command.ts";
-import { realPath } from "../../base/paths.ts";
-import { turn } from "../../base/yield_to_loop.ts";
-import { askGate, type Claim, createExecution, startRun } from "../../run/claim.ts";
+import { resolveLinks } from "../../base/paths.ts";
+import { yieldToLoop } from "../../base/yield_to_loop.ts";
+import { type Claim, createExecution, startGateRun, startRun } from "../../run/claim.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
-import { reserve } from "../../store/workers/budget_ledger.ts";
+import { insertReservation } from "../../store/workers/budget_ledger.ts";
 import { findWork } from "../../store/work/task.ts";
-import { releaseTasks } from "../../store/work/task_transitions.ts";
-import { nextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
+import { unblockTasks } from "../../store/work/task_transitions.ts";
+import { findNextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Admission } from "./admission.ts";
 import type { Placement, PlacementRound, RunnerSlot } from "./placement.ts";
@@ -84,7 +84,7 @@ export class Dispatcher {
   }
 
   /** Resolves when no run is in progress. */
-  async settled(): Promise<void> {
+  async waitForRuns(): Promise<void> {
     while (this.running > 0) await Promise.allSettled([...this.#runs]);
   }
 
@@ -96,12 +96,12 @@ export class Dispatcher {
     const { chosen, notes, nextAt, more } = await this.#decide(now);
     // A claim request may have ended meanwhile. Another one may take its task.
     const open = chosen.filter(({ slot }) => slot === null || placement.isOpen(slot));
-    await allEnded(open.map((one) => this.#claim(one, now)));
+    await settleAll(open.map((one) => this.#claim(one, now)));
     // The new blocks may have hidden tasks that could start.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
     // Other work of the event loop goes first.
-    if (more || open.length < chosen.length) return await turn().then(() => 0);
-    return Math.max(0, Math.min(await nextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
+    if (more || open.length < chosen.length) return await yieldToLoop().then(() => 0);
+    return Math.max(0, Math.min(await findNextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
   }
 
   async #decide(now: number): Promise<Decisions> {
@@ -151,7 +151,7 @@ export class Dispatcher {
   ): { kind: "start"; lock: string; slot: RunnerSlot | null } | { kind: "note"; notes: Statement[] } | null {
     if (task.runs_on === "[]") {
       // Two paths to one directory share one lock.
-      const lock = realPath(task.work_dir);
+      const lock = resolveLinks(task.work_dir);
       return free <= 0 || busy.has(lock) || this.#workDirLocks.has(lock)
         ? null
         : { kind: "start", lock, slot: null };
@@ -165,7 +165,7 @@ export class Dispatcher {
       case "later": {
         // The missing runner is available again, so the task only waits for its turn.
         const isOver = task.held.startsWith("runner:");
-        return isOver ? { kind: "note", notes: [releaseTasks(task.worker_id, task.held, now)] } : null;
+        return isOver ? { kind: "note", notes: [unblockTasks(task.worker_id, task.held, now)] } : null;
       }
     }
   }
@@ -173,7 +173,7 @@ export class Dispatcher {
   // Waiting runs release their slots, but at most as many as there are slots. Otherwise the number of processes would be unbounded.
   #countFreeSlots(): number {
     const { waits, executor, maxConcurrentRuns } = this.#options;
-    const waiting = waits.countOf(executor.running.map(({ execution_id }) => execution_id));
+    const waiting = waits.count(executor.running.map(({ execution_id }) => execution_id));
     return maxConcurrentRuns - this.running + Math.min(waiting, maxConcurrentRuns);
   }
 
@@ -225,10 +225,10 @@ export class Dispatcher {
     const instruction = work?.passed ?? work?.instruction ?? "";
     const execution = createExecution(task, { engine, instruction }, now);
     const { won } = await db.write([
-      ...(gate === null ? startRun(execution, task.type) : askGate(execution)),
+      ...(gate === null ? startRun(execution, task.type) : startGateRun(execution)),
       ...(slot === null ? [] : placement.buildLease(slot, execution)),
-      reserve(execution.execution_id, reservation.targets, reservation.expected),
-      ...(task.held === "" ? [] : [releaseTasks(task.worker_id, task.held, now)]),
+      insertReservation(execution.execution_id, reservation.targets, reservation.expected),
+      ...(task.held === "" ? [] : [unblockTasks(task.worker_id, task.held, now)]),
     ]);
     if (!won) return null;
     faultPoint("claim.post");

@@ -1,16 +1,16 @@
 // Reads the next task of each work directory for the dispatcher.
-import type { Hold } from "../../domain/work/block.ts";
+import type { Block } from "../../domain/work/block.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
-import { tellRunLimit } from "../../store/chat/run_limit.ts";
-import { holdTasks } from "../../store/work/task_transitions.ts";
+import { reportRunLimit } from "../../store/chat/run_limit.ts";
+import { blockTasks } from "../../store/work/task_transitions.ts";
 import {
-  FIRST_HELD,
-  type HeldPlace,
-  LANES_AT_ONCE,
-  listHeldHeads,
-  listLaneHeads,
-  listOldestHeads,
+  type BlockedPosition,
+  FIRST_BLOCKED_POSITION,
+  listNextBlockedTasks,
+  listNextTasks,
+  listOldestNextTasks,
   type WaitingTask,
+  WORK_DIRS_PER_ROUND,
 } from "../../store/work/task_queue.ts";
 import type { Reservation } from "./admission.ts";
 import type { RunnerSlot } from "./placement.ts";
@@ -39,9 +39,9 @@ export class NextTasks {
   readonly #limit: number;
   /** Where the next page starts, or null when these directories are done until all have been read. */
   #freeAfter: string | null = "";
-  #blockedAfter: HeldPlace | null = FIRST_HELD;
+  #blockedAfter: BlockedPosition | null = FIRST_BLOCKED_POSITION;
 
-  constructor(db: Database, limit = LANES_AT_ONCE) {
+  constructor(db: Database, limit = WORK_DIRS_PER_ROUND) {
     this.#db = db;
     this.#limit = limit;
   }
@@ -49,16 +49,16 @@ export class NextTasks {
   async read(now: number): Promise<NextTasksPage> {
     const db = this.#db;
     const limit = this.#limit;
-    const isFirst = this.#freeAfter === "" && this.#blockedAfter === FIRST_HELD;
+    const isFirst = this.#freeAfter === "" && this.#blockedAfter === FIRST_BLOCKED_POSITION;
     const [free, blocked] = await Promise.all([
-      this.#freeAfter === null ? NONE : listLaneHeads(db, now, { after: this.#freeAfter, limit }),
-      this.#blockedAfter === null ? NONE : listHeldHeads(db, { after: this.#blockedAfter, limit }),
+      this.#freeAfter === null ? NONE : listNextTasks(db, now, { after: this.#freeAfter, limit }),
+      this.#blockedAfter === null ? NONE : listNextBlockedTasks(db, { after: this.#blockedAfter, limit }),
     ]);
     const more = free.next !== null || blocked.next !== null;
     this.#freeAfter = more ? free.next : "";
-    this.#blockedAfter = more ? blocked.next : FIRST_HELD;
+    this.#blockedAfter = more ? blocked.next : FIRST_BLOCKED_POSITION;
     const whole = isFirst && !more;
-    const oldest = whole ? [] : await listOldestHeads(db, now, limit);
+    const oldest = whole ? [] : await listOldestNextTasks(db, now, limit);
     if (blocked.heads.length === 0 && oldest.length === 0) return { tasks: free.heads, more };
     const tasks = new Map([...oldest, ...free.heads, ...blocked.heads].map((task) => [task.id, task]));
     const sorted = [...tasks.values()].sort((a, b) => a.due_at - b.due_at || (a.id < b.id ? -1 : 1));
@@ -69,14 +69,14 @@ export class NextTasks {
 const NONE = { heads: [], next: null };
 
 /** Builds the statements that store why the tasks of this worker are blocked. Returns none when the reason is stored already. */
-export function buildBlockNote(task: WaitingTask, block: Hold, now: number): Statement[] {
+export function buildBlockNote(task: WaitingTask, block: Block, now: number): Statement[] {
   // The reason of a runner block may change while the key stays. Other reasons contain figures that change all the time.
   const isNewReason = block.held.startsWith("runner:") && task.reason !== block.reason;
   if (task.held === block.held && task.held_until === block.until && !isNewReason) return [];
   const { worker_id, session_key, message_id, id: task_id } = task;
   const keys = { worker_id, session_key, message_id, task_id };
   return [
-    ...(block.held.startsWith("run_limit:") ? tellRunLimit(keys, block, now) : []),
-    holdTasks(task, block, now),
+    ...(block.held.startsWith("run_limit:") ? reportRunLimit(keys, block, now) : []),
+    blockTasks(task, block, now),
   ];
 }

@@ -2,13 +2,18 @@
 import type { Clock } from "../../base/clock.ts";
 import { join } from "node:path";
 import type { DataPaths } from "../../base/paths.ts";
-import type { Hold } from "../../domain/work/block.ts";
+import type { Block } from "../../domain/work/block.ts";
 import { type LeaseTimes, RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
 import type { Catalog } from "../../engine/catalog.ts";
-import type { ClaimRequest, Polls } from "../../run/remote/claim_requests.ts";
+import type { ClaimRequest, ClaimRequests } from "../../run/remote/claim_requests.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
-import { type BusyPlace, insertLease, listBusyPlaces, setHome } from "../../store/workers/remote_run.ts";
+import {
+  type BusyWorkDir,
+  claimHome,
+  insertLease,
+  listBusyWorkDirs,
+} from "../../store/workers/remote_run.ts";
 import { listRunnerRows, type RunnerRow } from "../../store/workers/runner.ts";
 import type { WaitingTask } from "../../store/work/task_queue.ts";
 
@@ -17,7 +22,7 @@ interface PlacementOptions {
   clock: Clock;
   paths: DataPaths;
   engines: Catalog;
-  polls: Polls;
+  polls: ClaimRequests;
   times: LeaseTimes;
 }
 
@@ -28,9 +33,9 @@ export interface RunnerSlot {
 }
 
 /** A slot on a runner, no slot yet, or a block. */
-export type PlacementResult = { kind: "slot"; slot: RunnerSlot } | { kind: "later" } | {
+type PlacementResult = { kind: "slot"; slot: RunnerSlot } | { kind: "later" } | {
   kind: "block";
-  block: Hold;
+  block: Block;
 };
 
 /** Assigns tasks to the waiting claim requests of runners. */
@@ -54,7 +59,7 @@ export class Placement {
     // Most workers have a home runner and run nowhere else, so the other runners are not read.
     const homes = away.every(({ home }) => home !== "") ? [...new Set(away.map(({ home }) => home))] : null;
     const runners = await listRunnerRows(db, homes);
-    const busy = await listBusyPlaces(db, runners.map(({ id }) => id));
+    const busy = await listBusyWorkDirs(db, runners.map(({ id }) => id));
     return new PlacementRound(this.#options, runners, busy, now);
   }
 
@@ -72,7 +77,7 @@ export class Placement {
       work_dir: workDir,
       lease_until: clock.now() + times.lease_ms,
     };
-    return [...insertLease(lease), ...setHome(worker_id, runner.name)];
+    return [...insertLease(lease), ...claimHome(worker_id, runner.name)];
   }
 
   /** Whether the claim request still waits. A run given to an ended request would be lost. */
@@ -109,7 +114,7 @@ export class PlacementRound {
   /** Cached, because most workers have the same requirements. */
   readonly #candidates = new Map<string, Candidates>();
 
-  constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyPlace[], now: number) {
+  constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyWorkDir[], now: number) {
     this.#options = options;
     this.#runners = runners;
     this.#busy = new Set(busy.map(({ runner_id, work_dir }) => buildLock(runner_id, work_dir)));
@@ -172,7 +177,7 @@ export class PlacementRound {
   }
 }
 
-const GATED: Hold = {
+const GATED: Block = {
   held: "runner:gate",
   until: null,
   reason:
@@ -192,7 +197,7 @@ function buildLock(runnerId: string, workDir: string): string {
 function buildBlock(
   { home, runs_on }: WaitingTask,
   { wanted, engine, labelled, allowed, able }: Candidates,
-): Hold {
+): Block {
   const who = home === "" ? `runner with the labels ${wanted.join(", ")}` : `runner ${home}`;
   const only = labelled.length === 1 || home !== "";
   const reason = labelled.length === 0

@@ -1,18 +1,18 @@
 // Task: scheduled -> pending, when its time has come or a queued time gets its turn.
-import { allEnded } from "../../base/settle_all.ts";
-import { missedOccurrences } from "../../domain/work/cron.ts";
-import { nextRunAt } from "../../domain/work/task_plan.ts";
+import { settleAll } from "../../base/settle_all.ts";
+import { findMissedOccurrences } from "../../domain/work/cron.ts";
+import { findNextRunAt } from "../../domain/work/task_plan.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
 import { faultPoint } from "../../base/fault_point.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { isDuplicate, type Statement } from "../../store/db/database.ts";
-import { dueAfterStepBack, settleByNow } from "../../store/work/clock_back.ts";
-import { latestEventAt, moved, record } from "../../store/events/journal.ts";
+import { resetFutureDueTimes, resetFutureLedgerTimes } from "../../store/work/clock_back.ts";
+import { findLatestEventAt, record, recordTransition } from "../../store/events/journal.ts";
 import { insertOccurrence } from "../../store/work/occurrence.ts";
 import { markReplaced } from "../../store/work/execution.ts";
 import {
+  clearQueuedTime,
   closeSchedule,
-  dropQueued,
   fireCountdown,
   fireQueued,
   fireSchedule,
@@ -21,7 +21,7 @@ import {
 } from "../../store/work/schedule_transitions.ts";
 import {
   type DueTask,
-  earliestRunAt,
+  findEarliestRunAt,
   listDueTasks,
   listQueuedTasks,
   listSchedulesAfter,
@@ -29,7 +29,7 @@ import {
 import { WAKEUP } from "../../base/wakeups.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 
-const log = logger("scheduler");
+const log = createLogger("scheduler");
 
 const TASKS_PER_ROUND = 500;
 // Smaller corrections of the wall clock do not count as setting it back.
@@ -62,26 +62,26 @@ export function createScheduler(options: SchedulerOptions): Stage {
       listDueTasks(db, now, TASKS_PER_ROUND),
     ]);
     if (queued.length + due.length > 0) {
-      await allEnded([
+      await settleAll([
         ...queued.map((task) => fireQueuedTask(task, now)),
         ...due.map((task) => fire(task, now)),
       ]);
     }
     if (Math.max(due.length, queued.length) === TASKS_PER_ROUND) return 0;
-    const next = await earliestRunAt(db);
+    const next = await findEarliestRunAt(db);
     // The poll notices a jump of the wall clock long before a distant time.
     return next === null ? Infinity : Math.max(0, next - clock.now());
   }
 
   /** Recomputes all waiting times after the wall clock was set back (reliability CRN-4). */
   async function followClock(now: number): Promise<void> {
-    if (latestNow === null) await db.write([settleByNow(now)]);
-    const before: number = latestNow ?? await latestEventAt(db);
+    if (latestNow === null) await db.write([resetFutureLedgerTimes(now)]);
+    const before: number = latestNow ?? await findLatestEventAt(db);
     if (now < before - STEP_BACK_MS) {
       log.warning("The clock was set back by {seconds} s; schedules follow it", {
         seconds: (before - now) / 1000,
       });
-      await db.write([...dueAfterStepBack(now), settleByNow(now)]);
+      await db.write([...resetFutureDueTimes(now), resetFutureLedgerTimes(now)]);
       await recomputeAll(now);
     }
     // Set last, so that a failed pass repeats.
@@ -97,7 +97,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
         after?.id ?? "",
         TASKS_PER_ROUND,
       );
-      await allEnded(tasks.map((task) => recompute(task, now)));
+      await settleAll(tasks.map((task) => recompute(task, now)));
       after = tasks.at(-1) ?? null;
       if (after === null || tasks.length < TASKS_PER_ROUND) return;
     }
@@ -118,7 +118,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
 
   // A cron whose next date is out of reach is checked again later. With `until`, there is no later date.
   function findNext(task: DueTask, now: number): number | null {
-    return nextRunAt(task, defaultZone, now) ?? (task.until === null ? now + LATER_MS : null);
+    return findNextRunAt(task, defaultZone, now) ?? (task.until === null ? now + LATER_MS : null);
   }
 
   async function fire(task: DueTask, now: number): Promise<void> {
@@ -166,11 +166,14 @@ export function createScheduler(options: SchedulerOptions): Stage {
     const due: JournalEntry = { kind: "task.due", ...pickKeys(task), data: { at } };
     try {
       faultPoint("cron.tick");
-      await db.write([...moved(fireQueued(id, at, now), now, due), insertOccurrence(id, at, "time", now)]);
+      await db.write([
+        ...recordTransition(fireQueued(id, at, now), now, due),
+        insertOccurrence(id, at, "time", now),
+      ]);
     } catch (error) {
       // The minute fired before the clock was set back.
       if (!isDuplicate(error)) throw error;
-      await db.write([dropQueued(id, at)]);
+      await db.write([clearQueuedTime(id, at)]);
     }
   }
 
@@ -179,7 +182,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     const zone = task.time_zone || defaultZone;
     const expected = task.next_run_at;
     const last = Math.min(now, task.until ?? now);
-    const found = missedOccurrences(task.cron, zone, expected, last);
+    const found = findMissedOccurrences(task.cron, zone, expected, last);
     const move = { id: task.id, expected, next: findNext(task, now), now };
     // The time zone has changed, and the cron has no such time in it.
     if (found === null && task.status === "scheduled" && move.next !== null) return skipOccurrence(move);
@@ -188,20 +191,20 @@ export function createScheduler(options: SchedulerOptions): Stage {
       const data = { at: missed.latest, count: missed.count };
       if (mustQueue(task)) return buildQueued({ ...move, dueAt: missed.latest }, task, data);
       // The previous run has not ended. This time is skipped, and the journal records it (reliability CRN-7).
-      return moved(skipOccurrence(move), now, { kind: "task.skipped", ...keys, data });
+      return recordTransition(skipOccurrence(move), now, { kind: "task.skipped", ...keys, data });
     }
     const tooOld = now - missed.latest > catchUpWindowMs;
     const lost = tooOld ? missed.count : missed.count - 1;
     const data = { count: lost, until: missed.latest };
     const note = lost > 0 ? [record(now, { kind: "task.missed", ...keys, data })] : [];
     if (tooOld && move.next === null) {
-      return [...moved(closeSchedule(move), now, { kind: "task.completed", ...keys }), ...note];
+      return [...recordTransition(closeSchedule(move), now, { kind: "task.completed", ...keys }), ...note];
     }
     if (tooOld) return [...skipOccurrence(move), ...note];
     const due: JournalEntry = { kind: "task.due", ...keys, data: { at: missed.latest } };
     return [
       ...note,
-      ...moved(fireSchedule({ ...move, dueAt: missed.latest }), now, due),
+      ...recordTransition(fireSchedule({ ...move, dueAt: missed.latest }), now, due),
       insertOccurrence(task.id, missed.latest, "time", now),
     ];
   }
@@ -224,7 +227,7 @@ function buildQueued(
   data: { at: number; count: number },
 ): Statement[] {
   const keys = pickKeys(task);
-  const waits = moved(queueOccurrence(move), move.now, { kind: "task.queued", ...keys, data });
+  const waits = recordTransition(queueOccurrence(move), move.now, { kind: "task.queued", ...keys, data });
   const execution_id = task.execution_id ?? "";
   if (!mustReplace(task)) return waits;
   const ends = record(move.now, { kind: "execution.cancelling", ...keys, execution_id, data });
@@ -234,7 +237,7 @@ function buildQueued(
 function buildCountdown(task: DueTask, now: number): Statement[] {
   const due: JournalEntry = { kind: "task.due", ...pickKeys(task), data: { at: task.next_run_at } };
   return [
-    ...moved(fireCountdown(task.id, task.next_run_at, now), now, due),
+    ...recordTransition(fireCountdown(task.id, task.next_run_at, now), now, due),
     insertOccurrence(task.id, task.next_run_at, "time", now),
   ];
 }

@@ -1,14 +1,18 @@
 // received -> bee_processed, for messages that answer a question
-import { newId } from "../../base/id.ts";
-import { outboundOf } from "../../domain/chat/message.ts";
-import { answererOf, readAnswer, type Reading } from "../../domain/work/question.ts";
-import { answerWith } from "../../store/chat/answered_message.ts";
+import { createId } from "../../base/id.ts";
+import { buildOutbound } from "../../domain/chat/message.ts";
+import { findAnswerer, type MessageMeaning, readAnswer } from "../../domain/work/question.ts";
+import { answerByMessage } from "../../store/chat/answered_message.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { takeMessage, type WaitingMessage } from "../../store/chat/inbound.ts";
-import { findSaid, type Said } from "../../store/chat/inbound_part.ts";
+import { findMessageText, type MessageText } from "../../store/chat/inbound_part.ts";
 import { record, recordIdle } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
-import { type AskedHere, findQuestionOfMessage, listOpenQuestions } from "../../store/work/question.ts";
+import {
+  type ConversationQuestion,
+  findQuestionOfMessage,
+  listOpenQuestions,
+} from "../../store/work/question.ts";
 
 /**
  * Takes the messages that answer an open question, each with its answer in one batch, and returns the others (contract 12). Answers skip
@@ -19,7 +23,7 @@ export async function takeAnswers(
   received: readonly WaitingMessage[],
   now: number,
 ): Promise<WaitingMessage[]> {
-  const candidates = received.filter((message) => answererOf(message) !== null);
+  const candidates = received.filter((message) => findAnswerer(message) !== null);
   const keys = new Set(candidates.map((message) => message.session_key));
   const open = keys.size === 0 ? [] : await listOpenQuestions(db, [...keys]);
   const commands = candidates.filter((message) => message.command === 1);
@@ -28,7 +32,7 @@ export async function takeAnswers(
   for (const message of candidates) {
     const here = open.filter((question) => question.session_key === message.session_key);
     if (here.length === 0 && message.command === 0) continue;
-    const text = await findSaid(db, message.id);
+    const text = await findMessageText(db, message.id);
     if (text === null) continue;
     const reading = await read(db, message, text, here);
     if (reading.is === "message") continue;
@@ -38,7 +42,9 @@ export async function takeAnswers(
       : buildReply(message, reading.words, now);
     // A lost guard means that another answer came first, or the message was cleared. The next round reads the message again.
     const { won } = await db.write(statements);
-    if (won && reading.is === "answer") open.splice(open.indexOf(reading.question as AskedHere), 1);
+    if (won && reading.is === "answer") {
+      open.splice(open.indexOf(reading.question as ConversationQuestion), 1);
+    }
   }
   return received.filter((message) => !taken.has(message.id));
 }
@@ -46,9 +52,9 @@ export async function takeAnswers(
 async function read(
   db: Database,
   message: WaitingMessage,
-  { content, media, reply_to }: Said,
-  here: readonly AskedHere[],
-): Promise<Reading> {
+  { content, media, reply_to }: MessageText,
+  here: readonly ConversationQuestion[],
+): Promise<MessageMeaning> {
   return readAnswer(here, {
     content,
     hasMedia: media !== "null" || message.has_file === 1,
@@ -60,14 +66,14 @@ async function read(
 
 function buildAnswer(
   message: WaitingMessage,
-  { question, answer }: Reading & { is: "answer" },
-  here: readonly AskedHere[],
+  { question, answer }: MessageMeaning & { is: "answer" },
+  here: readonly ConversationQuestion[],
   now: number,
 ): Statement[] {
   const match = here.find((one) => one.id === question.id);
-  const by = answererOf(message);
+  const by = findAnswerer(message);
   if (match === undefined || by === null) return [];
-  return answerWith({ message, question: match, answer, by, taskId: newId() }, now);
+  return answerByMessage({ message, question: match, answer, by, taskId: createId() }, now);
 }
 
 function buildReply(
@@ -75,7 +81,7 @@ function buildReply(
   content: string,
   now: number,
 ): Statement[] {
-  const reply = { id: newId(), session_key, platform, message_id: id, content };
+  const reply = { id: createId(), session_key, platform, message_id: id, content };
   return [
     ...takeMessage(id, "reply", now),
     record(now, {
@@ -84,7 +90,7 @@ function buildReply(
       message_id: id,
       data: { reason: "an answer without its question" },
     }),
-    ...sendMessage(outboundOf({ ...reply, source_type: "system", source_id: "" }, now)),
+    ...sendMessage(buildOutbound({ ...reply, source_type: "system", source_id: "" }, now)),
     recordIdle(now, session_key),
   ];
 }

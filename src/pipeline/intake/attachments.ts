@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { sleep } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { DataPaths } from "../../base/paths.ts";
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { ServiceError } from "../../domain/call/error.ts";
-import { placeFolder } from "../../domain/chat/platform.ts";
-import { IncomingFile, uploadQuota } from "../../files/uploads.ts";
+import { formatPlaceFolder } from "../../domain/chat/platform.ts";
+import { buildUploadQuota, IncomingFile } from "../../files/uploads.ts";
 import { DeliveryError, type Platform, type RemoteFile } from "../../platform/platform.ts";
 import {
   attachFile,
@@ -21,7 +21,7 @@ import type { Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 
-const log = logger("attachments");
+const log = createLogger("attachments");
 /** The debounce window waits this long for a file (contract 10.1). */
 const FETCH_MAX_MS = 60_000;
 const FETCHES_MAX = 8;
@@ -142,10 +142,10 @@ async function fetchOnce(
 ): Promise<void> {
   const platform = platforms.find(({ name }) => name === message.platform);
   if (platform?.fetch === undefined) throw new DeliveryError("refused", "its platform is not connected");
-  const folder = placeFolder(message.session_key);
+  const folder = formatPlaceFolder(message.session_key);
   const fetched = await platform.fetch(remote.ref, signal);
   const { name, bytes } = fetched instanceof ReadableStream ? { name: remote.name, bytes: fetched } : fetched;
-  const file = await IncomingFile.open(join(paths.uploads, folder), newId(), name, remote.size ?? 0);
+  const file = await IncomingFile.open(join(paths.uploads, folder), createId(), name, remote.size ?? 0);
   let isKept = false;
   try {
     for await (const chunk of bytes) {
@@ -158,7 +158,7 @@ async function fetchOnce(
     const upload = { ...media, session_id: folder, original_name: name, created_at: now };
     const statements: Statement[] = [
       ...attachFile(message.id, media),
-      ...insertUpload(upload, uploadQuota(maxUploadBytes)),
+      ...insertUpload(upload, buildUploadQuota(maxUploadBytes)),
       record(now, {
         kind: "upload.stored",
         session_key: message.session_key,

@@ -1,6 +1,6 @@
 // feeding -> bee_processed, by rules or by a run of the coordinator's engine; routed_message.ts has the transitions
-import { turn } from "../../base/yield_to_loop.ts";
-import type { Hold } from "../../domain/work/block.ts";
+import { yieldToLoop } from "../../base/yield_to_loop.ts";
+import type { Block } from "../../domain/work/block.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { BeeContext } from "../../domain/chat/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
@@ -9,8 +9,8 @@ import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { insertBeeRun } from "../../store/chat/bee_run.ts";
 import type { Statement } from "../../store/db/database.ts";
-import { reserve } from "../../store/workers/budget_ledger.ts";
-import { attemptMessage, releaseMessage } from "../../store/chat/inbound.ts";
+import { insertReservation } from "../../store/workers/budget_ledger.ts";
+import { countMessageAttempt, releaseMessage } from "../../store/chat/inbound.ts";
 import { type FeedingMessage, listFeeding } from "../../store/chat/inbound_feeding.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
@@ -77,7 +77,7 @@ export class Bee {
   }
 
   /** Ends a run because a budget is used up; `words` name it. Unknown ids resolve immediately. */
-  stopFor(executionId: string, words: string): Promise<void> {
+  stopRun(executionId: string, words: string): Promise<void> {
     return this.#runner.stopRun(executionId, words);
   }
 
@@ -143,12 +143,12 @@ export class Bee {
       await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
       return false;
     }
-    return (await db.write(attemptMessage(message.id, message.attempt + 1))).won;
+    return (await db.write(countMessageAttempt(message.id, message.attempt + 1))).won;
   }
 
   // Routing a long text takes some 20 ms. Two long texts never share a turn of the event loop.
   #yieldTurn(): Promise<void> {
-    return this.#lastTurn = this.#lastTurn.then(turn);
+    return this.#lastTurn = this.#lastTurn.then(yieldToLoop);
   }
 
   async #prepareRun(
@@ -179,9 +179,9 @@ export class Bee {
       const identity = createAttempt(message);
       const { targets, expected } = verdict.reservation;
       const { won } = await db.write([
-        ...attemptMessage(message.id, identity.attempt),
+        ...countMessageAttempt(message.id, identity.attempt),
         insertBeeRun({ ...identity, engine, created_at: now }),
-        reserve(identity.execution_id, targets, expected),
+        insertReservation(identity.execution_id, targets, expected),
       ]);
       if (!won) return 0;
       const ended = this.#runner.start(
@@ -194,7 +194,7 @@ export class Bee {
     });
   }
 
-  async #waitForBudget(message: FeedingMessage, { reason, until }: Hold, now: number): Promise<number> {
+  async #waitForBudget(message: FeedingMessage, { reason, until }: Block, now: number): Promise<number> {
     // A raised or lifted budget does not wake a message.
     const lookAt = Math.min(until ?? Infinity, now + HELD_LOOK_MS);
     await this.#options.db.write(waitForBudget(message, reason, lookAt, now));

@@ -1,12 +1,12 @@
 // received -> bee_processed, for chat commands
-import { type ChatCommand, commandOf } from "../../domain/chat/chat_command.ts";
+import { type ChatCommand, parseChatCommand } from "../../domain/chat/chat_command.ts";
 import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { WaitingMessage } from "../../store/chat/inbound.ts";
-import { findSaid } from "../../store/chat/inbound_part.ts";
+import { findMessageText } from "../../store/chat/inbound_part.ts";
 
 /** Executes a chat command. `boot` passes it in, because commands need layers above the pipeline. */
-export type CarryOut = (message: WaitingMessage, command: ChatCommand) => Promise<void>;
+export type CommandExecutor = (message: WaitingMessage, command: ChatCommand) => Promise<void>;
 
 /**
  * Executes chat commands and returns the other messages. Messages of programs are never commands, and local chat users have
@@ -15,14 +15,14 @@ export type CarryOut = (message: WaitingMessage, command: ChatCommand) => Promis
 export async function takeCommands(
   db: Database,
   received: readonly WaitingMessage[],
-  carryOut: CarryOut,
+  carryOut: CommandExecutor,
 ): Promise<WaitingMessage[]> {
   const rest: WaitingMessage[] = [];
   for (const message of received) {
     const { id, platform, is_data, command, has_file } = message;
     const mayBeCommand = command === 1 && platform !== LOCAL_PLATFORM && is_data === 0 && has_file === 0;
-    const text = mayBeCommand ? await findSaid(db, id) : null;
-    const name = text === null || text.media !== "null" ? null : commandOf(text.content);
+    const text = mayBeCommand ? await findMessageText(db, id) : null;
+    const name = text === null || text.media !== "null" ? null : parseChatCommand(text.content);
     if (name === null) rest.push(message);
     else await carryOut(message, name);
   }

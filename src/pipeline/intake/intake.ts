@@ -1,8 +1,8 @@
 // received -> feeding (last part) or merged (earlier parts), and on to bee_processed in the same commit where routing_rules.ts decides;
 // chat_commands.ts and answers.ts take their messages first
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { Config } from "../../config/schema.ts";
-import { mergedMessages, quietUntil, quietWindowMs } from "../../domain/chat/message.ts";
+import { computeQuietUntil, getQuietWindowMs, groupParts } from "../../domain/chat/message.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
@@ -10,11 +10,11 @@ import { feedMessage, listReceived, type WaitingMessage } from "../../store/chat
 import { listCandidates } from "../../store/workers/worker.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { takeAnswers } from "./answers.ts";
-import { type CarryOut, takeCommands } from "./chat_commands.ts";
+import { type CommandExecutor, takeCommands } from "./chat_commands.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 import { IMMEDIATE_MAX_BYTES, routeImmediately } from "./routing_rules.ts";
 
-const log = logger("intake");
+const log = createLogger("intake");
 const MESSAGES_PER_ROUND = 1_000;
 // All of them are read and routed in one turn of the event loop. Further messages go through the coordinator's stage.
 const AT_ONCE_MAX = 50;
@@ -25,7 +25,7 @@ export function createIntake(
     config: Config;
     /** When this process started. */
     openedAt: number;
-    carryOut: CarryOut;
+    carryOut: CommandExecutor;
   },
 ): Stage {
   const { db, clock, config, openedAt, carryOut } = options;
@@ -43,11 +43,11 @@ export function createIntake(
       if (first === undefined || last === undefined) continue;
       // The attachments stage always clears this flag.
       if (parts.some((part) => part.has_file === 1)) continue;
-      const windowMs = quietWindowMs(last.platform, config.bee.quiet_window);
-      const until = quietUntil(first.received_at, last.received_at, windowMs);
+      const windowMs = getQuietWindowMs(last.platform, config.bee.quiet_window);
+      const until = computeQuietUntil(first.received_at, last.received_at, windowMs);
       // A message from the future means that the clock was set back. It does not wait any longer.
       if (!complete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
-      else closed.push(...mergedMessages(parts));
+      else closed.push(...groupParts(parts));
     }
     // In order of arrival across conversations.
     closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);

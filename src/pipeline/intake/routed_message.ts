@@ -1,13 +1,13 @@
 // feeding -> bee_processed, failed, or feeding again later: all writes of routing decisions
 import type { BeePlan, PlannedTask } from "../../domain/chat/bee_plan.ts";
-import { planReason } from "../../domain/chat/bee_plan.ts";
+import { formatPlanReason } from "../../domain/chat/bee_plan.ts";
 import { type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
-import { outboundOf, platformOf } from "../../domain/chat/message.ts";
+import { buildOutbound, parsePlatformName } from "../../domain/chat/message.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import { BEE_SUBJECT } from "../../domain/call/scope.ts";
-import { newTask } from "../../domain/work/task.ts";
-import { planTask, retryDelayMs } from "../../domain/work/task_plan.ts";
-import { newId } from "../../base/id.ts";
+import { buildNewTask } from "../../domain/work/task.ts";
+import { getRetryDelayMs, planTask } from "../../domain/work/task_plan.ts";
+import { createId } from "../../base/id.ts";
 import { type BeeRunEnd, finishBeeRun, insertBeeRun } from "../../store/chat/bee_run.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { failMessage, finishMessage, postponeMessage, releaseMessage } from "../../store/chat/inbound.ts";
@@ -73,7 +73,7 @@ export function finishRouting(
 
 /** Turns the coordinator's plan into a routing decision. */
 export function buildRouting(plan: BeePlan): Routing {
-  return { plan, reason: planReason(plan), routed: plan.tasks.length > 0 ? "task" : "reply" };
+  return { plan, reason: formatPlanReason(plan), routed: plan.tasks.length > 0 ? "task" : "reply" };
 }
 
 /** Why an attempt to route a message failed. */
@@ -92,7 +92,7 @@ export function retryLater(
   now: number,
 ): Statement[] {
   return [
-    ...postponeMessage(message.id, failure.error, now + retryDelayMs(attempt)),
+    ...postponeMessage(message.id, failure.error, now + getRetryDelayMs(attempt)),
     ...finishBeeRun(beeRunId, { ...ENDED, ...failure }, now),
   ];
 }
@@ -170,10 +170,10 @@ function buildMessage(
   now: number,
 ): Statement[] {
   return sendMessage(
-    outboundOf({
-      id: newId(),
+    buildOutbound({
+      id: createId(),
       ...pickKeys(message),
-      platform: message.platform || platformOf(message.session_key),
+      platform: message.platform || parsePlatformName(message.session_key),
       content,
       source_type: source,
       source_id: id,
@@ -189,14 +189,14 @@ function buildTask(
   now: number,
 ): Statement[] {
   const seed = {
-    id: newId(),
+    id: createId(),
     ...pickKeys(message),
     worker_id: workerId,
     instruction,
     type,
     created_by: BEE_SUBJECT,
   };
-  const task = newTask(seed, plan, now);
+  const task = buildNewTask(seed, plan, now);
   return [
     ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: message.depth }),
     record(now, {

@@ -1,5 +1,5 @@
 // feeding -> bee_processed without a model, or received -> bee_processed in the commit that feeds the message
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Config } from "../../config/schema.ts";
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
@@ -14,8 +14,8 @@ import {
 } from "../../domain/chat/routing.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
-import { attemptMessage } from "../../store/chat/inbound.ts";
-import { type FeedingMessage, findToFeed } from "../../store/chat/inbound_feeding.ts";
+import { countMessageAttempt } from "../../store/chat/inbound.ts";
+import { type FeedingMessage, findMessageToFeed } from "../../store/chat/inbound_feeding.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { buildPlan, finishRouting, insertRulesRun, type Routing } from "./routed_message.ts";
 
@@ -54,7 +54,7 @@ export function buildRoute(
 ): Statement[] {
   const run = createAttempt(message);
   return [
-    ...(counted ? [] : attemptMessage(message.id, run.attempt)),
+    ...(counted ? [] : countMessageAttempt(message.id, run.attempt)),
     insertRulesRun(run, now),
     ...finishRouting(message, run.execution_id, buildRuleRouting(route, now), USAGE_UNKNOWN, now),
   ];
@@ -71,7 +71,7 @@ export async function routeImmediately(
   candidates: () => Promise<Candidate[]>,
   now: number,
 ): Promise<Statement[] | null> {
-  const message = await findToFeed(db, id);
+  const message = await findMessageToFeed(db, id);
   if (message === null) return null;
   const text = joinParts(await listParts(db, id));
   faultPoint("routing");
@@ -85,7 +85,7 @@ export function createAttempt(message: FeedingMessage): RunIdentity {
     session_key: message.session_key,
     worker_id: "",
     task_id: "",
-    execution_id: newId(),
+    execution_id: createId(),
     message_id: message.id,
     attempt: message.attempt + 1,
     run_id: crypto.randomUUID(),

@@ -1,14 +1,14 @@
 import { WAKEUP } from "../../base/wakeups.ts";
-import { logger } from "../../base/log.ts";
-import { nextOccurrence } from "../../domain/work/cron.ts";
+import { createLogger } from "../../base/log.ts";
+import { findNextOccurrence } from "../../domain/work/cron.ts";
 import { ServiceError } from "../../domain/call/error.ts";
-import { keepNewest, scheduledName, storeBackup } from "../../files/backups.ts";
+import { formatBackupName, removeOldBackups, storeBackup } from "../../files/backups.ts";
 import type { Database } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
-import { findSetting, saveSetting } from "../../store/db/setting.ts";
+import { findSetting, storeSetting } from "../../store/db/setting.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 
-const log = logger("backup");
+const log = createLogger("backup");
 
 const POLL_MS = 15_000;
 // Another backup is in progress.
@@ -41,7 +41,7 @@ export function createBackups(options: BackupOptions): Stage {
   async function step(signal: AbortSignal): Promise<number> {
     if (config.cron === "") return Infinity;
     const now = clock.now();
-    const due = nextOccurrence(config.cron, timeZone, await findDoneUntil(db, now));
+    const due = findNextOccurrence(config.cron, timeZone, await findDoneUntil(db, now));
     if (due === null || due > now) return due === null ? Infinity : due - now;
     try {
       await makeBackup(options, signal);
@@ -62,13 +62,13 @@ export function createBackups(options: BackupOptions): Stage {
 async function findDoneUntil(db: Database, now: number): Promise<number> {
   const stored = await findSetting(db, "backup_schedule_at");
   if (stored !== null && Number(stored) <= now) return Number(stored);
-  await db.write([saveSetting("backup_schedule_at", String(now))]);
+  await db.write([storeSetting("backup_schedule_at", String(now))]);
   return now;
 }
 
 async function makeBackup({ config, make }: BackupOptions, signal: AbortSignal): Promise<void> {
   const { archive, createdAt } = await make();
-  const name = scheduledName(createdAt);
+  const name = formatBackupName(createdAt);
   try {
     await storeBackup({ folder: config.dir, name, content: archive }, signal);
   } catch (error) {
@@ -76,13 +76,13 @@ async function makeBackup({ config, make }: BackupOptions, signal: AbortSignal):
     await archive.cancel().catch(() => {});
     throw error;
   }
-  await keepNewest(config.dir, config.keep, name);
+  await removeOldBackups(config.dir, config.keep, name);
 }
 
 async function storeResult({ db }: BackupOptions, now: number, fault: string): Promise<void> {
   await db.write([
-    saveSetting("backup_schedule_at", String(now)),
-    saveSetting("backup_fault", fault),
+    storeSetting("backup_schedule_at", String(now)),
+    storeSetting("backup_fault", fault),
     ...(fault === ""
       ? []
       : [record(now, { kind: "system.backup_failed", actor: "system", data: { detail: fault } })]),

@@ -24,7 +24,7 @@ interface HealthMonitorOptions extends StageServices {
  * Creates the stage that records in the journal when a platform is down for a minute, when it is back, and when the disk is nearly full
  * (contract 11).
  */
-export function createSurroundings(options: HealthMonitorOptions): Stage {
+export function createHealthMonitor(options: HealthMonitorOptions): Stage {
   const { db, clock, platforms, root, freeBytes = measureFree } = options;
   const away = new Set<string>();
   let low = false;

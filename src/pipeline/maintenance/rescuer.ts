@@ -1,21 +1,21 @@
 // Ends runs whose server or runner has died. run/ending.ts decides what happens to the task.
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import { sweep } from "../../engine/process/isolation.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import { finishBeeRun, listOpenBeeRuns } from "../../store/chat/bee_run.ts";
 import { isOutOfReach, type Statement } from "../../store/db/database.ts";
 import { type ExecutionEnd, listOpenExecutions, type OpenExecution } from "../../store/work/execution.ts";
-import { firstLeaseEnd, loseLease } from "../../store/workers/remote_run.ts";
+import { expireLease, findFirstLeaseEnd } from "../../store/workers/remote_run.ts";
 import { findTask } from "../../store/work/task.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { endRun, type Rules, RUNNER_LOST } from "../../run/ending.ts";
-import { endOfGate, storeGateEnd } from "../../run/local/gate_end.ts";
+import { buildGateEnd, storeGateEnd } from "../../run/local/gate_end.ts";
 import { listOpenGates } from "../../store/work/occurrence.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 
-const log = logger("rescuer");
+const log = createLogger("rescuer");
 
 interface RescuerOptions extends StageServices {
   rules: Rules;
@@ -48,7 +48,7 @@ export class Rescuer {
       this.#isStuck = false;
       await this.rescue(CLAIM_GRACE_MS);
       await this.rescueBee(CLAIM_GRACE_MS);
-      const leaseEnd = await firstLeaseEnd(options.db);
+      const leaseEnd = await findFirstLeaseEnd(options.db);
       return leaseEnd === null || this.#isStuck ? Infinity : Math.max(0, leaseEnd - clock.now());
     };
     this.stage = new Stage(options, { name: "rescuer", wakeup: WAKEUP.rescuer, pollMs: POLL_MS, step });
@@ -110,7 +110,7 @@ export class Rescuer {
     for (const gate of lost) {
       const now = clock.now();
       const verdict = { kind: "lost" as const, attempt: gate.attempt };
-      const statements = endOfGate(gate, verdict, await findTask(db, gate.task_id), rules, now);
+      const statements = buildGateEnd(gate, verdict, await findTask(db, gate.task_id), rules, now);
       await storeGateEnd(db, gate, statements, now);
     }
   }
@@ -148,7 +148,7 @@ export class Rescuer {
     };
     const now = clock.now();
     return [
-      ...(run.remote === 1 ? loseLease(run.execution_id, now) : []),
+      ...(run.remote === 1 ? expireLease(run.execution_id, now) : []),
       ...endRun(run, end, await findTask(db, run.task_id), rules, now),
     ];
   }

@@ -1,11 +1,11 @@
 // Deletes ended rows and files that are older than `retention` allows. Open work is never deleted.
 import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
-import { logger } from "../../base/log.ts";
-import { type DataPaths, eventsPath, logPath } from "../../base/paths.ts";
+import { createLogger } from "../../base/log.ts";
+import { type DataPaths, getEventsPath, getLogPath } from "../../base/paths.ts";
 import type { Database } from "../../store/db/database.ts";
 import { pruneLedger } from "../../store/workers/budget_ledger.ts";
-import { pruneTold } from "../../store/chat/notice.ts";
+import { pruneNotices } from "../../store/chat/notice.ts";
 import {
   BATCH_ROWS,
   deleteExecutions,
@@ -17,22 +17,22 @@ import {
   type Prune,
   pruneAnswers,
   pruneBeeRuns,
-  pruneGivenUp,
   pruneInbound,
   pruneJournal,
   pruneOccurrences,
-  pruneOwed,
   pruneQuestions,
+  pruneQueueWaits,
   pruneRefreshTokens,
-  pruneSent,
+  pruneSentReplies,
   pruneTasks,
+  pruneUndeliveredEvents,
+  pruneUndeliveredReplies,
   pruneUsage,
-  pruneWaited,
 } from "../../store/db/retention.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 
-const log = logger("retention");
+const log = createLogger("retention");
 
 interface RetentionOptions extends StageServices {
   paths: DataPaths;
@@ -97,16 +97,16 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     [pruneTasks, oldest.executions],
     [pruneBeeRuns, oldest.executions],
     [pruneUsage, oldest.executions],
-    [pruneWaited, oldest.executions],
+    [pruneQueueWaits, oldest.executions],
     [pruneInbound, oldest.messages],
-    [pruneSent, oldest.messages],
-    [pruneGivenUp, oldest.messages],
+    [pruneSentReplies, oldest.messages],
+    [pruneUndeliveredReplies, oldest.messages],
     [pruneLedger, now - LEDGER_MS],
     [pruneQuestions, oldest.messages],
     [pruneJournal, oldest.journal],
-    [pruneOwed, Math.min(oldest.journal, now - OWED_DAYS * DAY_MS)],
+    [pruneUndeliveredEvents, Math.min(oldest.journal, now - OWED_DAYS * DAY_MS)],
     [pruneOccurrences, oldest.journal],
-    [pruneTold, now - TOLD_MS],
+    [pruneNotices, now - TOLD_MS],
     [pruneAnswers, now - DAY_MS],
     [pruneRefreshTokens, now],
   ];
@@ -121,7 +121,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
 async function pruneExecutions({ db, paths }: RetentionOptions, before: number): Promise<boolean> {
   const ids = await listOldExecutions(db, before);
   if (ids.length === 0) return false;
-  for (const id of ids) await Promise.all([remove(logPath(paths, id)), remove(eventsPath(paths, id))]);
+  for (const id of ids) await Promise.all([remove(getLogPath(paths, id)), remove(getEventsPath(paths, id))]);
   await db.write([deleteExecutions(ids)]);
   return ids.length >= BATCH_ROWS;
 }

@@ -1,6 +1,6 @@
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import type { Clock } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
 import type { Database } from "../../store/db/database.ts";
 
@@ -83,7 +83,7 @@ export class Stage {
     const { clock, wakeups } = this.#services;
     const { wakeup, name, step, pollMs = POLL_MS, pauseMs = 0 } = this.#options;
     const { signal } = this.#stopped;
-    const log = logger(name);
+    const log = createLogger(name);
     const listener = wakeups.listen(wakeup);
     let failures = 0;
     while (!signal.aborted) {

@@ -1,9 +1,9 @@
-import { newId } from "../../base/id.ts";
+import { createId } from "../../base/id.ts";
 import type { Choice } from "../../domain/call/choice.ts";
-import { beginningOf } from "../message_parts.ts";
+import { truncate } from "../message_parts.ts";
 import { type DingTalkClient, DingTalkError } from "./client.ts";
-import { markdownOf } from "./format.ts";
-import { isGroup, type Pressed } from "./message.ts";
+import { formatWithTitle } from "./format.ts";
+import { isGroup, type PressValue } from "./message.ts";
 
 /** Buttons of the template. People answer a question with more options by number. */
 const BUTTONS = [1, 2, 3, 4];
@@ -24,7 +24,7 @@ interface Card {
   choices: readonly Choice[];
 }
 
-export function takesButtons(choices: readonly Choice[]): boolean {
+export function canShowButtons(choices: readonly Choice[]): boolean {
   return choices.length > 0 && choices.length <= BUTTONS.length;
 }
 
@@ -33,7 +33,7 @@ export async function sendCard(
   client: DingTalkClient,
   { chat, template, text, choices }: Card,
 ): Promise<{ trackId: string; messageKey: string }> {
-  const trackId = newId();
+  const trackId = createId();
   const { robotCode } = client;
   const place = isGroup(chat)
     ? {
@@ -62,12 +62,12 @@ export async function sendCard(
 }
 
 export async function changeCard(client: DingTalkClient, trackId: string, text: string): Promise<void> {
-  const change = buildChange({ text: markdownOf(text).text });
+  const change = buildChange({ text: formatWithTitle(text).text });
   await client.call("/v1.0/card/instances", { outTrackId: trackId, ...change }, { method: "PUT" });
 }
 
 /** Builds the change of a card after a press: no buttons, and the answer. "" keeps the answer. */
-export function afterPress(answer: string): object {
+export function buildPressChange(answer: string): object {
   return buildChange({ ...hideButtons(), ...(answer === "" ? {} : { answer }) });
 }
 
@@ -76,10 +76,10 @@ function buildChange(cardParamMap: Params): object {
 }
 
 function buildParams(text: string, choices: readonly Choice[], chat: string): Params {
-  const params: Params = { text: markdownOf(text).text, answer: "", ...hideButtons() };
+  const params: Params = { text: formatWithTitle(text).text, answer: "", ...hideButtons() };
   choices.forEach(({ value: choice, label }, at) => {
-    const value: Pressed = { choice, label, chat };
-    params[`b${at + 1}`] = beginningOf(label, LABEL_CHARACTERS);
+    const value: PressValue = { choice, label, chat };
+    params[`b${at + 1}`] = truncate(label, LABEL_CHARACTERS);
     params[`v${at + 1}`] = JSON.stringify(value);
   });
   return params;

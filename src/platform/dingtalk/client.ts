@@ -1,9 +1,9 @@
 import type { Clock } from "../../base/clock.ts";
-import { callOutside, RefusedAddress } from "../../base/guarded_fetch.ts";
+import { callOutside, RefusedAddressError } from "../../base/guarded_fetch.ts";
 import { AccessToken } from "../access_token.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError, PlatformError } from "../platform.ts";
-import { askJson, type JsonRequest, notSent } from "../request.ts";
+import { type JsonRequest, requestJson, runBeforeSend } from "../request.ts";
 
 const API = "https://api.dingtalk.com";
 /** The older interface still stores the files. */
@@ -116,13 +116,13 @@ export class DingTalkClient {
 
   /** Stores a file for a message. Returns its id. Throws as call() does. */
   async upload({ name, bytes, mime }: PartFile): Promise<string> {
-    return await notSent(() =>
+    return await runBeforeSend(() =>
       this.#token.use(async (token) => {
         const form = new FormData();
         form.set("media", new File([bytes], name, { type: mime }));
         const query = new URLSearchParams({ access_token: token, type: "file" });
         const url = `${this.#oldBase}/media/upload?${query}`;
-        const { isOk, status, answer } = await askJson<Answer & { media_id: string }>("DingTalk", url, {
+        const { isOk, status, answer } = await requestJson<Answer & { media_id: string }>("DingTalk", url, {
           form,
         });
         if (isOk && answer.errcode === 0 && answer.media_id !== undefined) return answer.media_id;
@@ -150,7 +150,7 @@ export class DingTalkClient {
       });
     } catch (error) {
       const words = `download failed: ${error instanceof Error ? error.message : error}`;
-      throw new DeliveryError(error instanceof RefusedAddress ? "refused" : "unreachable", words);
+      throw new DeliveryError(error instanceof RefusedAddressError ? "refused" : "unreachable", words);
     }
     if (fetched.status !== 200) throw new DingTalkError("", "no file", { status: fetched.status });
     return new Blob([new Uint8Array(fetched.body)]).stream();
@@ -170,7 +170,11 @@ export class DingTalkClient {
     request: JsonRequest,
     isAboutKey = false,
   ): Promise<Partial<T>> {
-    const { isOk, status, answer } = await askJson<T & Answer>("DingTalk", `${this.#base}${path}`, request);
+    const { isOk, status, answer } = await requestJson<T & Answer>(
+      "DingTalk",
+      `${this.#base}${path}`,
+      request,
+    );
     if (isOk) return answer;
     throw createError(answer as Answer, status, isAboutKey);
   }

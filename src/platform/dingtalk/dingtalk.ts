@@ -2,11 +2,11 @@ import type { Backoff } from "../../base/backoff.ts";
 import { createConnectedPlatform } from "../connected_platform.ts";
 import type { PlatformBase } from "../manifest.ts";
 import type { Platform, Receive } from "../platform.ts";
-import { isAnswered, readOrLeave, storeOrLeave } from "../receive_guard.ts";
-import { objectOf } from "../request.ts";
-import { afterPress } from "./card.ts";
+import { isAnswered, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
+import { parseJsonObject } from "../request.ts";
+import { buildPressChange } from "./card.ts";
 import { DingTalkClient, type DingTalkSettings } from "./client.ts";
-import { messageOf, type Press, pressedOf, pressOf, type RobotMessage } from "./message.ts";
+import { parseMessage, parsePress, parsePressValue, type Press, type RobotMessage } from "./message.ts";
 import { deliver, showText } from "./send.ts";
 import { Signs } from "./sign.ts";
 import { listenStream } from "./socket.ts";
@@ -42,13 +42,13 @@ export function createDingTalk(base: PlatformBase, settings: Settings): Platform
     },
     async deliver(delivery) {
       const sentAs = await deliver(client, delivery, template);
-      signs.take(delivery.answers);
+      signs.remove(delivery.answers);
       return sentAs;
     },
     async progress(progress) {
       const { text, answers, sentAs } = progress;
       if (text !== null) return await showText(client, progress, { text, template });
-      await signs.give(answers);
+      await signs.add(answers);
       return sentAs;
     },
     fetch: (ref, signal) => client.download(ref, signal),
@@ -63,18 +63,18 @@ export function createDingTalk(base: PlatformBase, settings: Settings): Platform
 /** Stores a message or press. Returns the change of the card whose button was pressed. */
 async function handleEvent(receive: Receive, signs: Signs, topic: string, data: string): Promise<object> {
   if (topic === MESSAGES) {
-    const message = objectOf<RobotMessage>(data) as RobotMessage;
-    const incoming = readOrLeave("DingTalk", () => messageOf(message));
+    const message = parseJsonObject<RobotMessage>(data) as RobotMessage;
+    const incoming = parseOrDrop("DingTalk", () => parseMessage(message));
     if (incoming === null) return {};
-    signs.heard(incoming.id, message.conversationId);
-    await storeOrLeave("DingTalk", receive, incoming);
+    signs.remember(incoming.id, message.conversationId);
+    await storeOrDrop("DingTalk", receive, incoming);
   }
   if (topic !== PRESSES) return {};
-  const press = objectOf<Press>(data) as Press;
-  const pressed = pressedOf(press);
+  const press = parseJsonObject<Press>(data) as Press;
+  const pressed = parsePressValue(press);
   if (pressed === null) return {};
-  const received = await storeOrLeave("DingTalk", receive, pressOf(press, pressed));
-  if (isAnswered(received?.outcome)) return afterPress(`> ${pressed.label}`);
+  const received = await storeOrDrop("DingTalk", receive, parsePress(press, pressed));
+  if (isAnswered(received?.outcome)) return buildPressChange(`> ${pressed.label}`);
   // The card may show an answer already: it stays.
-  return received?.outcome === "late" ? afterPress("") : {};
+  return received?.outcome === "late" ? buildPressChange("") : {};
 }

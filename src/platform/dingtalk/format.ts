@@ -1,4 +1,4 @@
-import { type Dialect, inDialect, MARKDOWN } from "../markdown.ts";
+import { type Dialect, MARKDOWN, translateMarkdown } from "../markdown.ts";
 
 const TITLE_CHARACTERS = 40;
 
@@ -10,10 +10,10 @@ const DINGTALK_MARKDOWN: Dialect = {
 };
 
 /** Formats a text with a title for lists and notifications. */
-export function markdownOf(text: string): { title: string; text: string } {
+export function formatWithTitle(text: string): { title: string; text: string } {
   const line = text.split("\n").find((one) => one.trim() !== "") ?? "";
   const title = line.replace(/[#*`>~[\]]/g, "").trim().slice(0, TITLE_CHARACTERS).toWellFormed();
-  return { title: title || "…", text: addLineEnds(inDialect(text, DINGTALK_MARKDOWN)) };
+  return { title: title || "…", text: addLineEnds(translateMarkdown(text, DINGTALK_MARKDOWN)) };
 }
 
 // Outside of code, a line break needs two blanks.

@@ -1,5 +1,5 @@
-import { buildPress, type Incoming, type RemoteFile } from "../platform.ts";
-import { objectOf } from "../request.ts";
+import { buildPress, type IncomingMessage, type RemoteFile } from "../platform.ts";
+import { parseJsonObject } from "../request.ts";
 
 interface Piece {
   text?: string;
@@ -30,14 +30,14 @@ export interface Press {
 }
 
 /** Value of a button. It has all that the service needs to take the press. */
-export interface Pressed {
+export interface PressValue {
   choice: string;
   label: string;
   chat: string;
 }
 
 /** Parses a message. Returns null for one of the robot itself, one without text and file, and one that the robot can't answer. */
-export function messageOf(message: RobotMessage): Incoming | null {
+export function parseMessage(message: RobotMessage): IncomingMessage | null {
   const { msgId, conversationId, senderStaffId = "", senderId, senderNick = "", chatbotUserId } = message;
   if (typeof msgId !== "string" || typeof conversationId !== "string") {
     throw new Error("the message has no id");
@@ -88,13 +88,15 @@ function parseContent({ msgtype, text, content = {} }: RobotMessage): { text: st
 }
 
 /** Parses the value of a button. Returns null for a button that the service did not create. */
-export function pressedOf({ content }: Press): Pressed | null {
-  const { cardPrivateData } = objectOf<{ cardPrivateData: { params?: { value?: string } } }>(content);
-  const { choice = "", label = "", chat = "" } = objectOf<Pressed>(cardPrivateData?.params?.value ?? "");
+export function parsePressValue({ content }: Press): PressValue | null {
+  const { cardPrivateData } = parseJsonObject<{ cardPrivateData: { params?: { value?: string } } }>(content);
+  const { choice = "", label = "", chat = "" } = parseJsonObject<PressValue>(
+    cardPrivateData?.params?.value ?? "",
+  );
   return choice === "" || chat === "" ? null : { choice, label, chat };
 }
 
-export function pressOf({ outTrackId, userId }: Press, { choice, chat }: Pressed): Incoming {
+export function parsePress({ outTrackId, userId }: Press, { choice, chat }: PressValue): IncomingMessage {
   return buildPress({
     chat,
     thread: "",

@@ -1,10 +1,10 @@
-import { fileOf } from "../part_file.ts";
+import { readPartFile } from "../part_file.ts";
 import { type Delivery, DeliveryError, type Progress, toDeliveryError } from "../platform.ts";
-import { changeCard, sendCard, takesButtons } from "./card.ts";
+import { canShowButtons, changeCard, sendCard } from "./card.ts";
 import { type DingTalkClient, DingTalkError } from "./client.ts";
-import { markdownOf } from "./format.ts";
+import { formatWithTitle } from "./format.ts";
 import { isGroup } from "./message.ts";
-import { sendable } from "./zip.ts";
+import { packForSending } from "./zip.ts";
 
 interface SentMessage {
   processQueryKey: string;
@@ -15,14 +15,14 @@ interface SentMessage {
 /** Sends a part. Returns its id. Throws as the client does. */
 export async function deliver(client: DingTalkClient, delivery: Delivery, template: string): Promise<string> {
   const { chat, part, choices } = delivery;
-  const file = await fileOf(part);
+  const file = await readPartFile(part);
   if (file !== null) {
-    const { file: taken, type } = sendable(file);
+    const { file: taken, type } = packForSending(file);
     const mediaId = await client.upload(taken);
     return await send(client, chat, "sampleFile", { mediaId, fileName: taken.name, fileType: type });
   }
-  if (template === "" || !takesButtons(choices)) {
-    return await send(client, chat, "sampleMarkdown", markdownOf(part.text));
+  if (template === "" || !canShowButtons(choices)) {
+    return await send(client, chat, "sampleMarkdown", formatWithTitle(part.text));
   }
   return (await sendCard(client, { chat, template, text: part.text, choices })).trackId;
 }
@@ -43,7 +43,7 @@ export async function showText(
     else if (sentAs === "" && template !== "") {
       const card = await sendCard(client, { chat, template, text, choices: [] });
       return `${card.messageKey} ${card.trackId}`;
-    } else if (sentAs === "") return await send(client, chat, "sampleMarkdown", markdownOf(text));
+    } else if (sentAs === "") return await send(client, chat, "sampleMarkdown", formatWithTitle(text));
     return sentAs;
   } catch (error) {
     // The message is too old or deleted.

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { DingTalkClient } from "./client.ts";
 
-const log = logger("dingtalk");
+const log = createLogger("dingtalk");
 // Messages whose conversation the process knows. A message from before the start gets no emotion.
 const SIGNS_MAX = 1_000;
 const NAME = "🤔Thinking";
@@ -26,12 +26,12 @@ export class Signs {
     this.#client = client;
   }
 
-  heard(message: string, conversation: string): void {
+  remember(message: string, conversation: string): void {
     if (!this.#known.has(message)) this.#known.set(message, { conversation, isGiven: false });
   }
 
   /** Adds the emotion once, without a retry. Throws as the client does. */
-  async give(message: string): Promise<void> {
+  async add(message: string): Promise<void> {
     const known = this.#known.get(message);
     if (known === undefined || known.isGiven) return;
     known.isGiven = true;
@@ -44,7 +44,7 @@ export class Signs {
   }
 
   /** Removes the emotion in the background. */
-  take(message: string): void {
+  remove(message: string): void {
     const known = this.#known.get(message);
     if (known?.isGiven !== true) return;
     this.#known.delete(message);

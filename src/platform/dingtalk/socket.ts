@@ -39,7 +39,7 @@ export async function listenStream({ handle, ...parts }: StreamOptions): Promise
         else if (topic === "disconnect") socket.next();
         return;
       }
-      parts.connection.seen();
+      parts.connection.recordEvent();
       if (type === "EVENT") answer(JSON.stringify({ status: "SUCCESS" }));
       else answer(JSON.stringify({ response: await handle(topic, data) }));
     },

@@ -10,7 +10,7 @@ const VERSION = 20;
 const DATE = 0x0021;
 
 /** Packs a file into a zip unless DingTalk takes its type. */
-export function sendable(file: PartFile): { file: PartFile; type: string } {
+export function packForSending(file: PartFile): { file: PartFile; type: string } {
   const type = /\.(\w+)$/.exec(file.name)?.[1]?.toLowerCase() ?? "";
   if (TYPES.includes(type)) return { file, type };
   return { file: { name: `${file.name}.zip`, bytes: buildZip(file), mime: "application/zip" }, type: "zip" };

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type DiscordClient, DiscordError } from "./client.ts";
-import type { Me, Where } from "./message.ts";
+import type { BotIdentity, ChannelPlace } from "./message.ts";
 
 // A server has at most 500 channels and 1,000 open threads.
 const CHANNELS_KNOWN_MAX = 20_000;
@@ -28,7 +28,7 @@ export interface Server {
 /** Knows the parents of threads, the direct chats, and the id and roles of the bot. */
 export class Channels {
   readonly #client: DiscordClient;
-  readonly #known = new LRUCache<string, Where>({ max: CHANNELS_KNOWN_MAX });
+  readonly #known = new LRUCache<string, ChannelPlace>({ max: CHANNELS_KNOWN_MAX });
   readonly #roles = new Set<string>();
   #id = "";
 
@@ -36,25 +36,25 @@ export class Channels {
     this.#client = client;
   }
 
-  become(id: string): void {
+  setBotId(id: string): void {
     this.#id = id;
   }
 
-  get me(): Me {
+  get me(): BotIdentity {
     return { id: this.#id, roles: this.#roles };
   }
 
-  learn({ channels = [], threads = [], roles = [] }: Server): void {
+  store({ channels = [], threads = [], roles = [] }: Server): void {
     for (const channel of [...channels, ...threads]) this.#known.set(channel.id, locate(channel));
     for (const { id, tags } of roles) if (tags?.bot_id === this.#id) this.#roles.add(id);
   }
 
   /** Returns null for a channel that the bot can't see. Throws as a call of the client does. */
-  async find(id: string, signal: AbortSignal): Promise<Where | null> {
+  async find(id: string, signal: AbortSignal): Promise<ChannelPlace | null> {
     const known = this.#known.get(id);
     if (known !== undefined) return known;
     try {
-      this.learn({
+      this.store({
         channels: [
           await this.#client.call<Channel>("GET", `/channels/${encodeURIComponent(id)}`, { signal }),
         ],
@@ -67,7 +67,7 @@ export class Channels {
   }
 }
 
-function locate({ id, type, parent_id }: Channel): Where {
+function locate({ id, type, parent_id }: Channel): ChannelPlace {
   const isThread = THREADS.includes(type) && typeof parent_id === "string";
   return { chat: isThread ? parent_id : id, thread: isThread ? id : "", isDirect: type === DIRECT };
 }

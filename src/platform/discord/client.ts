@@ -3,8 +3,8 @@ import { type Clock, sleep } from "../../base/clock.ts";
 import { VERSION } from "../../base/version.ts";
 import type { PartFile } from "../part_file.ts";
 import { type DeliveryError, PlatformError } from "../platform.ts";
-import { answered, sendRequest, TIMEOUT_MS, UPLOAD_TIMEOUT_MS } from "../request.ts";
-import { askedMs } from "../retry_after.ts";
+import { requireAnswer, sendRequest, TIMEOUT_MS, UPLOAD_TIMEOUT_MS } from "../request.ts";
+import { parsePauseSeconds } from "../retry_after.ts";
 
 const BASE_URL = "https://discord.com/api";
 const HOSTS = /^(cdn\.discordapp\.com|media\.discordapp\.net|([\w-]+\.)*discord\.gg)$/;
@@ -90,7 +90,7 @@ export class DiscordClient {
   async download(address: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     if (!this.isDiscord(address)) throw new DiscordError(400, "Discord named an address outside of Discord");
     // The address has its own signature, so the request needs no key.
-    const response = await answered("Discord", () => fetch(address, { redirect: "manual", signal }));
+    const response = await requireAnswer("Discord", () => fetch(address, { redirect: "manual", signal }));
     if (response.ok && response.body !== null) return response.body;
     await response.body?.cancel();
     throw new DiscordError(response.status, `Discord answered ${response.status}`);
@@ -117,7 +117,7 @@ export class DiscordClient {
   }
 
   #storeLimit(route: string, headers: Headers): void {
-    const ms = askedMs(headers.get("x-ratelimit-reset-after"));
+    const ms = parsePauseSeconds(headers.get("x-ratelimit-reset-after"));
     if (headers.get("x-ratelimit-remaining") !== "0" || ms === null) return;
     this.#limits.set(route, this.#clock.monotonic() + ms);
   }
@@ -125,7 +125,7 @@ export class DiscordClient {
   #createError(route: string, status: number, headers: Headers, answer: Partial<Answer>): DiscordError {
     const words = `Discord answered ${status}${answer.message === undefined ? "" : `: ${answer.message}`}`;
     if (status !== 429) return new DiscordError(status, words, { code: answer.code ?? 0 });
-    const retryAfterMs = askedMs(answer.retry_after ?? headers.get("retry-after")) ?? LIMITED_MS;
+    const retryAfterMs = parsePauseSeconds(answer.retry_after ?? headers.get("retry-after")) ?? LIMITED_MS;
     const isGlobal = answer.global === true || headers.get("x-ratelimit-global") === "true";
     this.#limits.set(isGlobal ? EVERYTHING : route, this.#clock.monotonic() + retryAfterMs);
     return new DiscordError(status, words, { retryAfterMs, isGlobal });

@@ -1,8 +1,8 @@
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { CHAT_COMMANDS } from "../../domain/chat/chat_command.ts";
 import type { DiscordClient } from "./client.ts";
 
-const log = logger("discord");
+const log = createLogger("discord");
 /** Numbers of Discord for a command that a person types, and for an option with text. */
 const TYPED = 1;
 const TEXT = 3;
@@ -25,7 +25,7 @@ interface Option {
  * Registers the chat commands, since Discord sends `/` only for registered ones. Keeps other commands of the bot. Logs an error: `!`
  * works without registration.
  */
-export async function offerCommands(
+export async function registerCommands(
   client: DiscordClient,
   application: string,
   signal: AbortSignal,

@@ -1,22 +1,29 @@
 import type { Backoff } from "../../base/backoff.ts";
 import { sleep } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { Session } from "../keep_connected.ts";
 import type { PlatformBase } from "../manifest.ts";
-import { beginningOf } from "../message_parts.ts";
-import type { Incoming, Platform, Received } from "../platform.ts";
-import { formatChoice, isAnswered, MAY_NOT_ANSWER, readOrLeave, storeOrLeave } from "../receive_guard.ts";
-import { askedMs } from "../retry_after.ts";
+import { truncate } from "../message_parts.ts";
+import type { IncomingMessage, Platform, ReceiveResult } from "../platform.ts";
+import { formatChoice, isAnswered, MAY_NOT_ANSWER, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
+import { parsePauseSeconds } from "../retry_after.ts";
 import { type Channel, Channels, type Server } from "./channels.ts";
 import { DiscordClient, DiscordError } from "./client.ts";
 import { listen, type Session as GatewaySession } from "./gateway.ts";
 import { History } from "./history.ts";
-import { offerCommands } from "./commands.ts";
-import { type Interaction, labelOf, type Message, messageOf, saidBy, typedOf } from "./message.ts";
+import { registerCommands } from "./commands.ts";
+import {
+  findLabel,
+  formatCommand,
+  type Interaction,
+  type Message,
+  parseInteraction,
+  parseMessage,
+} from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
 
-const log = logger("discord");
+const log = createLogger("discord");
 const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
 /** A shorter connection counts as a failure: Discord revokes the token of a bot that starts too many sessions in a day. */
 const STEADY_MS = 60_000;
@@ -111,7 +118,7 @@ async function findGateway(client: DiscordClient, signal: AbortSignal): Promise<
   const { url, session_start_limit } = await client.call<Start>("GET", "/gateway/bot", { signal });
   const { remaining, reset_after } = session_start_limit;
   if (remaining === 0) {
-    const retryAfterMs = askedMs(reset_after / 1000);
+    const retryAfterMs = parsePauseSeconds(reset_after / 1000);
     throw new DiscordError(429, "Discord allows the bot no more sessions today", { retryAfterMs });
   }
   if (!client.isDiscord(url)) throw new Error("Discord named a gateway outside of Discord");
@@ -127,22 +134,22 @@ async function handleEvent(
   switch (name) {
     case "READY": {
       const { user, application, guilds = [] } = data as Ready;
-      channels.become(user.id);
-      void offerCommands(parts.client, application.id, signal);
-      await storeMessages(parts, await history.begin(await parts.lastHeard(), guilds, signal));
-      return await history.told();
+      channels.setBotId(user.id);
+      void registerCommands(parts.client, application.id, signal);
+      await storeMessages(parts, await history.startGap(await parts.lastHeard(), guilds, signal));
+      return await history.markStored();
     }
     case "GUILD_CREATE": {
       const server = data as Server;
-      channels.learn(server);
-      await storeMessages(parts, await history.open(server, signal));
-      return await history.told(server);
+      channels.store(server);
+      await storeMessages(parts, await history.readServer(server, signal));
+      return await history.markStored(server);
     }
     case "CHANNEL_CREATE":
     case "THREAD_CREATE":
-      return channels.learn({ channels: [data as Channel] });
+      return channels.store({ channels: [data as Channel] });
     case "THREAD_LIST_SYNC":
-      return channels.learn({ threads: (data as Server).threads ?? [] });
+      return channels.store({ threads: (data as Server).threads ?? [] });
     case "MESSAGE_CREATE":
       return await receiveMessage(parts, channels, data as Message, signal);
     case "INTERACTION_CREATE":
@@ -150,8 +157,8 @@ async function handleEvent(
   }
 }
 
-async function storeMessages({ receive }: Run, said: readonly Incoming[]): Promise<void> {
-  for (const incoming of said) await storeOrLeave("Discord", receive, incoming);
+async function storeMessages({ receive }: Run, said: readonly IncomingMessage[]): Promise<void> {
+  for (const incoming of said) await storeOrDrop("Discord", receive, incoming);
 }
 
 async function receiveMessage(
@@ -165,8 +172,8 @@ async function receiveMessage(
     : await channels.find(message.channel_id, signal);
   const incoming = where === null
     ? null
-    : readOrLeave("Discord", () => messageOf(message, where, channels.me));
-  if (incoming !== null) await storeOrLeave("Discord", receive, incoming);
+    : parseOrDrop("Discord", () => parseMessage(message, where, channels.me));
+  if (incoming !== null) await storeOrDrop("Discord", receive, incoming);
 }
 
 async function receiveInteraction(
@@ -176,9 +183,9 @@ async function receiveInteraction(
   signal: AbortSignal,
 ): Promise<void> {
   const where = await channels.find(interaction.channel_id, signal);
-  const incoming = where === null ? null : readOrLeave("Discord", () => saidBy(interaction, where));
+  const incoming = where === null ? null : parseOrDrop("Discord", () => parseInteraction(interaction, where));
   if (incoming === null) return;
-  const received = await storeOrLeave("Discord", receive, incoming);
+  const received = await storeOrDrop("Discord", receive, incoming);
   void confirm(client, interaction, received?.outcome);
 }
 
@@ -186,11 +193,11 @@ async function receiveInteraction(
 async function confirm(
   client: DiscordClient,
   interaction: Interaction,
-  outcome: Received["outcome"] | undefined,
+  outcome: ReceiveResult["outcome"] | undefined,
 ): Promise<void> {
   try {
     const { id, token } = interaction;
-    const body = typedOf(interaction) === ""
+    const body = formatCommand(interaction) === ""
       ? answerPress(interaction, outcome)
       : answerCommand(interaction, outcome);
     await client.call("POST", `/interactions/${id}/${token}/callback`, { body, isOpen: true });
@@ -199,18 +206,18 @@ async function confirm(
   }
 }
 
-function answerPress(pressed: Interaction, outcome: Received["outcome"] | undefined): object {
-  const choice = formatChoice(outcome, labelOf(pressed));
+function answerPress(pressed: Interaction, outcome: ReceiveResult["outcome"] | undefined): object {
+  const choice = formatChoice(outcome, findLabel(pressed));
   if (choice === null) return formatPrivate(MAY_NOT_ANSWER);
-  const content = `${beginningOf(pressed.message?.content ?? "", ASKED_CHARACTERS)}\n\n${choice}`;
+  const content = `${truncate(pressed.message?.content ?? "", ASKED_CHARACTERS)}\n\n${choice}`;
   return { type: CHANGE, data: { content, allowed_mentions: { parse: [] }, components: [] } };
 }
 
 /** Confirms that the service has the command. Its result is a message in the chat. */
-function answerCommand(given: Interaction, outcome: Received["outcome"] | undefined): object {
+function answerCommand(given: Interaction, outcome: ReceiveResult["outcome"] | undefined): object {
   return formatPrivate(
     isAnswered(outcome) || outcome === "over"
-      ? `> ${beginningOf(typedOf(given), ASKED_CHARACTERS)}`
+      ? `> ${truncate(formatCommand(given), ASKED_CHARACTERS)}`
       : "You can't use this command here.",
   );
 }

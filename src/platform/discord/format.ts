@@ -11,7 +11,7 @@ export const DISCORD_MARKDOWN: Dialect = {
 };
 
 /** Replaces mentions and emojis with their names. */
-export function plainText(text: string, people: readonly { id: string; username: string }[]): string {
+export function formatPlainText(text: string, people: readonly { id: string; username: string }[]): string {
   return text
     .replace(/<@!?(\d+)>/g, (_all, id) => `@${people.find((one) => one.id === id)?.username ?? id}`)
     .replace(/<@&(\d+)>/g, "@role-$1")

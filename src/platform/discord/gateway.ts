@@ -169,8 +169,8 @@ class Socket {
     const isReady = event.name === "READY";
     if (isReady || event.name === "RESUMED") {
       this.#isReady = true;
-      connection.become("connected");
-    } else connection.seen();
+      connection.setState("connected");
+    } else connection.recordEvent();
     this.#handling = this.#handling.then(async () => {
       await handle(event, this.#ended.signal);
       if (isReady) this.#session = createSession(event.data as Ready, seq);

@@ -1,14 +1,14 @@
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { type Clock, sleep } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
-import type { Gap, Heard, Incoming } from "../platform.ts";
-import { readOrLeave } from "../receive_guard.ts";
+import { createLogger } from "../../base/log.ts";
+import type { Gap, IncomingMessage, LastMessage } from "../platform.ts";
+import { parseOrDrop } from "../receive_guard.ts";
 import type { Channels, Server } from "./channels.ts";
 import { type DiscordClient, DiscordError } from "./client.ts";
-import { type Message, messageOf } from "./message.ts";
-import { channelOf } from "./send.ts";
+import { type Message, parseMessage } from "./message.ts";
+import { buildChannelPath } from "./send.ts";
 
-const log = logger("discord");
+const log = createLogger("discord");
 const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
 // For one channel.
@@ -53,11 +53,11 @@ export class History {
   }
 
   /** Starts a gap. Returns the missed messages of the known conversations. Throws when the signal aborts. */
-  async begin(
-    heard: readonly Heard[],
+  async startGap(
+    heard: readonly LastMessage[],
     servers: readonly { id: string }[],
     signal: AbortSignal,
-  ): Promise<Incoming[]> {
+  ): Promise<IncomingMessage[]> {
     const ids = heard.map(({ id }) => id).filter(isId).map(BigInt);
     const newest = ids.length === 0 ? null : ids.reduce((a, b) => a > b ? a : b);
     const open = await this.#parts.gap?.find() ?? "";
@@ -75,10 +75,10 @@ export class History {
    * Returns the missed messages of a server that Discord has announced, but none from before the bot joined. Throws when the signal
    * aborts.
    */
-  async open(
+  async readServer(
     { channels = [], threads = [], joined_at = "" }: Server,
     signal: AbortSignal,
-  ): Promise<Incoming[]> {
+  ): Promise<IncomingMessage[]> {
     const known = this.#findStart();
     if (known === null) return [];
     const joined = findIdAt(Date.parse(joined_at) || 0);
@@ -91,7 +91,7 @@ export class History {
   }
 
   /** Closes a part of the gap after the messages of begin() or open() are stored. */
-  async told({ id = KNOWN }: Server = {}): Promise<void> {
+  async markStored({ id = KNOWN }: Server = {}): Promise<void> {
     this.#openParts.delete(id);
     if (!this.#isOpen || this.#openParts.size > 0) return;
     await this.#parts.gap?.save("");
@@ -99,9 +99,13 @@ export class History {
   }
 
   /** Reads these channels after an id, in order. Throws when the signal aborts. */
-  async #readSince(ids: readonly string[], after: bigint | null, signal: AbortSignal): Promise<Incoming[]> {
+  async #readSince(
+    ids: readonly string[],
+    after: bigint | null,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage[]> {
     if (after === null) return [];
-    const all: Incoming[] = [];
+    const all: IncomingMessage[] = [];
     for (const id of new Set(ids)) {
       if (this.#read.has(id)) continue;
       all.push(...await this.#readChannel(id, after, signal));
@@ -119,8 +123,8 @@ export class History {
   }
 
   /** Reads a channel. After too many failures it logs a warning and returns what it has. */
-  async #readChannel(channel: string, after: bigint, signal: AbortSignal): Promise<Incoming[]> {
-    const said: Incoming[] = [];
+  async #readChannel(channel: string, after: bigint, signal: AbortSignal): Promise<IncomingMessage[]> {
+    const said: IncomingMessage[] = [];
     let last = after;
     for (let page = 0, failures = 0; page < HISTORY_PAGES_MAX;) {
       try {
@@ -142,12 +146,12 @@ export class History {
     const { client, channels } = this.#parts;
     const where = await channels.find(channel, signal);
     if (where === null) return { said: [], last: after, isFull: false };
-    const path = `${channelOf(where)}/messages?limit=${PAGE}&after=${after}`;
+    const path = `${buildChannelPath(where)}/messages?limit=${PAGE}&after=${after}`;
     const messages = await client.call<Message[]>("GET", path, { signal });
-    const said: Incoming[] = [];
+    const said: IncomingMessage[] = [];
     let last = after;
     for (const message of messages.filter(({ id }) => isId(id))) {
-      const incoming = readOrLeave("Discord", () => messageOf(message, where, channels.me));
+      const incoming = parseOrDrop("Discord", () => parseMessage(message, where, channels.me));
       if (incoming !== null) said.push(incoming);
       if (BigInt(message.id) > last) last = BigInt(message.id);
     }

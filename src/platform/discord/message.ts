@@ -1,6 +1,6 @@
-import type { Incoming } from "../platform.ts";
-import { sizeOf } from "../receive_guard.ts";
-import { plainText } from "./format.ts";
+import type { IncomingMessage } from "../platform.ts";
+import { parseSize } from "../receive_guard.ts";
+import { formatPlainText } from "./format.ts";
 
 interface Author {
   id: string;
@@ -55,14 +55,14 @@ export interface Interaction {
 }
 
 /** Place of a channel. A thread is a channel with a parent. */
-export interface Where {
+export interface ChannelPlace {
   chat: string;
   thread: string;
   isDirect: boolean;
 }
 
 /** Id of the bot, and its roles in the servers. A mention of a role counts as one of the bot. */
-export interface Me {
+export interface BotIdentity {
   id: string;
   roles: ReadonlySet<string>;
 }
@@ -73,14 +73,14 @@ const COMMAND = 2;
 const COMPONENT = 3;
 
 /** Parses a message. Returns null for one of a bot or webhook, and for one without text and file. */
-export function messageOf(message: Message, where: Where, me: Me): Incoming | null {
+export function parseMessage(message: Message, where: ChannelPlace, me: BotIdentity): IncomingMessage | null {
   const { author, mentions = [], mention_roles = [] } = message;
   if (!BY_PEOPLE.includes(message.type) || message.webhook_id !== undefined) return null;
   if (author.id === me.id || author.bot === true || author.system === true) return null;
   const bodies: Body[] = [message, ...(message.message_snapshots ?? []).map((one) => one.message)];
   const said = bodies.map(({ content = "" }) => content).filter((text) => text !== "").join("\n");
   const files = bodies.flatMap(({ attachments = [] }) => attachments)
-    .map(({ url, filename, size }) => ({ ref: url, name: filename, size: sizeOf(size) }));
+    .map(({ url, filename, size }) => ({ ref: url, name: filename, size: parseSize(size) }));
   if (said.trim() === "" && files.length === 0) return null;
   const isOurs = message.referenced_message?.author.id === me.id;
   const isMentioned = isOurs || mentions.some(({ id }) => id === me.id) ||
@@ -92,7 +92,7 @@ export function messageOf(message: Message, where: Where, me: Me): Incoming | nu
     ...where,
     id: message.id,
     sender: parseSender(author, message.member?.nick),
-    text: plainText(text, mentions).trim() || plainText(said, mentions),
+    text: formatPlainText(text, mentions).trim() || formatPlainText(said, mentions),
     files,
     isMentioned,
     repliesTo: isOurs ? message.message_reference?.message_id ?? "" : "",
@@ -102,7 +102,7 @@ export function messageOf(message: Message, where: Where, me: Me): Incoming | nu
 }
 
 /** Parses a press, or a command as if a person had typed it. Returns null for other interactions. */
-export function saidBy(given: Interaction, where: Where): Incoming | null {
+export function parseInteraction(given: Interaction, where: ChannelPlace): IncomingMessage | null {
   const { type, id, message, data } = given;
   const person = given.member?.user ?? given.user;
   if (person === undefined) return null;
@@ -117,16 +117,16 @@ export function saidBy(given: Interaction, where: Where): Incoming | null {
   if (type === COMPONENT && message !== undefined) {
     return { ...said, text: "", repliesTo: message.id, choice: data?.custom_id ?? "" };
   }
-  return type === COMMAND ? { ...said, text: typedOf(given), repliesTo: "", choice: "" } : null;
+  return type === COMMAND ? { ...said, text: formatCommand(given), repliesTo: "", choice: "" } : null;
 }
 
 /** Formats a command as a person would type it. Returns "" for other interactions. */
-export function typedOf({ type, data: { name = "", options = [] } = {} }: Interaction): string {
+export function formatCommand({ type, data: { name = "", options = [] } = {} }: Interaction): string {
   if (type !== COMMAND || name === "") return "";
   return [`/${name}`, ...options.map(({ value }) => String(value ?? ""))].join(" ");
 }
 
-export function labelOf({ message, data }: Interaction): string {
+export function findLabel({ message, data }: Interaction): string {
   const buttons = (message?.components ?? []).flatMap(({ components = [] }) => components);
   return buttons.find(({ custom_id }) => custom_id === data?.custom_id)?.label ?? "";
 }

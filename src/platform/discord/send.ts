@@ -1,7 +1,7 @@
 import { digest } from "../../base/bytes.ts";
-import { beginningOf } from "../message_parts.ts";
-import { inDialect } from "../markdown.ts";
-import { fileOf } from "../part_file.ts";
+import { truncate } from "../message_parts.ts";
+import { translateMarkdown } from "../markdown.ts";
+import { readPartFile } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";
 import { type DiscordClient, DiscordError } from "./client.ts";
 import { DISCORD_MARKDOWN } from "./format.ts";
@@ -33,8 +33,8 @@ export async function deliver(client: DiscordClient, delivery: Delivery): Promis
       : {}),
     ...(choices.length === 0 ? {} : { components: createButtonRows(choices) }),
   };
-  const file = await fileOf(part);
-  const path = `${channelOf(delivery)}/messages`;
+  const file = await readPartFile(part);
+  const path = `${buildChannelPath(delivery)}/messages`;
   const { id } = await client.call<SentMessage>("POST", path, { body, ...(file === null ? {} : { file }) });
   return id;
 }
@@ -42,7 +42,7 @@ export async function deliver(client: DiscordClient, delivery: Delivery): Promis
 /** Shows the typing sign, or creates, edits or deletes the message of progress. Throws as the client does. */
 export async function showProgress(client: DiscordClient, progress: Progress): Promise<string> {
   const { text, sentAs } = progress;
-  const channel = channelOf(progress);
+  const channel = buildChannelPath(progress);
   const own = `${channel}/messages/${sentAs}`;
   try {
     if (text === null) await client.call("POST", `${channel}/typing`);
@@ -61,13 +61,13 @@ export async function showProgress(client: DiscordClient, progress: Progress): P
 }
 
 /** Builds the path of a channel. A thread is a separate channel. */
-export function channelOf({ chat, thread }: Pick<Delivery, "chat" | "thread">): string {
+export function buildChannelPath({ chat, thread }: Pick<Delivery, "chat" | "thread">): string {
   return `/channels/${encodeURIComponent(thread || chat)}`;
 }
 
 /** Builds the fields of a text that mentions no person. */
 function buildText(text: string, flags = NO_EMBEDS): object {
-  const marked = inDialect(text, DISCORD_MARKDOWN);
+  const marked = translateMarkdown(text, DISCORD_MARKDOWN);
   return {
     // Escapes can make the text too long. Discord reads plain Markdown, too.
     content: marked.length <= TEXT_CHARACTERS ? marked : text,
@@ -80,7 +80,7 @@ function createButtonRows(choices: Delivery["choices"]): object[] {
   const buttons = choices.map(({ value, label }) => ({
     type: 2,
     style: 1,
-    label: beginningOf(label, LABEL_CHARACTERS),
+    label: truncate(label, LABEL_CHARACTERS),
     custom_id: value,
   }));
   const rows = [];

@@ -1,10 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
 import { AccessToken } from "../access_token.ts";
-import { answerText } from "../answer.ts";
+import { readAnswerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { type DeliveryError, PlatformError } from "../platform.ts";
-import { answered, askJson, type JsonRequest, notSent, objectOf } from "../request.ts";
-import { askedMs } from "../retry_after.ts";
+import { type JsonRequest, parseJsonObject, requestJson, requireAnswer, runBeforeSend } from "../request.ts";
+import { parsePauseSeconds } from "../retry_after.ts";
 
 const HOSTS = { feishu: "https://open.feishu.cn", lark: "https://open.larksuite.com" };
 /** The token has expired. */
@@ -126,7 +126,7 @@ export class FeishuClient {
     form.set("file_type", "stream");
     form.set("file_name", name);
     form.set("file", new File([bytes], name));
-    const sent = await notSent(() => this.call<{ file_key: string }>("POST", "/im/v1/files", { form }));
+    const sent = await runBeforeSend(() => this.call<{ file_key: string }>("POST", "/im/v1/files", { form }));
     return sent.file_key;
   }
 
@@ -134,12 +134,15 @@ export class FeishuClient {
   async download(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     return await this.#token.use(async (token) => {
       const url = `${this.#base}/open-apis/im/v1/messages/${path}`;
-      const response = await answered(
+      const response = await requireAnswer(
         "Feishu",
         () => fetch(url, { headers: buildAuthorization(token), redirect: "manual", signal }),
       );
       if (response.ok && response.body !== null) return response.body;
-      throw createError(objectOf(await answered("Feishu", () => answerText(response))), response);
+      throw createError(
+        parseJsonObject(await requireAnswer("Feishu", () => readAnswerText(response))),
+        response,
+      );
     });
   }
 
@@ -154,7 +157,7 @@ export class FeishuClient {
     request: JsonRequest,
     isAboutKey: (code: number) => boolean = () => false,
   ): Promise<Answer> {
-    const { answer, ...response } = await askJson<Answer>("Feishu", `${this.#base}${path}`, request);
+    const { answer, ...response } = await requestJson<Answer>("Feishu", `${this.#base}${path}`, request);
     if (response.isOk && answer.code === 0) return answer;
     throw createError(answer, response, isAboutKey(answer.code ?? 0));
   }
@@ -169,6 +172,6 @@ function createError(
   { status, headers }: Pick<Response, "status" | "headers">,
   isAboutKey = false,
 ): FeishuError {
-  const retryAfterMs = askedMs(headers.get("x-ogw-ratelimit-reset") ?? headers.get("retry-after"));
+  const retryAfterMs = parsePauseSeconds(headers.get("x-ogw-ratelimit-reset") ?? headers.get("retry-after"));
   return new FeishuError(code, msg, { status, retryAfterMs, isAboutKey });
 }

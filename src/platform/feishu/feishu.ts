@@ -1,17 +1,11 @@
 import type { Backoff } from "../../base/backoff.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { PlatformBase } from "../manifest.ts";
-import type { Platform, Received } from "../platform.ts";
-import {
-  CLOSED_QUESTION,
-  formatChoice,
-  MAY_NOT_ANSWER,
-  readOrLeave,
-  storeOrLeave,
-} from "../receive_guard.ts";
-import { cardOf } from "./card.ts";
+import type { Platform, ReceiveResult } from "../platform.ts";
+import { CLOSED_QUESTION, formatChoice, MAY_NOT_ANSWER, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
+import { buildCard } from "./card.ts";
 import { FeishuClient, type FeishuSettings } from "./client.ts";
-import { type FeishuEvent, incomingOf, isPress, type Pressed } from "./message.ts";
+import { type FeishuEvent, isPress, parseEvent, type PressValue } from "./message.ts";
 import { deliver, showText } from "./send.ts";
 import { Signs } from "./sign.ts";
 import { listenFrames } from "./socket.ts";
@@ -32,12 +26,12 @@ export function createFeishu(base: PlatformBase, settings: FeishuSettings): Plat
     createSession: (deps) => (resetBackoff) => runSession(client, deps, resetBackoff),
     async deliver(delivery) {
       const sentAs = await deliver(client, delivery);
-      signs.take(delivery.answers);
+      signs.remove(delivery.answers);
       return sentAs;
     },
     async progress(progress) {
       if (progress.text !== null) return await showText(client, progress, progress.text);
-      await signs.give(progress.answers);
+      await signs.add(progress.answers);
       return progress.sentAs;
     },
     fetch: (ref, signal) => client.download(ref, signal),
@@ -58,8 +52,8 @@ async function runSession(
   const { url, pingMs } = await client.connection(deps.signal);
   const handle = async (event: FeishuEvent) => {
     resetBackoff();
-    const incoming = readOrLeave("Feishu", () => incomingOf(event, bot.open_id));
-    const received = incoming === null ? null : await storeOrLeave("Feishu", receive, incoming);
+    const incoming = parseOrDrop("Feishu", () => parseEvent(event, bot.open_id));
+    const received = incoming === null ? null : await storeOrDrop("Feishu", receive, incoming);
     return incoming !== null && isPress(event)
       ? answerPress(event.event.action.value ?? {}, received?.outcome)
       : null;
@@ -69,13 +63,13 @@ async function runSession(
 
 /** Formats a toast for the person who pressed, and the question without buttons for all. */
 function answerPress(
-  { label = "", text = "" }: Partial<Pressed>,
-  outcome: Received["outcome"] | undefined,
+  { label = "", text = "" }: Partial<PressValue>,
+  outcome: ReceiveResult["outcome"] | undefined,
 ): object {
   const choice = formatChoice(outcome, label);
   if (choice === null) return { toast: { type: "error", content: MAY_NOT_ANSWER } };
   const toast = outcome === "late"
     ? { type: "info", content: CLOSED_QUESTION }
     : { type: "success", content: label };
-  return { toast, card: { type: "raw", data: cardOf(`${text}\n\n${choice}`) } };
+  return { toast, card: { type: "raw", data: buildCard(`${text}\n\n${choice}`) } };
 }

@@ -15,7 +15,7 @@ const MARKS: Record<string, string> = {
 /** Markdown of Feishu's cards. Escaped text mentions no person. */
 export const FEISHU_MARKDOWN: Dialect = {
   escape: (text) => text.replace(/[&<>*~_`[\]]/g, (mark) => MARKS[mark] ?? mark),
-  verbatim: mentionless,
+  verbatim: removeMentions,
   bold: (text) => `**${text}**`,
   italic: (text) => `*${text}*`,
   strike: (text) => `~~${text}~~`,
@@ -26,7 +26,7 @@ export const FEISHU_MARKDOWN: Dialect = {
 };
 
 /** Puts an invisible character into tags that would mention a person. */
-export function mentionless(text: string): string {
+export function removeMentions(text: string): string {
   return text.replace(/<(?=\/?\s*(?:at|person)\b)/gi, "<\u200b");
 }
 

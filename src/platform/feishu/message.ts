@@ -1,5 +1,5 @@
-import { buildPress, type Incoming, type RemoteFile } from "../platform.ts";
-import { objectOf } from "../request.ts";
+import { buildPress, type IncomingMessage, type RemoteFile } from "../platform.ts";
+import { parseJsonObject } from "../request.ts";
 
 interface Mention {
   key: string;
@@ -25,7 +25,7 @@ interface MessageEvent {
 }
 
 /** Value of a button. It has all that the service needs to take the press. */
-export interface Pressed {
+export interface PressValue {
   choice: string;
   label: string;
   /** The question, for the card without buttons. */
@@ -35,7 +35,7 @@ export interface Pressed {
 
 interface PressEvent {
   operator: { open_id?: string };
-  action: { value?: Partial<Pressed> };
+  action: { value?: Partial<PressValue> };
   context: { open_message_id: string; open_chat_id: string };
 }
 
@@ -52,14 +52,14 @@ export function isPress(event: FeishuEvent): event is FeishuEvent & { event: Pre
 }
 
 /** Parses an event. Returns null for one of a bot, and for a message without text and file. */
-export function incomingOf(given: FeishuEvent, botId: string): Incoming | null {
+export function parseEvent(given: FeishuEvent, botId: string): IncomingMessage | null {
   if (isPress(given)) return parsePress(given.event, given.header.event_id);
   return given.header.event_type === "im.message.receive_v1"
     ? parseMessage(given.event as MessageEvent, botId)
     : null;
 }
 
-function parseMessage({ sender, message }: MessageEvent, botId: string): Incoming | null {
+function parseMessage({ sender, message }: MessageEvent, botId: string): IncomingMessage | null {
   const { message_id, chat_id, chat_type, mentions = [], root_id = "", parent_id = "" } = message;
   const person = sender.sender_id.open_id ?? "";
   if (sender.sender_type !== "user" || person === "" || person === botId) return null;
@@ -89,7 +89,7 @@ function parseMessage({ sender, message }: MessageEvent, botId: string): Incomin
   };
 }
 
-function parsePress({ operator, action, context }: PressEvent, id: string): Incoming | null {
+function parsePress({ operator, action, context }: PressEvent, id: string): IncomingMessage | null {
   const { choice = "", thread = "" } = action.value ?? {};
   if (typeof choice !== "string" || choice === "" || operator.open_id === undefined) return null;
   return buildPress({
@@ -124,7 +124,7 @@ interface Element {
 }
 
 function parseContent({ message_id, message_type, content }: Message): { text: string; files: RemoteFile[] } {
-  const said = objectOf<Content>(content);
+  const said = parseJsonObject<Content>(content);
   const file = (key: string | undefined, type: "image" | "file", name: string): RemoteFile[] =>
     key === undefined
       ? []

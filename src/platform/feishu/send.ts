@@ -1,8 +1,8 @@
-import { fileOf } from "../part_file.ts";
+import { readPartFile } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";
-import { buttonsOf, cardOf } from "./card.ts";
+import { buildButtons, buildCard } from "./card.ts";
 import { type FeishuClient, FeishuError } from "./client.ts";
-import { mentionless } from "./format.ts";
+import { removeMentions } from "./format.ts";
 
 /** A person deleted the message that the reply answers. */
 const GONE_CODES = [230011, 230110];
@@ -21,18 +21,22 @@ interface Content {
 /** Sends a part as the reply to a message, in its thread. Returns its id. Throws as the client does. */
 export async function deliver(client: FeishuClient, delivery: Delivery): Promise<string> {
   const { part, choices, key, thread } = delivery;
-  const file = await fileOf(part);
+  const file = await readPartFile(part);
   if (file !== null) {
     const file_key = await client.upload(file);
     return await send(client, delivery, buildContent("file", { file_key }, key));
   }
-  const card = cardOf(part.text, buttonsOf(choices, part.text, thread));
+  const card = buildCard(part.text, buildButtons(choices, part.text, thread));
   try {
     return await send(client, delivery, buildContent("interactive", card, key));
   } catch (error) {
     if (!(error instanceof FeishuError) || !CARD_CODES.includes(error.code)) throw error;
     // Another content needs another key.
-    return await send(client, delivery, buildContent("text", { text: mentionless(part.text) }, `${key}-t`));
+    return await send(
+      client,
+      delivery,
+      buildContent("text", { text: removeMentions(part.text) }, `${key}-t`),
+    );
   }
 }
 
@@ -40,10 +44,10 @@ export async function deliver(client: FeishuClient, delivery: Delivery): Promise
 export async function showText(client: FeishuClient, progress: Progress, text: string): Promise<string> {
   const { sentAs } = progress;
   try {
-    if (sentAs === "") return await send(client, progress, buildContent("interactive", cardOf(text)));
+    if (sentAs === "") return await send(client, progress, buildContent("interactive", buildCard(text)));
     const path = `/im/v1/messages/${sentAs}`;
     if (text === "") await client.call("DELETE", path);
-    else await client.call("PATCH", path, { body: { content: JSON.stringify(cardOf(text)) } });
+    else await client.call("PATCH", path, { body: { content: JSON.stringify(buildCard(text)) } });
     return sentAs;
   } catch (error) {
     if (error instanceof FeishuError && UNCHANGEABLE_CODES.includes(error.code)) return sentAs;

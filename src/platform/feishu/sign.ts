@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { FeishuClient } from "./client.ts";
 
-const log = logger("feishu");
+const log = createLogger("feishu");
 // Messages whose reaction the process knows. A reaction from before the start stays.
 const SIGNS_MAX = 1_000;
 const EMOJI = "Typing";
@@ -18,7 +18,7 @@ export class Signs {
   }
 
   /** Adds the reaction once, without a retry. Throws as the client does. */
-  async give(message: string): Promise<void> {
+  async add(message: string): Promise<void> {
     if (!/^om_/.test(message) || this.#given.has(message)) return;
     const body = { reaction_type: { emoji_type: EMOJI } };
     const giving = this.#client.call<{ reaction_id: string }>(
@@ -31,7 +31,7 @@ export class Signs {
   }
 
   /** Removes the reaction in the background. */
-  take(message: string): void {
+  remove(message: string): void {
     const given = this.#given.get(message);
     if (given === undefined) return;
     this.#given.set(message, Promise.resolve(""));

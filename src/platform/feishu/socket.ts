@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import type { Clock } from "../../base/clock.ts";
 import type { Connection } from "../connection.ts";
 import { listen, type Socket } from "../monitored_socket.ts";
-import { objectOf } from "../request.ts";
+import { parseJsonObject } from "../request.ts";
 import { Frame } from "./frame.ts";
 import type { FeishuEvent } from "./message.ts";
 import { Pieces } from "./pieces.ts";
@@ -39,8 +39,10 @@ export async function listenFrames({ url, pingMs, handle, ...parts }: FrameOptio
       const place = { sum: Number(frame.header("sum")), at: Number(frame.header("seq")) };
       const whole = pieces.add(frame.header("message_id"), place, frame.payload);
       if (whole === null) return;
-      parts.connection.seen();
-      const shown = await handle(objectOf<FeishuEvent>(new TextDecoder().decode(whole)) as FeishuEvent);
+      parts.connection.recordEvent();
+      const shown = await handle(
+        parseJsonObject<FeishuEvent>(new TextDecoder().decode(whole)) as FeishuEvent,
+      );
       socket.send(frame.answer(buildAcknowledgement(shown)).encode());
     },
   });

@@ -1,7 +1,7 @@
 import type { PartFile } from "../part_file.ts";
 import { type DeliveryError, PlatformError } from "../platform.ts";
-import { answered, notSent, sendRequest, UPLOAD_TIMEOUT_MS } from "../request.ts";
-import { askedMs } from "../retry_after.ts";
+import { requireAnswer, runBeforeSend, sendRequest, UPLOAD_TIMEOUT_MS } from "../request.ts";
+import { parsePauseSeconds } from "../retry_after.ts";
 
 const BASE_URL = "https://slack.com/api/";
 // For a limit without a time.
@@ -67,7 +67,7 @@ export class SlackClient {
       { headers: { authorization: `Bearer ${this.#token}` }, body: form, signal },
     );
     if (status === 429) {
-      throw new SlackError("ratelimited", askedMs(headers.get("retry-after")) ?? LIMITED_MS);
+      throw new SlackError("ratelimited", parsePauseSeconds(headers.get("retry-after")) ?? LIMITED_MS);
     }
     if (status >= 500) throw new SlackError("service_unavailable");
     if (answer.ok !== true) throw new SlackError(String(answer.error ?? `status ${status}`));
@@ -80,7 +80,7 @@ export class SlackClient {
     place: { channel_id: string; thread_ts?: string },
   ): Promise<string> {
     // The chat shows nothing before the last step.
-    const file_id = await notSent(() => this.#uploadBytes(name, bytes));
+    const file_id = await runBeforeSend(() => this.#uploadBytes(name, bytes));
     await this.call("files.completeUploadExternal", { files: [{ id: file_id, title: name }], ...place });
     return file_id;
   }
@@ -103,7 +103,7 @@ export class SlackClient {
   async download(url: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     this.#checkHost(url);
     const headers = { authorization: `Bearer ${this.#token}` };
-    const response = await answered("Slack", () => fetch(url, { headers, redirect: "manual", signal }));
+    const response = await requireAnswer("Slack", () => fetch(url, { headers, redirect: "manual", signal }));
     // Without the scope files:read, Slack answers a login page.
     const isPage = /^text\/html/.test(response.headers.get("content-type") ?? "");
     if (response.ok && response.body !== null && !isPage) return response.body;

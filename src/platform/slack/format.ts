@@ -13,7 +13,7 @@ export const SLACK_MRKDWN: Dialect = {
 };
 
 /** Replaces mentions, channels and links with their names. */
-export function plainText(text: string): string {
+export function formatPlainText(text: string): string {
   return text
     .replace(/<@(\w+)(?:\|([^>]*))?>/g, (_all, id, name) => `@${name ?? id}`)
     .replace(/<#(\w+)(?:\|([^>]*))?>/g, (_all, id, name) => `#${name || id}`)

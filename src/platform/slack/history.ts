@@ -1,11 +1,11 @@
 import { type Clock, sleep } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
-import type { Heard, Incoming } from "../platform.ts";
-import { readOrLeave } from "../receive_guard.ts";
+import { createLogger } from "../../base/log.ts";
+import type { IncomingMessage, LastMessage } from "../platform.ts";
+import { parseOrDrop } from "../receive_guard.ts";
 import { type SlackClient, SlackError } from "./client.ts";
-import { type Event, messageOf } from "./message.ts";
+import { type Event, parseMessage } from "./message.ts";
 
-const log = logger("slack");
+const log = createLogger("slack");
 const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
 // For one channel or thread.
@@ -17,7 +17,7 @@ const TRIES = 5;
 interface HistoryDeps {
   client: SlackClient;
   clock: Clock;
-  heard: readonly Heard[];
+  heard: readonly LastMessage[];
   /** Last message before the gap, over all conversations. */
   heardUpTo: string;
   botId: string;
@@ -41,7 +41,7 @@ interface Place {
  * Reads the missed messages of the known conversations, at most a day old, one place after the other and each in order. A repeated
  * message changes nothing.
  */
-export async function* saidMeanwhile(deps: HistoryDeps): AsyncGenerator<Incoming> {
+export async function* readMissedMessages(deps: HistoryDeps): AsyncGenerator<IncomingMessage> {
   const oldest = String((deps.clock.now() - HISTORY_AGE_MAX_MS) / 1000);
   for (const place of listPlaces(deps, oldest)) {
     const said = await readPlace(deps, place);
@@ -49,9 +49,9 @@ export async function* saidMeanwhile(deps: HistoryDeps): AsyncGenerator<Incoming
     if (deps.signal.aborted) return;
     said.sort((a, b) => (a.ts ?? "") < (b.ts ?? "") ? -1 : 1);
     for (const event of said) {
-      const incoming = readOrLeave(
+      const incoming = parseOrDrop(
         "Slack",
-        () => messageOf({ ...event, type: "message", channel: place.channel }, deps.botId),
+        () => parseMessage({ ...event, type: "message", channel: place.channel }, deps.botId),
       );
       if (incoming !== null && incoming.id > place.after) yield incoming;
     }

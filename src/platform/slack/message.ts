@@ -1,6 +1,6 @@
-import { buildPress, type Incoming } from "../platform.ts";
-import { sizeOf } from "../receive_guard.ts";
-import { plainText } from "./format.ts";
+import { buildPress, type IncomingMessage } from "../platform.ts";
+import { parseSize } from "../receive_guard.ts";
+import { formatPlainText } from "./format.ts";
 
 interface SlackFile {
   id: string;
@@ -45,13 +45,13 @@ export type Envelope =
 const BY_PEOPLE = [undefined, "file_share", "thread_broadcast"];
 
 /** Parses an envelope. Returns null for a message of a bot, and for other events. */
-export function incomingOf(envelope: Envelope, botId: string): Incoming | null {
+export function parseEnvelope(envelope: Envelope, botId: string): IncomingMessage | null {
   if (envelope.type === "interactive") return parsePress(envelope.payload);
-  return envelope.type === "events_api" ? messageOf(envelope.payload.event, botId) : null;
+  return envelope.type === "events_api" ? parseMessage(envelope.payload.event, botId) : null;
 }
 
 /** Parses a message. Returns null for one of a bot. */
-export function messageOf(event: Event, botId: string): Incoming | null {
+export function parseMessage(event: Event, botId: string): IncomingMessage | null {
   const { type, subtype, channel, user, bot_id, text = "", ts, thread_ts = "", files = [] } = event;
   if (!["message", "app_mention"].includes(type) || !BY_PEOPLE.includes(subtype)) return null;
   if (channel === undefined || user === undefined || ts === undefined) return null;
@@ -66,9 +66,9 @@ export function messageOf(event: Event, botId: string): Incoming | null {
     thread: isReply ? "" : thread_ts || root,
     id: ts,
     sender: { id: user, name: "" },
-    text: plainText(text.replaceAll(mention, "")).trim() || plainText(text),
+    text: formatPlainText(text.replaceAll(mention, "")).trim() || formatPlainText(text),
     files: files.flatMap(({ name = "file", size, url_private_download: ref }) =>
-      ref === undefined ? [] : [{ ref, name, size: sizeOf(size) }]
+      ref === undefined ? [] : [{ ref, name, size: parseSize(size) }]
     ),
     isDirect,
     isMentioned: type === "app_mention" || text.includes(mention),
@@ -78,7 +78,7 @@ export function messageOf(event: Event, botId: string): Incoming | null {
   };
 }
 
-function parsePress({ type, user, container, message, actions: [action] }: Press): Incoming | null {
+function parsePress({ type, user, container, message, actions: [action] }: Press): IncomingMessage | null {
   if (type !== "block_actions" || action === undefined) return null;
   return buildPress({
     chat: container.channel_id,

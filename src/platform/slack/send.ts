@@ -1,6 +1,6 @@
-import { beginningOf, cutText } from "../message_parts.ts";
-import { inDialect } from "../markdown.ts";
-import { fileOf } from "../part_file.ts";
+import { cutText, truncate } from "../message_parts.ts";
+import { translateMarkdown } from "../markdown.ts";
+import { readPartFile } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";
 import { type SlackClient, SlackError } from "./client.ts";
 import { SLACK_MRKDWN } from "./format.ts";
@@ -14,13 +14,13 @@ const LABEL_CHARACTERS = 75;
 export async function deliver(client: SlackClient, delivery: Delivery): Promise<string> {
   const { chat, thread, part, choices } = delivery;
   const place = thread === "" ? {} : { thread_ts: thread };
-  const file = await fileOf(part);
+  const file = await readPartFile(part);
   if (file !== null) return await client.upload(file, { channel_id: chat, ...place });
   const blocks = choices.length === 0 ? {} : { blocks: [...cutSections(part.text), createButtons(choices)] };
   const { ts } = await client.call<{ ts: string }>("chat.postMessage", {
     channel: chat,
     ...place,
-    ...textOf(part.text),
+    ...buildText(part.text),
     ...blocks,
   });
   return ts;
@@ -38,10 +38,10 @@ export async function showProgress(client: SlackClient, progress: Progress): Pro
       return sentAs;
     }
     if (text === "") await client.call("chat.delete", own);
-    else if (sentAs !== "") await client.call("chat.update", { ...own, ...textOf(text) });
+    else if (sentAs !== "") await client.call("chat.update", { ...own, ...buildText(text) });
     else {
       const place = { channel: chat, ...(thread === "" ? {} : { thread_ts: thread }) };
-      return (await client.call<{ ts: string }>("chat.postMessage", { ...place, ...textOf(text) })).ts;
+      return (await client.call<{ ts: string }>("chat.postMessage", { ...place, ...buildText(text) })).ts;
     }
     return sentAs;
   } catch (error) {
@@ -53,14 +53,14 @@ export async function showProgress(client: SlackClient, progress: Progress): Pro
   }
 }
 
-export function textOf(text: string): object {
-  return { text: inDialect(text, SLACK_MRKDWN), unfurl_links: false, unfurl_media: false };
+export function buildText(text: string): object {
+  return { text: translateMarkdown(text, SLACK_MRKDWN), unfurl_links: false, unfurl_media: false };
 }
 
 // Escapes can make a piece five times as long. A piece that does not fit is cut again.
 function cutSections(text: string, characters = SECTION_CHARACTERS): object[] {
   return cutText(text, characters).flatMap((piece) => {
-    const marked = inDialect(piece, SLACK_MRKDWN);
+    const marked = translateMarkdown(piece, SLACK_MRKDWN);
     if (marked.length > MARKED_CHARACTERS) return cutSections(piece, Math.floor(characters / 2));
     return [{ type: "section", text: { type: "mrkdwn", text: marked } }];
   });
@@ -73,7 +73,7 @@ function createButtons(choices: Delivery["choices"]): object {
       type: "button",
       action_id: value,
       value,
-      text: { type: "plain_text", text: beginningOf(label, LABEL_CHARACTERS) },
+      text: { type: "plain_text", text: truncate(label, LABEL_CHARACTERS) },
     })),
   };
 }

@@ -1,18 +1,18 @@
 import { LRUCache } from "lru-cache";
 import type { Backoff } from "../../base/backoff.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { Session } from "../keep_connected.ts";
 import type { PlatformBase } from "../manifest.ts";
-import type { Platform, Receive, Received } from "../platform.ts";
-import { formatChoice, readOrLeave, storeOrLeave } from "../receive_guard.ts";
+import type { Platform, Receive, ReceiveResult } from "../platform.ts";
+import { formatChoice, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
 import { SlackClient } from "./client.ts";
-import { saidMeanwhile } from "./history.ts";
-import { type Envelope, incomingOf, type Press } from "./message.ts";
-import { deliver, showProgress, textOf } from "./send.ts";
+import { readMissedMessages } from "./history.ts";
+import { type Envelope, parseEnvelope, type Press } from "./message.ts";
+import { buildText, deliver, showProgress } from "./send.ts";
 import { listenEnvelopes } from "./socket.ts";
 
-const log = logger("slack");
+const log = createLogger("slack");
 const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
 // Messages that have the reaction already.
 const SEEN_MAX = 1_000;
@@ -89,8 +89,8 @@ async function runSession({ client, sockets, receive, resetBackoff, ...deps }: W
   // Runs next to the socket: Slack wants the acknowledgement of a new message within 3 s.
   const readHistory = async () => {
     const { clock, readingSignal: signal, gap } = deps;
-    const missed = saidMeanwhile({ client, clock, heard, heardUpTo, botId: user_id, signal });
-    for await (const incoming of missed) await storeOrLeave("Slack", receive, incoming);
+    const missed = readMissedMessages({ client, clock, heard, heardUpTo, botId: user_id, signal });
+    for await (const incoming of missed) await storeOrDrop("Slack", receive, incoming);
     if (heard.length > 0 && !signal.aborted) await gap?.save("");
   };
   await listenEnvelopes({ ...deps, url, handle, readHistory });
@@ -111,8 +111,8 @@ async function handleEnvelope(
   envelope: Envelope,
   botId: string,
 ): Promise<void> {
-  const incoming = readOrLeave("Slack", () => incomingOf(envelope, botId));
-  const received = incoming === null ? null : await storeOrLeave("Slack", receive, incoming);
+  const incoming = parseOrDrop("Slack", () => parseEnvelope(envelope, botId));
+  const received = incoming === null ? null : await storeOrDrop("Slack", receive, incoming);
   // An unreadable envelope has a form that confirm() does not know.
   if (envelope.type === "interactive" && incoming !== null) {
     void confirm(client, envelope.payload, received?.outcome);
@@ -123,7 +123,7 @@ async function handleEnvelope(
 async function confirm(
   client: SlackClient,
   { container, message, actions: [action] }: Press,
-  outcome: Received["outcome"] | undefined,
+  outcome: ReceiveResult["outcome"] | undefined,
 ): Promise<void> {
   const choice = formatChoice(outcome, action?.text?.text ?? "");
   if (choice === null) return;
@@ -131,7 +131,7 @@ async function confirm(
     await client.call("chat.update", {
       channel: container.channel_id,
       ts: container.message_ts,
-      ...textOf(""),
+      ...buildText(""),
       text: `${message?.text ?? ""}\n\n${choice}`,
       blocks: [],
     });

@@ -1,11 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { Connection } from "../connection.ts";
 import { listen } from "../monitored_socket.ts";
 import { SlackError } from "./client.ts";
 import type { Envelope } from "./message.ts";
 
-const log = logger("slack");
+const log = createLogger("slack");
 const PING_MS = 10_000;
 
 interface EnvelopeOptions {
@@ -36,7 +36,7 @@ export async function listenEnvelopes({ handle, readHistory, ...parts }: Envelop
         if (frame.reason === "link_disabled") throw new SlackError("link_disabled");
         socket.next();
       } else if (typeof frame.envelope_id === "string") {
-        parts.connection.seen();
+        parts.connection.recordEvent();
         await handle(frame);
         // Without this, Slack sends the message again, which changes nothing.
         socket.send(JSON.stringify({ envelope_id: frame.envelope_id }));

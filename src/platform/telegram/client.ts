@@ -1,7 +1,7 @@
 import type { PartFile } from "../part_file.ts";
 import { type DeliveryError, PlatformError } from "../platform.ts";
-import { answered, sendRequest, TIMEOUT_MS, UPLOAD_TIMEOUT_MS } from "../request.ts";
-import { askedMs } from "../retry_after.ts";
+import { requireAnswer, sendRequest, TIMEOUT_MS, UPLOAD_TIMEOUT_MS } from "../request.ts";
+import { parsePauseSeconds } from "../retry_after.ts";
 
 const BASE_URL = "https://api.telegram.org";
 
@@ -66,7 +66,7 @@ export class TelegramClient {
       signal,
     });
     const url = `${this.#root}/file/bot${this.#token}/${path}`;
-    const response = await answered("Telegram", () => fetch(url, { redirect: "manual", signal }));
+    const response = await requireAnswer("Telegram", () => fetch(url, { redirect: "manual", signal }));
     if (response.ok && response.body !== null) return response.body;
     await response.body?.cancel();
     throw new TelegramError(response.status, `Telegram answered ${response.status}`, null);
@@ -87,7 +87,7 @@ export class TelegramClient {
     if (answer.ok === true) return answer.result as T;
     // The answer can come from a proxy between the service and Telegram.
     const { error_code = status, description = `Telegram answered ${status}`, parameters } = answer;
-    const retryAfterMs = askedMs(parameters?.retry_after ?? headers.get("retry-after"));
+    const retryAfterMs = parsePauseSeconds(parameters?.retry_after ?? headers.get("retry-after"));
     throw new TelegramError(error_code, description, retryAfterMs);
   }
 }

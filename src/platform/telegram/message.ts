@@ -1,5 +1,5 @@
-import { buildPress, type Incoming, type RemoteFile } from "../platform.ts";
-import { sizeOf } from "../receive_guard.ts";
+import { buildPress, type IncomingMessage, type RemoteFile } from "../platform.ts";
+import { parseSize } from "../receive_guard.ts";
 
 export interface User {
   id: number;
@@ -31,7 +31,7 @@ interface Message {
   video?: FileShape;
 }
 
-export interface Click {
+export interface ButtonPress {
   id: string;
   from: User;
   data?: string;
@@ -41,16 +41,16 @@ export interface Click {
 export interface Update {
   update_id: number;
   message?: Message;
-  callback_query?: Click;
+  callback_query?: ButtonPress;
 }
 
 /** Parses an update. Returns null for one of a bot, and for a message without text and file. */
-export function incomingOf(update: Update, me: User): Incoming | null {
+export function parseUpdate(update: Update, me: User): IncomingMessage | null {
   if (update.callback_query !== undefined) return parseClick(update.callback_query);
   return update.message === undefined ? null : parseMessage(update.message, me);
 }
 
-function parseMessage(message: Message, me: User): Incoming | null {
+function parseMessage(message: Message, me: User): IncomingMessage | null {
   const { from } = message;
   const said = message.text ?? message.caption ?? "";
   const files = listFiles(message);
@@ -73,7 +73,7 @@ function parseMessage(message: Message, me: User): Incoming | null {
   };
 }
 
-function parseClick({ id, from, data = "", message }: Click): Incoming | null {
+function parseClick({ id, from, data = "", message }: ButtonPress): IncomingMessage | null {
   if (message === undefined || from.is_bot) return null;
   return buildPress({
     ...parsePlace(message),
@@ -110,6 +110,6 @@ function listFiles({ document, photo, voice, audio, video }: Message): RemoteFil
   return all.flatMap(([file, name]) =>
     file === undefined
       ? []
-      : [{ ref: file.file_id, name: file.file_name ?? name, size: sizeOf(file.file_size) }]
+      : [{ ref: file.file_id, name: file.file_name ?? name, size: parseSize(file.file_size) }]
   );
 }

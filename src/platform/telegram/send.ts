@@ -1,5 +1,5 @@
-import { inDialect } from "../markdown.ts";
-import { fileOf } from "../part_file.ts";
+import { translateMarkdown } from "../markdown.ts";
+import { readPartFile } from "../part_file.ts";
 import type { Delivery, Progress } from "../platform.ts";
 import { type TelegramClient, TelegramError } from "./client.ts";
 import { TELEGRAM_HTML } from "./format.ts";
@@ -21,7 +21,7 @@ export async function deliver(client: TelegramClient, delivery: Delivery): Promi
       },
     }),
   };
-  const file = await fileOf(part);
+  const file = await readPartFile(part);
   const sent = file === null
     ? await sendText(client, "sendMessage", body, part.text)
     : await client.upload<SentMessage>("sendDocument", body, "document", file);
@@ -77,7 +77,7 @@ async function sendText(
   text: string,
 ): Promise<SentMessage> {
   try {
-    const html = { text: inDialect(text, TELEGRAM_HTML), parse_mode: "HTML" };
+    const html = { text: translateMarkdown(text, TELEGRAM_HTML), parse_mode: "HTML" };
     return await client.call<SentMessage>(method, { ...body, ...html });
   } catch (error) {
     // Telegram can't parse the marks, so the text goes without them.

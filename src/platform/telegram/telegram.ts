@@ -1,22 +1,22 @@
 import type { Backoff } from "../../base/backoff.ts";
-import { logger } from "../../base/log.ts";
-import { turn } from "../../base/yield_to_loop.ts";
+import { createLogger } from "../../base/log.ts";
+import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { PlatformBase } from "../manifest.ts";
-import type { Platform, Received } from "../platform.ts";
+import type { Platform, ReceiveResult } from "../platform.ts";
 import {
   CLOSED_QUESTION,
   formatChoice,
   isAnswered,
   MAY_NOT_ANSWER,
-  readOrLeave,
-  storeOrLeave,
+  parseOrDrop,
+  storeOrDrop,
 } from "../receive_guard.ts";
 import { TelegramClient } from "./client.ts";
-import { type Click, incomingOf, type Update, type User } from "./message.ts";
+import { type ButtonPress, parseUpdate, type Update, type User } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
 
-const log = logger("telegram");
+const log = createLogger("telegram");
 const POLL_S = 30;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 // Short, since a second poller with the same token can end at any time.
@@ -51,7 +51,7 @@ async function poll(
   resetBackoff: () => void,
 ): Promise<void> {
   const me = await client.call<User>("getMe", {}, { signal });
-  connection.become("connected");
+  connection.setState("connected");
   let offset: number | undefined;
   while (!signal.aborted) {
     const updates = await client.call<Update[]>("getUpdates", {
@@ -61,12 +61,12 @@ async function poll(
     }, { holdMs: POLL_S * 1000, signal });
     resetBackoff();
     for (const update of updates) {
-      connection.seen();
-      const incoming = readOrLeave("Telegram", () => incomingOf(update, me));
-      const received = incoming === null ? null : await storeOrLeave("Telegram", receive, incoming);
+      connection.recordEvent();
+      const incoming = parseOrDrop("Telegram", () => parseUpdate(update, me));
+      const received = incoming === null ? null : await storeOrDrop("Telegram", receive, incoming);
       if (update.callback_query !== undefined) void confirm(client, update.callback_query, received?.outcome);
       offset = update.update_id + 1;
-      if (update !== updates.at(-1)) await turn();
+      if (update !== updates.at(-1)) await yieldToLoop();
     }
   }
 }
@@ -74,8 +74,8 @@ async function poll(
 // Ends the button's spinner and replaces the buttons. Only people see this, so an error is not fatal.
 async function confirm(
   client: TelegramClient,
-  click: Click,
-  outcome: Received["outcome"] | undefined,
+  click: ButtonPress,
+  outcome: ReceiveResult["outcome"] | undefined,
 ): Promise<void> {
   const refusal = outcome === "late" ? CLOSED_QUESTION : MAY_NOT_ANSWER;
   try {

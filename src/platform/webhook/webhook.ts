@@ -1,10 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
-import { callOutside, NoAnswer, NotReached, type OutsideAnswer } from "../../base/guarded_fetch.ts";
+import { callOutside, NoAnswerError, NotReachedError, type OutsideAnswer } from "../../base/guarded_fetch.ts";
 import { Connection } from "../connection.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
-import { retryAfter } from "../retry_after.ts";
-import { standardHeaders } from "../signature.ts";
+import { parseRetryAfter } from "../retry_after.ts";
+import { signStandard } from "../signature.ts";
 
 const TIMEOUT_MS = 15_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
@@ -57,7 +57,7 @@ async function deliver(
   const headers = {
     "content-type": "application/json",
     "user-agent": "svc",
-    ...standardHeaders(settings.secret, key, now, body),
+    ...signStandard(settings.secret, key, now, body),
   };
   try {
     const answer = await callOutside({
@@ -69,11 +69,11 @@ async function deliver(
       allowPrivate: settings.allow_private,
     });
     checkAnswer(answer, now);
-    connection.become("connected");
+    connection.setState("connected");
     return key;
   } catch (error) {
     const fault = classifyError(error);
-    if (fault.why === "unreachable") connection.become("down", fault.message);
+    if (fault.why === "unreachable") connection.setState("down", fault.message);
     throw fault;
   }
 }
@@ -81,7 +81,7 @@ async function deliver(
 function checkAnswer({ status, headers }: OutsideAnswer, now: number): void {
   if (status >= 200 && status < 300) return;
   const words = `reply_url answered ${status}`;
-  const retryAfterMs = retryAfter(headers["retry-after"], now);
+  const retryAfterMs = parseRetryAfter(headers["retry-after"], now);
   if (status === 429) throw new DeliveryError("limited", words, { retryAfterMs });
   if (status === 401 || status === 403 || status === 408 || status >= 500) {
     throw new DeliveryError("unreachable", words, { retryAfterMs });
@@ -92,8 +92,8 @@ function checkAnswer({ status, headers }: OutsideAnswer, now: number): void {
 function classifyError(error: unknown): DeliveryError {
   if (error instanceof DeliveryError) return error;
   const words = error instanceof Error ? error.message : String(error);
-  if (error instanceof NoAnswer) return new DeliveryError("unanswered", words);
-  if (error instanceof NotReached) return new DeliveryError("unreachable", words);
+  if (error instanceof NoAnswerError) return new DeliveryError("unanswered", words);
+  if (error instanceof NotReachedError) return new DeliveryError("unreachable", words);
   return new DeliveryError("refused", words);
 }
 

@@ -1,6 +1,6 @@
 import { createDecipheriv } from "node:crypto";
 import { DeliveryError, type NamedBytes } from "../platform.ts";
-import { answered } from "../request.ts";
+import { requireAnswer } from "../request.ts";
 import type { FileRef } from "./message.ts";
 
 const HOSTS = /\.(qq\.com|myqcloud\.com)$/;
@@ -17,7 +17,7 @@ export async function download(
   const isWeCom = url?.protocol === "https:" && HOSTS.test(url.hostname) ||
     baseUrl !== "" && url?.hostname === new URL(baseUrl).hostname;
   if (!isWeCom) throw new DeliveryError("refused", "WeCom named an address outside of WeCom");
-  const response = await answered("WeCom", () => fetch(address, { redirect: "manual", signal }));
+  const response = await requireAnswer("WeCom", () => fetch(address, { redirect: "manual", signal }));
   if (!response.ok || response.body === null) {
     await response.body?.cancel();
     const why = response.status >= 500 ? "unreachable" : "refused";

@@ -1,4 +1,4 @@
-import type { Incoming, RemoteFile } from "../platform.ts";
+import type { IncomingMessage, RemoteFile } from "../platform.ts";
 
 interface Place {
   msgid: string;
@@ -18,7 +18,7 @@ interface Item {
   image?: Remote;
 }
 
-export interface Said extends Place, Item {
+export interface WeComMessage extends Place, Item {
   mixed?: { msg_item: Item[] };
   /** Transcript of a voice message. */
   voice?: { content: string };
@@ -32,7 +32,7 @@ interface Pressed {
 }
 
 /** An event: a press of a button, another connection, and others. */
-export interface Happened extends Place {
+export interface WeComEvent extends Place {
   event: Pressed & { eventtype: string; template_card_event?: Pressed };
 }
 
@@ -43,7 +43,7 @@ export interface FileRef {
 }
 
 /** Parses a message. Returns null for one without text and file. In groups a bot gets only messages that mention it. */
-export function messageOf(said: Said): Incoming | null {
+export function parseMessage(said: WeComMessage): IncomingMessage | null {
   const place = parsePlace(said);
   const items = said.mixed?.msg_item ?? [said];
   const words = [...items.map(({ text }) => text?.content ?? ""), said.voice?.content ?? ""];
@@ -60,7 +60,7 @@ export function messageOf(said: Said): Incoming | null {
 }
 
 /** Parses a press. Returns null for other events. */
-export function pressOf(happened: Happened): Incoming | null {
+export function parsePress(happened: WeComEvent): IncomingMessage | null {
   const { event, msgid } = happened;
   if (event.eventtype !== "template_card_event") return null;
   const { event_key = "", task_id = "" } = event.template_card_event ?? event;

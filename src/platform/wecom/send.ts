@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { beginningOf } from "../message_parts.ts";
-import { inDialect } from "../markdown.ts";
-import { fileOf } from "../part_file.ts";
-import type { Delivery, Progress, Received } from "../platform.ts";
+import { truncate } from "../message_parts.ts";
+import { translateMarkdown } from "../markdown.ts";
+import { readPartFile } from "../part_file.ts";
+import type { Delivery, Progress, ReceiveResult } from "../platform.ts";
 import { formatChoice } from "../receive_guard.ts";
 import { type WeComClient, WeComError } from "./client.ts";
 import { WECOM_MARKDOWN } from "./format.ts";
@@ -41,7 +41,7 @@ export class Sender {
   /** Sends a part. Returns the task of a card, "" for other messages. Throws as the client does. */
   async deliver(delivery: Delivery): Promise<string> {
     const { chat, part, choices } = delivery;
-    const file = await fileOf(part);
+    const file = await readPartFile(part);
     if (file !== null) {
       const media_id = await upload(this.#client, file);
       await this.#send(chat, { msgtype: "file", file: { media_id } });
@@ -72,7 +72,7 @@ export class Sender {
   }
 
   /** Replaces the buttons of a card with the answer. WeCom allows it within 5 s after the press. */
-  async confirm(callback: string, task: string, key: string, outcome: Received["outcome"] | undefined) {
+  async confirm(callback: string, task: string, key: string, outcome: ReceiveResult["outcome"] | undefined) {
     const card = this.#cards.get(task);
     const choice = formatChoice(outcome, card?.labels.get(key) ?? DONE);
     if (choice === null) return;
@@ -92,7 +92,7 @@ export class Sender {
   }
 
   async #sendCard({ key, chat, part: { text }, choices }: Delivery): Promise<string> {
-    const words = text.length > TEXT_CHARACTERS ? `${beginningOf(text, TEXT_CHARACTERS - 1)}…` : text;
+    const words = text.length > TEXT_CHARACTERS ? `${truncate(text, TEXT_CHARACTERS - 1)}…` : text;
     // A retry of the card must not repeat the question.
     if (words !== text && !this.#sentQuestions.has(key)) await this.#sendText(chat, text);
     this.#sentQuestions.set(key, true);
@@ -104,7 +104,7 @@ export class Sender {
         card_type: "button_interaction",
         ...buildTitle(words),
         button_list: choices.map(({ value, label }) => ({
-          text: beginningOf(label, LABEL_CHARACTERS),
+          text: truncate(label, LABEL_CHARACTERS),
           style: 1,
           key: value,
         })),
@@ -126,7 +126,7 @@ export class Sender {
 }
 
 function formatText(text: string): string {
-  return inDialect(text, WECOM_MARKDOWN);
+  return translateMarkdown(text, WECOM_MARKDOWN);
 }
 
 function buildTitle(text: string): object {

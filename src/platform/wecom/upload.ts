@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError } from "../platform.ts";
-import { notSent } from "../request.ts";
+import { runBeforeSend } from "../request.ts";
 import type { WeComClient } from "./client.ts";
 
 const PIECE_BYTES = 512 * 1024;
 
 /** Uploads a file in pieces. Returns its id, which messages can use for three days. Throws as call() does. */
 export function upload(client: WeComClient, { name, bytes }: PartFile): Promise<string> {
-  return notSent(async () => {
+  return runBeforeSend(async () => {
     if (bytes.length === 0) throw new DeliveryError("refused", `WeCom takes no empty file: ${name}`);
     const { upload_id } = await client.call<{ upload_id: string }>("aibot_upload_media_init", {
       type: "file",

@@ -1,17 +1,17 @@
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { sleep } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { ConnectionRefused, createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import { listen, type Socket } from "../monitored_socket.ts";
 import type { PlatformBase } from "../manifest.ts";
-import { type Incoming, type Platform, type Received, toDeliveryError } from "../platform.ts";
-import { readOrLeave, storeOrLeave } from "../receive_guard.ts";
+import { type IncomingMessage, type Platform, type ReceiveResult, toDeliveryError } from "../platform.ts";
+import { parseOrDrop, storeOrDrop } from "../receive_guard.ts";
 import { type Frame, WeComClient, WeComError } from "./client.ts";
 import { download } from "./download.ts";
-import { type FileRef, type Happened, messageOf, pressOf, type Said } from "./message.ts";
+import { type FileRef, parseMessage, parsePress, type WeComEvent, type WeComMessage } from "./message.ts";
 import { Sender } from "./send.ts";
 
-const log = logger("wecom");
+const log = createLogger("wecom");
 const BASE_URL = "https://openws.work.weixin.qq.com";
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 const PING_MS = 30_000;
@@ -90,11 +90,11 @@ async function handleFrame(bot: Bot, frame: Frame, socket: Socket): Promise<void
   const { client, connection } = bot;
   const callback = frame.headers?.req_id ?? "";
   if (frame.cmd === "aibot_msg_callback") {
-    connection.seen();
-    await handleMessage(bot, frame.body as Said, callback);
+    connection.recordEvent();
+    await handleMessage(bot, frame.body as WeComMessage, callback);
   } else if (frame.cmd === "aibot_event_callback") {
-    connection.seen();
-    await handleEvent(bot, frame.body as Happened | undefined, callback);
+    connection.recordEvent();
+    await handleEvent(bot, frame.body as WeComEvent | undefined, callback);
   } else if (callback === SUBSCRIBE) {
     const { errcode = 0, errmsg = "" } = frame;
     if (errcode !== 0) throw new WeComError(errcode, errmsg);
@@ -104,8 +104,8 @@ async function handleFrame(bot: Bot, frame: Frame, socket: Socket): Promise<void
   } else client.answer(frame);
 }
 
-async function handleMessage(bot: Bot, said: Said, callback: string): Promise<void> {
-  const incoming = readOrLeave("WeCom", () => messageOf(said));
+async function handleMessage(bot: Bot, said: WeComMessage, callback: string): Promise<void> {
+  const incoming = parseOrDrop("WeCom", () => parseMessage(said));
   if (incoming === null) return;
   bot.sender.remember(incoming.id, callback);
   await storeMessage(bot, incoming);
@@ -113,13 +113,13 @@ async function handleMessage(bot: Bot, said: Said, callback: string): Promise<vo
 
 async function handleEvent(
   bot: Bot,
-  happened: Partial<Happened> | undefined,
+  happened: Partial<WeComEvent> | undefined,
   callback: string,
 ): Promise<void> {
   if (happened?.event?.eventtype === "disconnected_event") {
     throw new ConnectionRefused("another program uses this bot, and WeCom allows one connection");
   }
-  const incoming = readOrLeave("WeCom", () => pressOf(happened as Happened));
+  const incoming = parseOrDrop("WeCom", () => parsePress(happened as WeComEvent));
   if (incoming === null) return;
   const received = await storeMessage(bot, incoming);
   // Only people see this, so an error is not fatal.
@@ -131,10 +131,13 @@ async function handleEvent(
 }
 
 // WeCom sends nothing twice. A message that can't be stored now is tried again, and later ones wait for it.
-async function storeMessage({ receive, clock, signal }: Bot, incoming: Incoming): Promise<Received | null> {
+async function storeMessage(
+  { receive, clock, signal }: Bot,
+  incoming: IncomingMessage,
+): Promise<ReceiveResult | null> {
   for (let tries = 1;; tries++) {
     try {
-      return await storeOrLeave("WeCom", receive, incoming);
+      return await storeOrDrop("WeCom", receive, incoming);
     } catch (error) {
       if (tries === STORES_MAX || signal.aborted) throw error;
       log.warning("Cannot store a message of WeCom yet: {error}", { error });

@@ -2,9 +2,9 @@
 import type { Config } from "../../config/schema.ts";
 import type { BeeContext } from "../../domain/chat/bee_prompt.ts";
 import type { Media } from "../../domain/chat/message.ts";
-import { CONVERSATION_MAX_MESSAGES, type Said } from "../../domain/chat/prompt.ts";
+import { CONVERSATION_MAX_MESSAGES, type ConversationEntry } from "../../domain/chat/prompt.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
-import { ctlPath } from "../../base/paths.ts";
+import { getCtlPath } from "../../base/paths.ts";
 import type { Database } from "../../store/db/database.ts";
 import { listDepartments } from "../../store/workers/department.ts";
 import { listHistory } from "../../store/chat/history.ts";
@@ -62,14 +62,14 @@ export async function buildBeeContext(
       text,
       attachments: parts.map((part) => part.media).filter((media): media is Media => media !== null),
     },
-    ctl: ctlPath(paths),
+    ctl: getCtlPath(paths),
   };
 }
 
 // Merged messages are part of this text, not of the earlier conversation.
-function pickEarlier(history: string[], parts: readonly MessagePart[]): Said[] {
+function pickEarlier(history: string[], parts: readonly MessagePart[]): ConversationEntry[] {
   const own = new Set(parts.map((part) => part.id));
-  return history.map((json) => JSON.parse(json) as Said & { id: string })
+  return history.map((json) => JSON.parse(json) as ConversationEntry & { id: string })
     .filter(({ id }) => !own.has(id))
     .map(({ role, content, ts }) => ({ role, content, ts }));
 }

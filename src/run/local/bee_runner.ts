@@ -2,8 +2,8 @@
 import type { Config } from "../../config/schema.ts";
 import { join } from "node:path";
 import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../../domain/chat/bee_plan.ts";
-import { type BeeContext, beePrompt, type Correction } from "../../domain/chat/bee_prompt.ts";
-import { sumOfUsage, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
+import { type BeeContext, buildBeePrompt, type Correction } from "../../domain/chat/bee_prompt.ts";
+import { addUsage, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import type { RunIdentity, RunKeys } from "../../domain/call/run_identity.ts";
 import { BEE_SCOPES, BEE_SUBJECT } from "../../domain/call/scope.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -88,7 +88,7 @@ export class BeeRunner {
     const first = await this.#ask(question, engine, null, signal);
     if (!("problem" in first)) return first;
     const second = await this.#ask(question, engine, first, signal);
-    const usage = sumOfUsage(first.usage, second.usage);
+    const usage = addUsage(first.usage, second.usage);
     if (!("problem" in second)) return { ...second, usage };
     const error = `its plan cannot be used: ${second.problem}`;
     return { failure: "engine_error", error, usage, again: false };
@@ -104,7 +104,11 @@ export class BeeRunner {
     const { paths, clock, config } = this.#options;
     const workDir = join(paths.root, "bee");
     Deno.mkdirSync(workDir, { recursive: true, mode: 0o700 });
-    const prompt = beePrompt({ ...context, now: clock.now() }, correction, config.limits.max_prompt_bytes);
+    const prompt = buildBeePrompt(
+      { ...context, now: clock.now() },
+      correction,
+      config.limits.max_prompt_bytes,
+    );
     const briefing = {
       context: JSON.stringify({ ...context, correction }, null, 2),
       prompt,
@@ -125,7 +129,7 @@ export class BeeRunner {
       grant: () => Promise.resolve({ subject: BEE_SUBJECT, scopes: BEE_SCOPES }),
       brief: () => Promise.resolve(briefing),
       ...recorder,
-      onUsage: (now) => recorder.onUsage(sumOfUsage(before?.usage ?? USAGE_UNKNOWN, now)),
+      onUsage: (now) => recorder.onUsage(addUsage(before?.usage ?? USAGE_UNKNOWN, now)),
       opening: `[${engine.name} starts, attempt ${identity.attempt}${again}]`,
       closing: (outcome) => {
         const read = this.#read(outcome, context);

@@ -1,6 +1,6 @@
 // Runs the commands of a run: its gate and its check (contract 13, contract 15).
 import { resolve } from "node:path";
-import { joined } from "../../base/bytes.ts";
+import { concatBytes } from "../../base/bytes.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
 import { findProgram, runProcess, SpawnError } from "../../engine/process/process.ts";
@@ -69,7 +69,7 @@ export async function runCommand(
       signal,
       onStart,
       onOutput(stream, chunk) {
-        tail = joined([tail, chunk.subarray(-TAIL_BYTES)]).slice(-TAIL_BYTES);
+        tail = concatBytes([tail, chunk.subarray(-TAIL_BYTES)]).slice(-TAIL_BYTES);
         onOutput(stream, chunk);
       },
     });

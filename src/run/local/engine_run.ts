@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
-import type { Verified, Verify } from "../../domain/work/command.ts";
-import { stepWords } from "../../domain/work/progress.ts";
+import type { Verify, VerifyResult } from "../../domain/work/command.ts";
+import { formatStep } from "../../domain/work/progress.ts";
 import type { Config } from "../../config/schema.ts";
-import { sumOfUsage, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
+import { addUsage, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import type { ProviderWindow } from "../../engine/protocol/adapter.ts";
 import {
   buildFailedOutcome,
@@ -11,8 +11,8 @@ import {
   type EngineSession,
 } from "../../engine/engine.ts";
 import { RunLog } from "../../engine/process/run_log.ts";
-import { newId } from "../../base/id.ts";
-import { type DataPaths, eventsPath, logPath, runDirOf } from "../../base/paths.ts";
+import { createId } from "../../base/id.ts";
+import { type DataPaths, getEventsPath, getLogPath, getRunDir } from "../../base/paths.ts";
 import { removeKeys } from "./command.ts";
 import type { EnvironmentBuilder } from "../environment.ts";
 import { type LaunchRequest, prepareLaunch } from "../launch_options.ts";
@@ -59,10 +59,10 @@ interface EngineRequest
 export async function runEngine(
   options: EngineRunOptions,
   request: EngineRequest,
-): Promise<EngineOutcome & { verify?: Verified }> {
+): Promise<EngineOutcome & { verify?: VerifyResult }> {
   const { identity, engine, signal } = request;
   // A run may start its engine several times, so the directory has a separate id.
-  const runDir = runDirOf(options.paths, newId());
+  const runDir = getRunDir(options.paths, createId());
   const [logs, launch] = await Promise.allSettled([
     openLogs(options, request),
     prepareLaunch(options, { ...request, lifeMs: computeLifeMs(request) }, runDir),
@@ -88,7 +88,7 @@ export async function runEngine(
         onStart: (pid) => request.onStart?.(pid),
         onUsage: (usage) => request.onUsage?.(usage),
         onWindows: (windows) => request.onWindows?.(windows),
-        onStep: (tool, input) => request.onStep?.(stepWords(log.maskText(tool), log.maskText(input))),
+        onStep: (tool, input) => request.onStep?.(formatStep(log.maskText(tool), log.maskText(input))),
         onSession: (id) => request.onSession?.(resolveSession(launchOptions.session, id)),
       };
       const outcome = signal.aborted ? ENDED_EARLY : await runChecked(options, request, run, secrets);
@@ -115,7 +115,7 @@ async function runChecked(
   { engine, verify = null }: EngineRequest,
   run: EngineRun,
   secrets: readonly string[],
-): Promise<EngineOutcome & { verify?: Verified }> {
+): Promise<EngineOutcome & { verify?: VerifyResult }> {
   const first = await engine.start(run);
   if (verify === null) return first;
   const { runId, workDir, log, signal, onStart } = run;
@@ -127,7 +127,7 @@ async function runChecked(
     return engine.start({
       ...run,
       ...more,
-      onUsage: (now) => run.onUsage(sumOfUsage(before, now)),
+      onUsage: (now) => run.onUsage(addUsage(before, now)),
       // Without a session the agent needs the whole prompt again.
       ...(id === "" ? { prompt: retelling, session: null } : { prompt: words, session: { id, usage } }),
     });
@@ -151,8 +151,10 @@ async function openLogs(
 ): Promise<{ log: RunLog; events: RunLog | null }> {
   const common = { maxBytes: config.limits.max_log_bytes, now: () => clock.now(), onWrite };
   const [log, events] = await Promise.all([
-    RunLog.open({ ...common, path: logPath(paths, execution_id), stamped: true }),
-    engine.agent ? RunLog.open({ ...common, path: eventsPath(paths, execution_id), stamped: false }) : null,
+    RunLog.open({ ...common, path: getLogPath(paths, execution_id), stamped: true }),
+    engine.agent
+      ? RunLog.open({ ...common, path: getEventsPath(paths, execution_id), stamped: false })
+      : null,
   ]);
   return { log, events };
 }

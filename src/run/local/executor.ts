@@ -4,8 +4,8 @@ import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import { buildFailedOutcome, type Engine, type EngineSession } from "../../engine/engine.ts";
 import { faultPoint } from "../../base/fault_point.ts";
-import { logger } from "../../base/log.ts";
-import { ctlPath } from "../../base/paths.ts";
+import { createLogger } from "../../base/log.ts";
+import { getCtlPath } from "../../base/paths.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
@@ -22,7 +22,7 @@ import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
 import { runWorker } from "./worker_run.ts";
 
-const log = logger("executor");
+const log = createLogger("executor");
 
 interface ExecutorOptions extends EngineRunOptions {
   db: Database;
@@ -65,7 +65,7 @@ export class Executor {
   }
 
   /** Ends a run because a budget is used up; `words` name it. Resolves as interrupt() does. */
-  stopFor(executionId: string, words: string): Promise<void> {
+  stopRun(executionId: string, words: string): Promise<void> {
     return this.#end(executionId, `budget: ${words}`);
   }
 
@@ -119,14 +119,14 @@ export class Executor {
       grant: () => findGrant(db, claim),
       brief: (engine) =>
         buildBriefing(db, claim, engine, {
-          ctl: ctlPath(paths),
+          ctl: getCtlPath(paths),
           maxPromptBytes: config.limits.max_prompt_bytes,
         }),
     }, {
       signal,
       reports: {
         onWrite: () => wakeups.notify(logWakeup(id)),
-        waitedMs: () => waits.waitedMs(id),
+        waitedMs: () => waits.getWaitedMs(id),
         onStart: (engine) => this.#onStart(claim, engine, start),
         onStep: (words) => steps.note(id, words),
         onSession: (session) => void this.#storeSession(claim, session),

@@ -2,11 +2,11 @@
 import type { Gate } from "../../domain/work/command.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { joined } from "../../base/bytes.ts";
+import { concatBytes } from "../../base/bytes.ts";
 import { faultPoint } from "../../base/fault_point.ts";
-import { newId } from "../../base/id.ts";
-import { logger } from "../../base/log.ts";
-import { runDirOf } from "../../base/paths.ts";
+import { createId } from "../../base/id.ts";
+import { createLogger } from "../../base/log.ts";
+import { getRunDir } from "../../base/paths.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -15,17 +15,17 @@ import type { Database } from "../../store/db/database.ts";
 import { isGateWanted } from "../../store/work/occurrence.ts";
 import { findTask } from "../../store/work/task.ts";
 import { findGrant } from "../briefing.ts";
-import { type Claim, passGate } from "../claim.ts";
+import { type Claim, startGatedRun } from "../claim.ts";
 import { addShell, decodeText, removeKeys, runCommand } from "./command.ts";
 import type { EngineRunOptions } from "./engine_run.ts";
-import { endOfGate, type GateVerdict, storeGateEnd } from "./gate_end.ts";
+import { buildGateEnd, type GateVerdict, storeGateEnd } from "./gate_end.ts";
 import type { Rules } from "../ending.ts";
 import { OutcomeWriter } from "../outcome_writer.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
 import { findWorkDirProblem } from "./work_dir.ts";
 
-const log = logger("gate");
+const log = createLogger("gate");
 
 interface GateOptions extends EngineRunOptions {
   db: Database;
@@ -102,7 +102,7 @@ export class Gates {
     if (problem !== null) return buildRefusal(`the work directory ${workDir} cannot be used: ${problem}`);
     const ended = new AbortController();
     void this.#watch(claim, ended.signal);
-    const runDir = runDirOf(paths, newId());
+    const runDir = getRunDir(paths, createId());
     try {
       return await this.#run({ claim, gate, engine, runDir, signal });
     } finally {
@@ -128,7 +128,7 @@ export class Gates {
       timeout_ms: gate.timeout_ms,
       onOutput(stream, chunk) {
         if (stream === "stderr" || printed.length > GATE_OUTPUT_MAX_BYTES) return;
-        printed = joined([printed, chunk.subarray(0, GATE_OUTPUT_MAX_BYTES + 1 - printed.length)]);
+        printed = concatBytes([printed, chunk.subarray(0, GATE_OUTPUT_MAX_BYTES + 1 - printed.length)]);
       },
     });
     const cut = printed.length > GATE_OUTPUT_MAX_BYTES ? "\n[cut after 64 KiB]" : "";
@@ -173,7 +173,7 @@ export class Gates {
     const { execution } = claim;
     const now = clock.now();
     const passed = answer.code === GO;
-    const statements = passed ? passGate(execution, now) : endOfGate(
+    const statements = passed ? startGatedRun(execution, now) : buildGateEnd(
       execution,
       classifyAnswer(answer, interruption),
       await findTask(db, execution.task_id),

@@ -1,14 +1,14 @@
 // Builds the writes at the end of a gate: its task is skipped, fails, or asks its gate again (contract 15).
 import { hasConversation } from "../../domain/chat/message.ts";
-import { keysOf, type RunKeys } from "../../domain/call/run_identity.ts";
-import { retryDelayMs } from "../../domain/work/task_plan.ts";
+import { pickRunKeys, type RunKeys } from "../../domain/call/run_identity.ts";
+import { getRetryDelayMs } from "../../domain/work/task_plan.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
-import { moved, record, recordIdle } from "../../store/events/journal.ts";
-import { unreserve } from "../../store/workers/budget_ledger.ts";
+import { record, recordIdle, recordTransition } from "../../store/events/journal.ts";
+import { deleteReservation } from "../../store/workers/budget_ledger.ts";
 import { insertNotice } from "../../store/chat/notice.ts";
 import { dropGate, endGate } from "../../store/work/occurrence.ts";
 import { closeCountdown } from "../../store/work/schedule_transitions.ts";
-import { askGateAgain } from "../../store/work/task_transitions.ts";
+import { retryGate } from "../../store/work/task_transitions.ts";
 import type { EndedTask, Rules } from "../ending.ts";
 import { buildScheduleEnd, formatGateFailure, formatTitle } from "../schedule_end.ts";
 
@@ -26,24 +26,24 @@ export type GateVerdict =
 const SKIPPED = "its gate skipped the last time";
 
 /** Builds the batch that ends a gate whose task does not run, guarded as endGate() is. */
-export function endOfGate(
+export function buildGateEnd(
   run: RunKeys,
   verdict: GateVerdict,
   task: EndedTask | null,
   rules: Rules,
   now: number,
 ): Statement[] {
-  const rest = [unreserve(run.execution_id), ...buildIdle(run, now)];
+  const rest = [deleteReservation(run.execution_id), ...buildIdle(run, now)];
   if (verdict.kind === "again") {
     const to = { to: "pending" as const, exit: null, error: "" };
-    return [...endGate(run, to, now), askGateAgain(run.task_id, { dueAt: null, reason: "" }, now), ...rest];
+    return [...endGate(run, to, now), retryGate(run.task_id, { dueAt: null, reason: "" }, now), ...rest];
   }
   if (verdict.kind === "lost") {
     const attempt = verdict.attempt + 1;
     if (attempt < rules.maxAttempts) {
       const reason =
         `attempt ${attempt} of ${rules.maxAttempts} was lost with the service, while its gate ran`;
-      const again = askGateAgain(run.task_id, { dueAt: now + retryDelayMs(attempt), reason }, now);
+      const again = retryGate(run.task_id, { dueAt: now + getRetryDelayMs(attempt), reason }, now);
       return [...endGate(run, { to: "pending", exit: null, error: reason }, now), again, ...rest];
     }
   }
@@ -62,7 +62,7 @@ function finishOrReschedule(
   now: number,
 ): Statement[] {
   // The execution does not exist.
-  const keys = { ...keysOf(run), execution_id: "" };
+  const keys = { ...pickRunKeys(run), execution_id: "" };
   const { status, failure, error, exit } = describeVerdict(verdict);
   const to = status === "completed" ? "gated" as const : status;
   const report = verdict.kind === "skip"
@@ -84,7 +84,7 @@ function finishOrReschedule(
   }
   const reason = failure === "" ? "its gate skipped it" : words;
   const closed = closeCountdown(run.task_id, status, reason, now);
-  return [...ended, ...report, ...moved(closed, now, { kind: `task.${status}`, ...keys })];
+  return [...ended, ...report, ...recordTransition(closed, now, { kind: `task.${status}`, ...keys })];
 }
 
 function describeVerdict(verdict: Exclude<GateVerdict, { kind: "again" }>) {
@@ -116,7 +116,7 @@ function reportFailure(
   task: EndedTask | null,
   now: number,
 ): Statement[] {
-  const keys = { ...keysOf(run), execution_id: "" };
+  const keys = { ...pickRunKeys(run), execution_id: "" };
   const name = task === null || task.type === "immediate" ? run.task_id : formatTitle(task);
   const notice = {
     kind: "schedule.failed" as const,
@@ -139,6 +139,8 @@ export async function storeGateEnd(
   now: number,
 ): Promise<boolean> {
   const { won } = await db.write(statements);
-  if (!won) await db.write([dropGate(run.task_id, run.execution_id, now), unreserve(run.execution_id)]);
+  if (!won) {
+    await db.write([dropGate(run.task_id, run.execution_id, now), deleteReservation(run.execution_id)]);
+  }
   return won;
 }

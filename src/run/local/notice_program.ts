@@ -1,9 +1,9 @@
 // Runs the notice program of the configuration (contract 11).
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
 import { findProgram, runProcess } from "../../engine/process/process.ts";
 
-const log = logger("notices");
+const log = createLogger("notices");
 const TIMEOUT_MS = 30_000;
 const STOP_GRACE_MS = 1_000;
 const OUTPUT_MAX_CHARACTERS = 500;

@@ -1,6 +1,6 @@
 // Checks the work of a run after the agent has finished, and sends failures back to the agent (contract 13).
-import type { Verified, Verify } from "../../domain/work/command.ts";
-import { sumOfUsage } from "../../domain/work/execution.ts";
+import type { Verify, VerifyResult } from "../../domain/work/command.ts";
+import { addUsage } from "../../domain/work/execution.ts";
 import type { EngineOutcome } from "../../engine/engine.ts";
 import type { RunLog } from "../../engine/process/run_log.ts";
 import { addShell, type CommandContext, runCommand } from "./command.ts";
@@ -11,7 +11,7 @@ interface CheckContext extends CommandContext {
   again: (words: string, before: EngineOutcome) => Promise<EngineOutcome>;
 }
 
-type CheckedOutcome = EngineOutcome & { verify: Verified };
+type CheckedOutcome = EngineOutcome & { verify: VerifyResult };
 
 /**
  * Checks the work after the engine has succeeded. A failed check goes back to the agent in the same session, `attempts` times. Then the
@@ -46,7 +46,7 @@ export async function verifyRun(
     }
     run.log.line(`[its output goes back to the agent, ${attempts} of ${verify.attempts}]`);
     const next = await run.again(formatFailure(verify, words, tail), outcome);
-    outcome = { ...next, usage: sumOfUsage(outcome.usage, next.usage) };
+    outcome = { ...next, usage: addUsage(outcome.usage, next.usage) };
   }
 }
 

@@ -1,11 +1,11 @@
-import { type DataPaths, realPath, touchesData } from "../../base/paths.ts";
+import { type DataPaths, resolveLinks, touchesData } from "../../base/paths.ts";
 
 /**
  * Creates a missing work directory. Returns why it cannot be used, or null. Checked before each run, because a link may have been created
  * since (reliability PTH-4).
  */
 export function findWorkDirProblem(workDir: string, paths: DataPaths): string | null {
-  if (touchesData(realPath(workDir), paths)) return "it leads into the service's own data directory";
+  if (touchesData(resolveLinks(workDir), paths)) return "it leads into the service's own data directory";
   try {
     // A synchronous call takes microseconds. An asynchronous one waits for a turn of the event loop.
     Deno.mkdirSync(workDir, { recursive: true });

@@ -13,7 +13,7 @@ export interface ClaimRequest {
 }
 
 /** The waiting claim requests, one per runner. A lost request is repeated, and its row answers it. */
-export class Polls {
+export class ClaimRequests {
   /** By runner id, the longest waiting first. */
   readonly #open = new Map<string, ClaimRequest>();
 

@@ -1,7 +1,7 @@
 // Connects runners and gives each claim its run. A repeated claim gets the same run (contract 18).
 import { basename, join } from "node:path";
 import { type Clock, sleep } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import { VERSION } from "../../base/version.ts";
 import type { Verify } from "../../domain/work/command.ts";
 import { conflict, ServiceError } from "../../domain/call/error.ts";
@@ -10,25 +10,30 @@ import {
   type LeaseTimes,
   RUNNER_PROTOCOL,
   type RunnerClaim,
-  type RunnerClaimed,
+  type RunnerClaimAnswer,
   type WireOrder,
 } from "../../domain/workers/runner.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
-import { type Database, guardedRows } from "../../store/db/database.ts";
+import { type Database, guardRows } from "../../store/db/database.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
 import { findClaimedRun, type RemoteRunRow, renewLeases } from "../../store/workers/remote_run.ts";
-import { findRunnerRow, type RunnerRow, seeRunner, takeRunner } from "../../store/workers/runner.ts";
+import {
+  findRunnerRow,
+  replaceRunnerProcess,
+  type RunnerRow,
+  storeRunnerReport,
+} from "../../store/workers/runner.ts";
 import { buildBriefing, buildGrant } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
 import { signRunToken } from "../environment.ts";
-import type { ClaimRequest, Polls } from "./claim_requests.ts";
+import type { ClaimRequest, ClaimRequests } from "./claim_requests.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 interface RemoteClaimsOptions {
   db: Database;
   clock: Clock;
-  polls: Polls;
+  polls: ClaimRequests;
   times: LeaseTimes;
   /** Returns the signing key, which changes at a rotation. */
   key: () => Uint8Array;
@@ -64,7 +69,7 @@ export class RemoteClaims {
   async claim(
     binding: RunnerBinding,
     claim: RunnerClaim,
-  ): Promise<(signal: AbortSignal) => Promise<RunnerClaimed>> {
+  ): Promise<(signal: AbortSignal) => Promise<RunnerClaimAnswer>> {
     const since = this.#options.clock.now();
     const runner = await this.#connect(binding, claim);
     return async (signal) => {
@@ -121,7 +126,7 @@ export class RemoteClaims {
     if ((row.lease_until ?? 0) >= since + times.lease_ms) return order;
     const { id: runner_id, epoch } = runner;
     const renewed = renewLeases({ runner_id, epoch }, [row.execution_id], clock.now(), times.lease_ms);
-    const { won } = await db.write(guardedRows(1, renewed));
+    const { won } = await db.write(guardRows(1, renewed));
     return won ? order : null;
   }
 
@@ -141,7 +146,7 @@ export class RemoteClaims {
     if (row.process === claim.process) {
       if (claim.epoch !== 0 && claim.epoch !== row.epoch) throw buildReplacedError(row);
       if (silentMs >= SEEN_EVERY_MS || isChanged(row, claim)) {
-        await db.writeOr(seeRunner(row.id, row.epoch, now, claim), () => buildReplacedError(row));
+        await db.writeOr(storeRunnerReport(row.id, row.epoch, now, claim), () => buildReplacedError(row));
       }
       return row;
     }
@@ -154,7 +159,7 @@ export class RemoteClaims {
           "svc ctl runner add <name>",
       );
     }
-    await db.writeOr(takeRunner(row, claim, now), () => buildReplacedError(row));
+    await db.writeOr(replaceRunnerProcess(row, claim, now), () => buildReplacedError(row));
     log.info("Runner {name} connected: svc {version}, {runs} runs at a time", {
       name: row.name,
       version: claim.version,

@@ -3,21 +3,21 @@ import { basename } from "node:path";
 import { cutToBytes } from "../../base/bytes.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
 import type { Clock } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
-import { type DataPaths, eventsPath, logPath } from "../../base/paths.ts";
+import { createLogger } from "../../base/log.ts";
+import { type DataPaths, getEventsPath, getLogPath } from "../../base/paths.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
-import { sane } from "../../domain/work/execution.ts";
+import { clampUsage } from "../../domain/work/execution.ts";
 import { isSessionId } from "../../domain/chat/session.ts";
 import type {
   LeaseTimes,
   RunEnd,
   RunEvents,
-  RunLogged,
   RunLogPart,
+  RunLogSize,
   RunnerBeat,
-  RunnerHeard,
+  RunnerBeatAnswer,
   RunReport,
 } from "../../domain/workers/runner.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
@@ -27,21 +27,21 @@ import { LogCopies } from "../../files/log_copy.ts";
 import { openInside } from "../../files/uploads.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
-import { countUse } from "../../store/workers/budget_ledger.ts";
+import { updateReservationUse } from "../../store/workers/budget_ledger.ts";
 import {
   endLease,
   findRemoteRun,
-  listHeldRuns,
-  noteReports,
+  listRunnerRuns,
   type RemoteRunRow,
   renewLeases,
+  storeReportNumber,
 } from "../../store/workers/remote_run.ts";
-import { findRunnerRow, seeRunner } from "../../store/workers/runner.ts";
+import { findRunnerRow, storeRunnerReport } from "../../store/workers/runner.ts";
 import { buildClaim, buildReplacedError } from "./remote_claims.ts";
 import type { Recorder } from "../recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 
-const log = logger("runner");
+const log = createLogger("runner");
 
 interface RemoteReportsOptions {
   db: Database;
@@ -76,32 +76,40 @@ export class RemoteReports {
   }
 
   /** Renews the leases of a runner's runs. Returns these runs, and which of them have to end. Throws `conflict`. */
-  async beat(binding: RunnerBinding, { process, epoch, running }: RunnerBeat): Promise<RunnerHeard> {
+  async renewLeases(
+    binding: RunnerBinding,
+    { process, epoch, running }: RunnerBeat,
+  ): Promise<RunnerBeatAnswer> {
     const { db, clock, times, waits } = this.#options;
     const row = await findRunnerRow(db, binding.id);
     if (row === null || row.process !== process || row.epoch !== epoch) throw buildReplacedError(binding);
     const now = clock.now();
     await db.writeOr([
-      ...seeRunner(row.id, epoch, now),
+      ...storeRunnerReport(row.id, epoch, now),
       renewLeases({ runner_id: row.id, epoch }, running, now, times.lease_ms),
     ], () => buildReplacedError(binding));
-    const leased = await listHeldRuns(db, row.id, epoch);
+    const leased = await listRunnerRuns(db, row.id, epoch);
     const requested = new Set(running);
     return {
       runs: leased.filter(({ id }) => requested.has(id))
-        .map(({ id, stop }) => ({ id, stop, waited_ms: waits.waitedMs(id) })),
+        .map(({ id, stop }) => ({ id, stop, waited_ms: waits.getWaitedMs(id) })),
     };
   }
 
   /** Appends the missing part of a log. Returns its size. Throws `conflict`. */
-  async log(binding: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogged> {
+  async appendLog(
+    binding: RunnerBinding,
+    id: string,
+    part: RunLogPart,
+    bytes: Uint8Array,
+  ): Promise<RunLogSize> {
     const { db, wakeups, logWakeup, paths } = this.#options;
     // A server that took over may share the files.
     if (db.broken !== null) {
       throw new ServiceError("unavailable", `Cannot store anything: ${db.broken}`, { retry_after_s: 1 });
     }
     await this.#findLeased(binding, id, part.epoch);
-    const path = part.kind === "log" ? logPath(paths, id) : eventsPath(paths, id);
+    const path = part.kind === "log" ? getLogPath(paths, id) : getEventsPath(paths, id);
     const size = await this.#logs.append(path, part.offset, bytes);
     faultPoint("log.append");
     wakeups.notify(logWakeup(id));
@@ -109,13 +117,13 @@ export class RemoteReports {
   }
 
   /** Stores reports of a run in progress. Throws `conflict`. */
-  async report(binding: RunnerBinding, id: string, { epoch, events }: RunEvents): Promise<void> {
+  async storeReports(binding: RunnerBinding, id: string, { epoch, events }: RunEvents): Promise<void> {
     const row = await this.#findLeased(binding, id, epoch);
     const fresh = events.filter(({ no }) => no > row.events);
     const last = fresh.at(-1);
     if (last === undefined) return;
     const { won } = await this.#options.db.write([
-      ...noteReports(id, { epoch, from: row.events, to: last.no }),
+      ...storeReportNumber(id, { epoch, from: row.events, to: last.no }),
       ...fresh.flatMap((event) => this.#buildStatements(row, event)),
     ]);
     if (!won) {
@@ -135,17 +143,19 @@ export class RemoteReports {
         return row.started_at === null ? recorder.buildStart(buildClaim(row), clock.now()) : [];
       case "session": {
         const id = parseSession(event.id);
-        return id === "" ? [] : recorder.buildSession(buildClaim(row), { id, usage: sane(event.usage) });
+        return id === ""
+          ? []
+          : recorder.buildSession(buildClaim(row), { id, usage: clampUsage(event.usage) });
       }
       case "usage":
-        return [countUse(row.execution_id, sane(event.usage))];
+        return [updateReservationUse(row.execution_id, clampUsage(event.usage))];
       case "step":
         return [];
     }
   }
 
   /** Opens a file of the run's message. Throws `not_found`, `conflict`. */
-  async media(binding: RunnerBinding, id: string, name: string): Promise<RunFile> {
+  async openMedia(binding: RunnerBinding, id: string, name: string): Promise<RunFile> {
     const { db, paths } = this.#options;
     const row = await findRemoteRun(db, binding.id, id);
     if (row === null || row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
@@ -157,7 +167,7 @@ export class RemoteReports {
   }
 
   /** Stores the end of a run. A repeated report changes nothing. Throws `conflict` when the runner lost the run. */
-  async end(binding: RunnerBinding, id: string, end: RunEnd): Promise<void> {
+  async storeEnd(binding: RunnerBinding, id: string, end: RunEnd): Promise<void> {
     const { db, clock, wakeups, paths, recorder, waits, steps, logWakeup } = this.#options;
     const row = await this.#find(binding, id, end.epoch);
     if (row.reported === 1) return;
@@ -169,9 +179,9 @@ export class RemoteReports {
       ...reported,
       text: cutResult(reported.text),
       error: cutToBytes(reported.error.replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
-      usage: sane(reported.usage),
+      usage: clampUsage(reported.usage),
       sessionId: parseSession(reported.sessionId),
-      sessionUsage: sane(reported.sessionUsage),
+      sessionUsage: clampUsage(reported.sessionUsage),
     };
     const statements = await recorder.buildEnd(
       buildClaim(row),
@@ -180,7 +190,7 @@ export class RemoteReports {
       end.interruption as Interruption | null,
     );
     // The log must be on disk before the outcome (reliability DUR-9).
-    await Promise.all([logPath(paths, id), eventsPath(paths, id)].map((path) => this.#logs.sync(path)));
+    await Promise.all([getLogPath(paths, id), getEventsPath(paths, id)].map((path) => this.#logs.sync(path)));
     faultPoint("outcome.pre-commit");
     const { won } = await db.write([...endLease(id, end.epoch), ...statements]);
     faultPoint("outcome.post-commit");

@@ -1,5 +1,5 @@
 import type { LoginKind } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import type { PasswordSource } from "../../domain/call/vocabulary.ts";
 
@@ -16,7 +16,7 @@ export function findCredential(db: Database): Promise<Credential | null> {
 }
 
 /** Replaces the credential. The caller decides whether to increase the version. */
-export function saveCredential(credential: Credential, now: number): Statement[] {
+export function storeCredential(credential: Credential, now: number): Statement[] {
   return [
     { sql: "delete from credential", args: [] },
     {
@@ -33,7 +33,7 @@ export function changePassword(
   version: number,
   now: number,
 ): Statement[] {
-  return guarded(
+  return guard(
     `update credential
     set password_hash = ?, source = ?, version = version + 1, updated_at = ?
     where version = ?`,
@@ -42,7 +42,7 @@ export function changePassword(
 }
 
 /** Invalidates every token without changing the password. */
-export function endAllLogins(now: number): Statement[] {
+export function revokeAllLogins(now: number): Statement[] {
   return [
     { sql: "update credential set version = version + 1, updated_at = ?", args: [now] },
     { sql: "delete from refresh_token", args: [] },
@@ -99,7 +99,7 @@ export function listLoginFailures(
   return db.read("select who, failures from login_failure where minute = ?", [minute]);
 }
 
-export function saveLoginFailures(failures: readonly LoginFailures[]): Statement[] {
+export function storeLoginFailures(failures: readonly LoginFailures[]): Statement[] {
   return [
     { sql: "delete from login_failure", args: [] },
     {
@@ -111,16 +111,16 @@ export function saveLoginFailures(failures: readonly LoginFailures[]): Statement
 }
 
 /** Revokes everything that the signing key has signed, guarded by no open run, because runs hold such tokens (contract 8.16). */
-export function endEverySignature(now: number): Statement[] {
+export function revokeAllSignatures(now: number): Statement[] {
   return [
-    ...guarded(
+    ...guard(
       `update credential
       set updated_at = ?
       where not exists (select 1 from execution where status ${EXECUTION_IS_OPEN})
         and not exists (select 1 from bee_run where status = 'running')`,
       [now],
     ),
-    ...endAllLogins(now),
+    ...revokeAllLogins(now),
     { sql: "update user set version = version + 1, updated_at = ?", args: [now] },
     { sql: "delete from token", args: [] },
   ];

@@ -1,11 +1,11 @@
-import { nameKey } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type Token, tokenSchema } from "../../domain/account/token.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
-import { oneOf, type Where } from "../db/filter.ts";
+import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { matchAny, type Where } from "../db/filter.ts";
 import { list } from "../db/list.ts";
-import { shown } from "../db/json_projection.ts";
+import { buildJsonSql } from "../db/json_projection.ts";
 
 /** A token with its owner, to authorize a request. */
 export interface TokenGrant extends Row {
@@ -21,7 +21,7 @@ export interface TokenGrant extends Row {
   disabled: number;
 }
 
-const TOKEN_JSON = shown("token", tokenSchema, { user_name: "user.name" });
+const TOKEN_JSON = buildJsonSql("token", tokenSchema, { user_name: "user.name" });
 
 const FROM = "token join user on user.id = token.user_id";
 
@@ -43,7 +43,7 @@ export function listTokens(
   page: Page,
 ): Promise<Listing<Token>> {
   const where: Where = { conditions: [], args: [] };
-  if (userIds !== null) oneOf("token.user_id")(where, userIds);
+  if (userIds !== null) matchAny("token.user_id")(where, userIds);
   return list(db, { table: "token", from: FROM, json: TOKEN_JSON, where }, page);
 }
 
@@ -53,16 +53,16 @@ export function insertToken(token: Token, max: number): Statement[] {
   const scopes = JSON.stringify(token.scopes);
   return insertGuarded(
     "token",
-    { id, user_id, name, name_key: nameKey(name), scopes, expires_at, created_at },
+    { id, user_id, name, name_key: normalizeName(name), scopes, expires_at, created_at },
     { sql: "(select count(*) from token where user_id = ?) < ?", args: [user_id, max] },
   );
 }
 
 /** Revokes a token, guarded by its existence, and by its owner unless `userId` is null. */
 export function deleteToken(id: string, userId: string | null): Statement[] {
-  return guarded("delete from token where id = ? and (? is null or user_id = ?)", [id, userId, userId]);
+  return guard("delete from token where id = ? and (? is null or user_id = ?)", [id, userId, userId]);
 }
 
-export function noteTokenUse(id: string, now: number): Statement {
+export function recordTokenUse(id: string, now: number): Statement {
   return { sql: "update token set last_used_at = ? where id = ?", args: [now, id] };
 }

@@ -1,11 +1,11 @@
-import { nameKey } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type User, type UserFilter, userSchema } from "../../domain/account/user.ts";
 import type { Role, UserOrigin } from "../../domain/call/vocabulary.ts";
-import { buildSet, type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
-import { type Filters, oneOf, whereOf } from "../db/filter.ts";
+import { buildSet, type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { buildWhere, type Filters, matchAny } from "../db/filter.ts";
 import { list } from "../db/list.ts";
-import { shown } from "../db/json_projection.ts";
+import { buildJsonSql } from "../db/json_projection.ts";
 
 export interface UserRow extends Row {
   id: string;
@@ -26,9 +26,9 @@ export interface UserRow extends Row {
 const COLUMNS =
   "id, name, role, disabled, password_hash, version, origin, issuer, subject, created_at, updated_at, last_login_at";
 
-const USER_JSON = shown("user", userSchema);
+const USER_JSON = buildJsonSql("user", userSchema);
 
-const USER_FILTERS: Filters<UserFilter> = { role: oneOf("user.role") };
+const USER_FILTERS: Filters<UserFilter> = { role: matchAny("user.role") };
 
 export function toUser(row: UserRow): User {
   const { id, name, role, origin, created_at, updated_at, last_login_at } = row;
@@ -39,7 +39,7 @@ export function toUser(row: UserRow): User {
 export function findUser(db: Database, idOrName: string): Promise<UserRow | null> {
   return db.first<UserRow>(
     `select ${COLUMNS} from user where id = ? or name_key = ? order by id = ? desc limit 1`,
-    [idOrName, nameKey(idOrName), idOrName],
+    [idOrName, normalizeName(idOrName), idOrName],
   );
 }
 
@@ -48,7 +48,7 @@ export function findUserById(db: Database, id: string): Promise<UserRow | null> 
 }
 
 export function findUserByName(db: Database, name: string): Promise<UserRow | null> {
-  return db.first<UserRow>(`select ${COLUMNS} from user where name_key = ?`, [nameKey(name)]);
+  return db.first<UserRow>(`select ${COLUMNS} from user where name_key = ?`, [normalizeName(name)]);
 }
 
 /** Finds the user of an OpenID identity, or null (contract 9). */
@@ -72,7 +72,7 @@ export function findAnyHash(db: Database): Promise<string | null> {
 }
 
 export function listUsers(db: Database, filter: UserFilter, page: Page): Promise<Listing<User>> {
-  return list(db, { table: "user", json: USER_JSON, where: whereOf(filter, USER_FILTERS) }, page);
+  return list(db, { table: "user", json: USER_JSON, where: buildWhere(filter, USER_FILTERS) }, page);
 }
 
 /** Stores a new user, guarded by fewer than `max`. A duplicate name or subject fails the batch. */
@@ -80,7 +80,7 @@ export function insertUser(user: UserRow, max: number): Statement[] {
   const row = {
     id: user.id,
     name: user.name,
-    name_key: nameKey(user.name),
+    name_key: normalizeName(user.name),
     role: user.role,
     disabled: user.disabled,
     password_hash: user.password_hash,
@@ -109,10 +109,10 @@ export function updateUser(
   },
   now: number,
 ): Statement[] {
-  const name_key = name === undefined ? undefined : nameKey(name);
+  const name_key = name === undefined ? undefined : normalizeName(name);
   const set = buildSet({ name, name_key, role, disabled, updated_at: now });
   const keepsAdmin = disabled !== true && (role === undefined || role === "admin");
-  return guarded(
+  return guard(
     `update user
     set ${set.sql}
     where id = ?${keepsAdmin ? "" : ` and (role <> 'admin' or disabled = 1 or ${NOT_THE_LAST})`}`,
@@ -123,7 +123,7 @@ export function updateUser(
 /** Changes a password, guarded by the version, and ends the user's older logins. */
 export function changeUserPassword(user: UserRow, passwordHash: string, now: number): Statement[] {
   return [
-    ...guarded(
+    ...guard(
       `update user
       set password_hash = ?, version = version + 1, updated_at = ?
       where id = ? and version = ? and origin = 'local'`,
@@ -136,7 +136,7 @@ export function changeUserPassword(user: UserRow, passwordHash: string, now: num
 /** Deletes a user with its tokens and logins, guarded by its existence, and by an admin remaining. */
 export function deleteUser(id: string): Statement[] {
   return [
-    ...guarded(
+    ...guard(
       `delete from user
       where id = ? and origin <> 'operator' and (role <> 'admin' or disabled = 1 or ${NOT_THE_LAST})`,
       [id],
@@ -150,38 +150,38 @@ function endLogins(userId: string): Statement {
 }
 
 /** Stores a login, with the role from the identity provider if there is one. */
-export function noteLogin(id: string, now: number, role?: Role): Statement {
+export function recordLogin(id: string, now: number, role?: Role): Statement {
   return role === undefined
     ? { sql: "update user set last_login_at = ? where id = ?", args: [now, id] }
     : { sql: "update user set last_login_at = ?, role = ? where id = ?", args: [now, role, id] };
 }
 
 /** Updates the operator's row from the configuration. A user with the configured name becomes the operator. */
-export function saveOperator(id: string, username: string, now: number): Statement[] {
+export function storeOperator(id: string, username: string, now: number): Statement[] {
   return [
     // After a change of the configured name, a user may have that name already. Then the old operator's row goes.
     {
       sql: `delete from user
         where origin = 'operator' and exists (
           select 1 from user as other where other.name_key = ? and other.origin <> 'operator')`,
-      args: [nameKey(username)],
+      args: [normalizeName(username)],
     },
     {
       sql: `update user
         set origin = 'operator', role = 'admin', disabled = 0, password_hash = '', issuer = '', subject = '',
           version = version + 1, updated_at = ?
         where name_key = ? and origin <> 'operator'`,
-      args: [now, nameKey(username)],
+      args: [now, normalizeName(username)],
     },
     {
       sql: "update user set name = ?, name_key = ?, updated_at = ? where origin = 'operator' and name <> ?",
-      args: [username, nameKey(username), now, username],
+      args: [username, normalizeName(username), now, username],
     },
     {
       sql: `insert into user (id, name, name_key, role, origin, created_at, updated_at)
         select ?, ?, ?, 'admin', 'operator', ?, ?
         where not exists (select 1 from user where origin = 'operator')`,
-      args: [id, username, nameKey(username), now, now],
+      args: [id, username, normalizeName(username), now, now],
     },
   ];
 }

@@ -1,6 +1,6 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Media } from "../../domain/chat/message.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Row, type Statement } from "../db/database.ts";
 
 /** A received message whose file has yet to be fetched from its platform. */
 export interface WaitingAttachment extends Row {
@@ -30,7 +30,7 @@ export function listAttachments(
 
 /** Stores the fetched file of a message, guarded by the message waiting for it. */
 export function attachFile(id: string, media: Media): Statement[] {
-  return guarded(
+  return guard(
     `update inbound_message
     set media = ?, attachment = ''
     where id = ? and status = 'received' and attachment <> ''`,
@@ -41,7 +41,7 @@ export function attachFile(id: string, media: Media): Statement[] {
 
 /** Adds a text to the message in place of a file that cannot be fetched. */
 export function giveUpFile(id: string, text: string): Statement[] {
-  return guarded(
+  return guard(
     `update inbound_message
     set content = trim(content || char(10) || ?, char(10)), attachment = ''
     where id = ? and status = 'received' and attachment <> ''`,

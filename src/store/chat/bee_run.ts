@@ -2,14 +2,14 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { buildSet, type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
 import { type BeeRun, beeRunSchema } from "../../domain/chat/bee_run.ts";
 import type { Listing } from "../../domain/call/page.ts";
-import { inConversation, type Where } from "../db/filter.ts";
+import { limitToConversation, type Where } from "../db/filter.ts";
 import { MESSAGE_DEPTH } from "./inbound.ts";
 import { list } from "../db/list.ts";
-import { shown } from "../db/json_projection.ts";
+import { buildJsonSql } from "../db/json_projection.ts";
 import { buildUsageSet } from "../work/execution.ts";
 
 /** A new run of the coordinator. The built-in rules start and end it in the same batch. */
@@ -39,7 +39,7 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
   const { status, reason, reply, task_count, error, failure } = end;
   const set = buildSet({ status, reason, reply, task_count, error, failure, completed_at: now });
   const usage = buildUsageSet("bee_run", end.usage);
-  return guarded(
+  return guard(
     `update bee_run set ${set.sql}, ${usage.sql} where id = ? and status = 'running'`,
     [...set.args, ...usage.args, id],
     WAKEUP.budget,
@@ -69,7 +69,9 @@ export function findBeeRunStatus(
   );
 }
 
-export const BEE_RUN_JSON = shown("bee_run", beeRunSchema, { usage: shown("bee_run", usageSchema) });
+export const BEE_RUN_JSON = buildJsonSql("bee_run", beeRunSchema, {
+  usage: buildJsonSql("bee_run", usageSchema),
+});
 
 export const BEE_RUN_TEXTS = ["reason", "reply", "error"];
 
@@ -92,7 +94,7 @@ export function listBeeRuns(
   { limit, cursor }: { limit: number; cursor?: string | undefined },
 ): Promise<Listing<BeeRun>> {
   const where: Where = { conditions: [], args: [] };
-  inConversation(where, "bee_run.session_key", boundTo);
+  limitToConversation(where, "bee_run.session_key", boundTo);
   const query = { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS, where };
   return list(db, query, { page: 1, page_size: limit, cursor });
 }

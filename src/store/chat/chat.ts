@@ -1,13 +1,13 @@
 import { type ChatFilter, type ChatSession, chatSessionSchema } from "../../domain/chat/chat.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { buildSet, type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
-import { list, parsed } from "../db/list.ts";
+import { buildSet, type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
+import { list, parseNullableJson } from "../db/list.ts";
 import type { EventKind } from "../../domain/call/vocabulary.ts";
-import { firstShown, shown } from "../db/json_projection.ts";
-import { BY_LIST, type Filters, inConversation, named, whereOf } from "../db/filter.ts";
+import { buildJsonSql, readJson } from "../db/json_projection.ts";
+import { buildWhere, BY_LIST, type Filters, limitToConversation, matchReference } from "../db/filter.ts";
 
-const SESSION_JSON = shown("chat_session", chatSessionSchema);
+const SESSION_JSON = buildJsonSql("chat_session", chatSessionSchema);
 
 export function insertChatSession({ id, name, worker_id, created_at, updated_at }: ChatSession): Statement {
   return insertRow("chat_session", { id, name, worker_id, created_at, updated_at });
@@ -22,18 +22,18 @@ interface ChatChange {
 /** Changes the given fields only, so that concurrent updates of different fields both apply. Guarded by the session's existence. */
 export function updateChatSession(id: string, { name, worker_id }: ChatChange, now: number): Statement[] {
   const { sql, args } = buildSet({ name, worker_id, updated_at: now });
-  return guarded(`update chat_session set ${sql} where id = ?`, [...args, id]);
+  return guard(`update chat_session set ${sql} where id = ?`, [...args, id]);
 }
 
 /** Sets `updated_at`, guarded by the session's existence: nothing is sent into a deleted session. */
 export function touchChatSession(id: string, now: number): Statement[] {
-  return guarded("update chat_session set updated_at = ? where id = ?", [now, id]);
+  return guard("update chat_session set updated_at = ? where id = ?", [now, id]);
 }
 
 /** Deletes the session with its messages, replies and contexts, guarded by its existence (interface 3). */
 export function deleteChatSession(id: string, sessionKey: string): Statement[] {
   return [
-    ...guarded("delete from chat_session where id = ?", [id]),
+    ...guard("delete from chat_session where id = ?", [id]),
     { sql: "delete from inbound_message where session_key = ?", args: [sessionKey] },
     { sql: "delete from outbound_message where session_key = ?", args: [sessionKey] },
     { sql: "delete from session_context where session_key = ?", args: [sessionKey] },
@@ -44,11 +44,11 @@ export function deleteChatSession(id: string, sessionKey: string): Statement[] {
 }
 
 export async function findChatSession(db: Database, id: string): Promise<ChatSession | null> {
-  return parsed(await firstShown(db, SESSION_JSON, "from chat_session where id = ?", [id]));
+  return parseNullableJson(await readJson(db, SESSION_JSON, "from chat_session where id = ?", [id]));
 }
 
 const FILTERS: Filters<ChatFilter> = {
-  ref: named("chat_session", { column: "name", key: (name) => name }),
+  ref: matchReference("chat_session", { column: "name", key: (name) => name }),
   // Depends on the caller.
   last: BY_LIST,
 };
@@ -66,13 +66,13 @@ export function listChatSessions(
   filter: ChatFilter,
   page: Page,
 ): Promise<Listing<ChatSession>> {
-  const where = whereOf(filter, FILTERS);
+  const where = buildWhere(filter, FILTERS);
   if (filter.last) {
     where.conditions.push(`'local:' || chat_session.id = (
       select session_key from inbound_message where sender = ? and platform = 'local' order by id desc limit 1)`);
     where.args.push(sender);
   }
-  inConversation(where, "'local:' || chat_session.id", boundTo);
+  limitToConversation(where, "'local:' || chat_session.id", boundTo);
   return list(db, { table: "chat_session", json: SESSION_JSON, where }, page);
 }
 
@@ -130,7 +130,7 @@ export function listConversationEvents(
 }
 
 /** Returns the event number that precedes the latest `count` events of a conversation. */
-export async function startOfReplay(db: Database, sessionKey: string, count: number): Promise<number> {
+export async function findReplayStart(db: Database, sessionKey: string, count: number): Promise<number> {
   return await db.readValue<number>(
     `select seq
     from journal
@@ -149,7 +149,7 @@ export interface Upload extends Media {
 
 /** Stores an uploaded file, guarded by the session's quota. */
 export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
-  return guarded(
+  return guard(
     `insert into upload (path, session_id, name, original_name, size, mime, created_at)
       select ?, ?, ?, ?, ?, ?, ?
       from (select count(*) as files, coalesce(sum(size), 0) as bytes from upload where session_id = ?)

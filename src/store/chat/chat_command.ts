@@ -11,7 +11,10 @@ interface ConversationActivity {
 const RUNNING_LISTED_MAX = 20;
 
 /** Reads the running and pending tasks, open questions and schedules of a conversation. */
-export async function findGoing(db: Database, sessionKey: string): Promise<ConversationActivity> {
+export async function readConversationActivity(
+  db: Database,
+  sessionKey: string,
+): Promise<ConversationActivity> {
   const [running, counts] = await Promise.all([
     db.read<{ worker: string; since: number }>(
       `select worker_name as worker, created_at as since
@@ -33,7 +36,7 @@ export async function findGoing(db: Database, sessionKey: string): Promise<Conve
 }
 
 /** Unrouted messages of a conversation before this one -> failed. */
-export function dropEarlier(sessionKey: string, id: string, error: string, now: number): Statement {
+export function failEarlierMessages(sessionKey: string, id: string, error: string, now: number): Statement {
   return {
     sql: `update inbound_message
       set status = 'failed', error = ?, processed_at = ?

@@ -6,9 +6,9 @@ import {
 } from "../../domain/chat/conversation.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Database } from "../db/database.ts";
-import { type Filters, inConversation, oneOf, whereOf } from "../db/filter.ts";
+import { buildWhere, type Filters, limitToConversation, matchAny } from "../db/filter.ts";
 import { list } from "../db/list.ts";
-import { shown } from "../db/json_projection.ts";
+import { buildJsonSql } from "../db/json_projection.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
 const SESSION = `chat_session
@@ -18,7 +18,7 @@ function buildTextSql(table: string): string {
   return `(select substr(content, 1, ${LATEST_TEXT_MAX}) from ${table} where id = conversation.id)`;
 }
 
-const CONVERSATION_JSON = shown("conversation", conversationSchema, {
+const CONVERSATION_JSON = buildJsonSql("conversation", conversationSchema, {
   session_id: `(select id from ${SESSION})`,
   name: `coalesce((select name from ${SESSION}), '')`,
   worker_id: `(select worker_id from ${SESSION})`,
@@ -34,8 +34,8 @@ const CONVERSATION_JSON = shown("conversation", conversationSchema, {
 });
 
 const FILTERS: Filters<ConversationFilter> = {
-  session_key: oneOf("conversation.session_key"),
-  platform: oneOf("conversation.platform"),
+  session_key: matchAny("conversation.session_key"),
+  platform: matchAny("conversation.platform"),
 };
 
 /** Lists conversations of all platforms, the latest message first (contract 17.6). */
@@ -45,7 +45,7 @@ export function listConversations(
   boundTo: string | null,
   page: Page,
 ): Promise<Listing<Conversation>> {
-  const where = whereOf(filter, FILTERS);
-  inConversation(where, "conversation.session_key", boundTo);
+  const where = buildWhere(filter, FILTERS);
+  limitToConversation(where, "conversation.session_key", boundTo);
   return list(db, { table: "conversation", json: CONVERSATION_JSON, where }, page);
 }

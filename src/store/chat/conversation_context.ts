@@ -4,9 +4,9 @@ import type { Database, Statement } from "../db/database.ts";
 import { list } from "../db/list.ts";
 import { EXECUTION_IS_OPEN, TASK_IS_ACTIVE } from "../db/status_sql.ts";
 import { contextSchema, type SessionContext } from "../../domain/chat/session.ts";
-import { shown } from "../db/json_projection.ts";
+import { buildJsonSql } from "../db/json_projection.ts";
 
-const CONTEXT_JSON = shown("context", contextSchema, {
+const CONTEXT_JSON = buildJsonSql("context", contextSchema, {
   worker_name: "(select name from worker where worker.id = context.worker_id)",
   active_tasks: `(
     select count(*)
@@ -43,7 +43,7 @@ export function deleteContexts(sessionKey: string, workerId = ""): Statement {
 }
 
 /** Prevents open runs from storing a cleared context when they end. */
-export function forgetContexts(sessionKey: string, workerId = ""): Statement {
+export function discardRunContexts(sessionKey: string, workerId = ""): Statement {
   return {
     sql: `update execution
       set keeps_context = 0
@@ -53,7 +53,7 @@ export function forgetContexts(sessionKey: string, workerId = ""): Statement {
 }
 
 /** Prevents all open runs of a worker from storing their contexts. */
-export function forgetWorkerContexts(workerId: string): Statement {
+export function discardWorkerRunContexts(workerId: string): Statement {
   return {
     sql: `update execution set keeps_context = 0 where status ${EXECUTION_IS_OPEN} and worker_id = ?`,
     args: [workerId],
@@ -83,7 +83,7 @@ export async function findContext(
 }
 
 /** For an answer task, finds the own engine session of the run that asked. Null for other tasks and shared sessions (contract 12). */
-export async function findAskedSession(
+export async function findAskerContext(
   db: Database,
   taskId: string,
   engine: string,
@@ -106,7 +106,7 @@ export async function findAskedSession(
 }
 
 /** Stores a run's context, unless it was cleared or the worker has gone or has another engine (contract 3, Session context). */
-export function keepContext(executionId: string, context: StoredContext, now: number): Statement {
+export function storeContext(executionId: string, context: StoredContext, now: number): Statement {
   return {
     sql:
       `insert into session_context (session_key, worker_id, engine, session_id, work_dir, usage, updated_at)

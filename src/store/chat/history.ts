@@ -1,7 +1,7 @@
 import type { ChatMessage } from "../../domain/chat/chat.ts";
-import { type Json, jsonList } from "../../domain/call/json.ts";
+import { joinJson, type Json } from "../../domain/call/json.ts";
 import { COUNT_MAX, type Listing } from "../../domain/call/page.ts";
-import { fits, type Measured, type Objects, readMeasured } from "../db/size_limited_read.ts";
+import { fits, type MeasuredObject, type Objects, readMeasured } from "../db/size_limited_read.ts";
 import type { Database, Row } from "../db/database.ts";
 
 /** A part of a history: the latest `limit` messages, or those before a message. `maxBytes` may shorten it. */
@@ -49,7 +49,7 @@ export async function listHistory(
 }
 
 /** Returns a part of a conversation like listHistory(), the total count, and the cursor for older messages (contract 8.2). */
-export async function pageHistory(
+export async function readHistoryPage(
   db: Database,
   sessionKey: string,
   part: HistoryPart,
@@ -62,7 +62,7 @@ export async function pageHistory(
     (least, { id }) => least === null || id < least ? id : least,
     null,
   );
-  return { json: jsonList(rows.map((row) => row.json)), total, next: ended ? oldest : null };
+  return { json: joinJson(rows.map((row) => row.json)), total, next: ended ? oldest : null };
 }
 
 async function countHistory(db: Database, sessionKey: string): Promise<number> {
@@ -92,7 +92,7 @@ async function readHistory(
   const most = limit + 1;
   // Ids are UUIDv7, so both tables merge by id. The query names its index: the index by status covers all conversations, and
   // the index by conversation has unsent messages. It reads no column after the text, which SQLite would read page by page.
-  const measured = await db.read<Measured & Row>(
+  const measured = await db.read<MeasuredObject & Row>(
     `select id, bytes
     from (
       select *
@@ -133,7 +133,7 @@ async function sortByTime(db: Database, rows: readonly HistoryRow[]): Promise<Hi
   return rows.toSorted((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0));
 }
 
-function readAll(db: Database, measured: readonly Measured[]): Promise<HistoryRow[]> {
+function readAll(db: Database, measured: readonly MeasuredObject[]): Promise<HistoryRow[]> {
   const ids = JSON.stringify(measured.map(({ id }) => id));
   return db.read<HistoryRow & Row>(
     `select message.id as id, ${MESSAGE_JSON} as json from ${LISTED} order by message.ts, message.id`,

@@ -2,14 +2,22 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { type InboundFilter, type InboundMessage, inboundSchema } from "../../domain/chat/message.ts";
 import type { RoutedTo } from "../../domain/call/vocabulary.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
-import { list, parsed } from "../db/list.ts";
+import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { list, parseNullableJson } from "../db/list.ts";
 import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
-import { shown } from "../db/json_projection.ts";
-import { BY_LIST, type Filters, inConversation, named, oneOf, whereOf, within } from "../db/filter.ts";
+import { buildJsonSql } from "../db/json_projection.ts";
+import {
+  addTimeRange,
+  buildWhere,
+  BY_LIST,
+  type Filters,
+  limitToConversation,
+  matchAny,
+  matchReference,
+} from "../db/filter.ts";
 import type { Json } from "../../domain/call/json.ts";
 
-export const INBOUND_JSON = shown("inbound_message", inboundSchema, {});
+export const INBOUND_JSON = buildJsonSql("inbound_message", inboundSchema, {});
 
 export const INBOUND_TEXTS = ["content", "error"];
 
@@ -77,7 +85,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
 
 /** received -> bee_processed without the coordinator, for an answer or an ambiguous one (contract 12). */
 export function takeMessage(id: string, routed: RoutedTo, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update inbound_message
     set status = 'bee_processed', routed = ?, processed_at = ?
     where id = ? and status = 'received'`,
@@ -90,13 +98,13 @@ export function takeMessage(id: string, routed: RoutedTo, now: number): Statemen
 /** received -> feeding for the last part, received -> merged for earlier parts (contract 4.2). `dueAt`: now, or the receipt before a start. */
 export function feedMessage(id: string, partIds: string[], now: number, dueAt: number = now): Statement[] {
   return [
-    ...guarded(
+    ...guard(
       "update inbound_message set status = 'feeding', due_at = ? where id = ? and status = 'received'",
       [dueAt, id],
       WAKEUP.bee,
     ),
     ...partIds.flatMap((partId) =>
-      guarded(
+      guard(
         `update inbound_message
         set status = 'merged', merged_into = ?, processed_at = ?
         where id = ? and status = 'received'`,
@@ -107,14 +115,14 @@ export function feedMessage(id: string, partIds: string[], now: number, dueAt: n
 }
 
 /** Counts an attempt of a feeding message before it starts, so that an attempt that crashes the service counts, too. */
-export function attemptMessage(id: string, attempt: number): Statement[] {
+export function countMessageAttempt(id: string, attempt: number): Statement[] {
   const sql = "update inbound_message set attempt = ? where id = ? and status = 'feeding' and attempt = ?";
-  return guarded(sql, [attempt, id, attempt - 1]);
+  return guard(sql, [attempt, id, attempt - 1]);
 }
 
 /** Makes a feeding message due now and removes its last attempt, because a graceful stop uses up none. */
 export function releaseMessage(id: string, now: number): Statement[] {
-  return guarded(
+  return guard(
     "update inbound_message set attempt = attempt - 1, due_at = ? where id = ? and status = 'feeding'",
     [now, id],
   );
@@ -122,7 +130,7 @@ export function releaseMessage(id: string, now: number): Statement[] {
 
 /** feeding -> bee_processed. The next message of its conversation can be routed. */
 export function finishMessage(id: string, routed: RoutedTo, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update inbound_message
     set status = 'bee_processed', routed = ?, processed_at = ?, error = ''
     where id = ? and status = 'feeding'`,
@@ -133,7 +141,7 @@ export function finishMessage(id: string, routed: RoutedTo, now: number): Statem
 
 /** feeding -> failed: the coordinator gave up. */
 export function failMessage(id: string, error: string, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update inbound_message
     set status = 'failed', routed = 'nobody', processed_at = ?, error = ?
     where id = ? and status = 'feeding'`,
@@ -144,7 +152,7 @@ export function failMessage(id: string, error: string, now: number): Statement[]
 
 /** Delays a feeding message until `dueAt`. */
 export function postponeMessage(id: string, error: string, dueAt: number): Statement[] {
-  return guarded(
+  return guard(
     "update inbound_message set error = ?, due_at = ? where id = ? and status = 'feeding'",
     [error, dueAt, id],
     WAKEUP.bee,
@@ -152,7 +160,7 @@ export function postponeMessage(id: string, error: string, dueAt: number): State
 }
 
 /** Unrouted messages of a session -> failed, for a clear or a deletion. */
-export function dropUnrouted(sessionKey: string, error: string, now: number): Statement {
+export function failUnroutedMessages(sessionKey: string, error: string, now: number): Statement {
   return {
     sql: `update inbound_message
       set status = 'failed', error = ?, processed_at = ?
@@ -207,14 +215,14 @@ export async function findInbound(
     limit 1`,
     [id, id, boundTo, boundTo, id],
   );
-  return parsed(row?.json);
+  return parseNullableJson(row?.json);
 }
 
 const FILTERS: Filters<InboundFilter> = {
-  ref: named("inbound_message"),
-  session_key: oneOf("inbound_message.session_key"),
-  platform: oneOf("inbound_message.platform"),
-  status: oneOf("inbound_message.status"),
+  ref: matchReference("inbound_message"),
+  session_key: matchAny("inbound_message.session_key"),
+  platform: matchAny("inbound_message.platform"),
+  status: matchAny("inbound_message.status"),
   received_from: BY_LIST,
   received_to: BY_LIST,
 };
@@ -227,9 +235,12 @@ export async function listInbound(
   boundTo: string | null,
   page: Page,
 ): Promise<Listing<InboundMessage>> {
-  const where = whereOf(filter, FILTERS);
-  inConversation(where, "inbound_message.session_key", boundTo);
-  const from = await within(db, where, RECEIVED, { from: filter.received_from, to: filter.received_to });
+  const where = buildWhere(filter, FILTERS);
+  limitToConversation(where, "inbound_message.session_key", boundTo);
+  const from = await addTimeRange(db, where, RECEIVED, {
+    from: filter.received_from,
+    to: filter.received_to,
+  });
   const counter = { name: "message", key: "inbound" };
   return list(db, {
     table: "inbound_message",

@@ -29,7 +29,7 @@ const FEEDING =
     left join chat_session on 'local:' || chat_session.id = session_key`;
 
 /** Finds a received message for routing. Null while another message of its session is being routed. */
-export function findToFeed(db: Database, id: string): Promise<FeedingMessage | null> {
+export function findMessageToFeed(db: Database, id: string): Promise<FeedingMessage | null> {
   return db.first<FeedingMessage>(
     `${FEEDING}
     where inbound_message.id = ? and status = 'received' and not exists (

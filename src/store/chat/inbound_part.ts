@@ -41,7 +41,7 @@ async function readParts(db: Database, id: string): Promise<PartRow[]> {
   );
 }
 
-export interface Said extends Row {
+export interface MessageText extends Row {
   content: string;
   /** JSON text. */
   media: string;
@@ -49,8 +49,8 @@ export interface Said extends Row {
 }
 
 /** Finds the text and file of a received message, or null. */
-export function findSaid(db: Database, id: string): Promise<Said | null> {
-  return db.first<Said>(
+export function findMessageText(db: Database, id: string): Promise<MessageText | null> {
+  return db.first<MessageText>(
     "select content, media, reply_to from inbound_message where id = ? and status = 'received'",
     [id],
   );

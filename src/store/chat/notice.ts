@@ -1,5 +1,5 @@
-import { newId } from "../../base/id.ts";
-import { hasConversation, outboundOf, platformOf } from "../../domain/chat/message.ts";
+import { createId } from "../../base/id.ts";
+import { buildOutbound, hasConversation, parsePlatformName } from "../../domain/chat/message.ts";
 import type { Notice } from "../../domain/system/notice.ts";
 import type { Database, Row, Statement } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
@@ -11,16 +11,16 @@ export function insertNotice(notice: Notice, now: number, when?: SqlCondition): 
   const { session_key, message_id, about, content, execution_id = "" } = notice;
   if (session_key === "" || !hasConversation(session_key)) return [];
   const message = {
-    id: newId(),
+    id: createId(),
     session_key,
-    platform: platformOf(session_key),
+    platform: parsePlatformName(session_key),
     message_id,
     execution_id,
     content,
     source_type: "system" as const,
     source_id: about,
   };
-  return sendMessage(outboundOf(message, now), { when, data: { notice: notice.kind } });
+  return sendMessage(buildOutbound(message, now), { when, data: { notice: notice.kind } });
 }
 
 /** The last time of a notice at one destination, and the number of suppressed ones since. */
@@ -30,7 +30,7 @@ interface NoticeState extends Row {
 }
 
 /** Finds the last equal notice at this destination, or null. */
-export function findTold(
+export function findLastNotice(
   db: Database,
   place: string,
   { kind, about }: Pick<Notice, "kind" | "about">,
@@ -39,7 +39,7 @@ export function findTold(
   return db.first<NoticeState>(sql, [place, kind, about]);
 }
 
-export function noteTold(place: string, { kind, about }: Notice, now: number): Statement {
+export function storeNotice(place: string, { kind, about }: Notice, now: number): Statement {
   return {
     sql: `insert into notice (place, kind, about, at) values (?, ?, ?, ?)
       on conflict (place, kind, about) do update set at = excluded.at, suppressed_count = 0`,
@@ -48,7 +48,7 @@ export function noteTold(place: string, { kind, about }: Notice, now: number): S
 }
 
 /** Counts an equal notice that is not sent. */
-export function countLeftOut(place: string, { kind, about }: Notice): Statement {
+export function countSuppressedNotice(place: string, { kind, about }: Notice): Statement {
   return {
     sql:
       "update notice set suppressed_count = suppressed_count + 1 where place = ? and kind = ? and about = ?",
@@ -57,9 +57,9 @@ export function countLeftOut(place: string, { kind, about }: Notice): Statement 
 }
 
 /** Deletes notices that are too old to suppress others. */
-export const pruneTold = buildPrune("notice", "at < ?", "place, kind, about");
+export const pruneNotices = buildPrune("notice", "at < ?", "place, kind, about");
 
-export function findSpeaker(db: Database, outboundId: string): Promise<string | null> {
+export function findSourceType(db: Database, outboundId: string): Promise<string | null> {
   return db.readValue<string>(
     "select source_type from outbound_message where id = ?",
     [outboundId],

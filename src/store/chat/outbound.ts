@@ -1,15 +1,23 @@
-import { chatSessionId } from "../../domain/chat/chat.ts";
+import { parseChatSessionId } from "../../domain/chat/chat.ts";
 import { type OutboundFilter, type OutboundMessage, outboundSchema } from "../../domain/chat/message.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
+import { type Database, guard, type Statement, type Value } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
-import { moved } from "../events/journal.ts";
+import { recordTransition } from "../events/journal.ts";
 import { list } from "../db/list.ts";
-import { shown } from "../db/json_projection.ts";
-import { BY_LIST, type Filters, inConversation, named, oneOf, whereOf, within } from "../db/filter.ts";
+import { buildJsonSql } from "../db/json_projection.ts";
+import {
+  addTimeRange,
+  buildWhere,
+  BY_LIST,
+  type Filters,
+  limitToConversation,
+  matchAny,
+  matchReference,
+} from "../db/filter.ts";
 
-export const OUTBOUND_JSON = shown("outbound_message", outboundSchema, {
+export const OUTBOUND_JSON = buildJsonSql("outbound_message", outboundSchema, {
   next_attempt_at: "outbound_message.due_at",
 });
 
@@ -50,7 +58,7 @@ function insertOutbound(message: NewOutbound, { unless = "always", when }: SendO
   const values: Value[] = OUTBOUND_COLUMNS.map((name) =>
     name === "media" ? JSON.stringify(message.media) : message[name]
   );
-  const sessionId = chatSessionId(message.session_key);
+  const sessionId = parseChatSessionId(message.session_key);
   return {
     sql: `insert into outbound_message (${OUTBOUND_COLUMNS.join(", ")})
       select ${OUTBOUND_COLUMNS.map(() => "?").join(", ")}
@@ -72,7 +80,7 @@ function insertOutbound(message: NewOutbound, { unless = "always", when }: SendO
 export function sendMessage(message: NewOutbound, options: SendOptions = {}): Statement[] {
   const insert = insertOutbound(message, options);
   if (message.status !== "sent") return [insert];
-  return moved(insert, message.created_at, {
+  return recordTransition(insert, message.created_at, {
     kind: "message.sent",
     session_key: message.session_key,
     message_id: message.message_id,
@@ -90,12 +98,12 @@ function formatActor({ source_type, source_id }: NewOutbound): string {
 }
 
 const FILTERS: Filters<OutboundFilter> = {
-  ref: named("outbound_message"),
-  session_key: oneOf("outbound_message.session_key"),
-  platform: oneOf("outbound_message.platform"),
-  status: oneOf("outbound_message.status"),
-  source_type: oneOf("outbound_message.source_type"),
-  source_id: oneOf("outbound_message.source_id"),
+  ref: matchReference("outbound_message"),
+  session_key: matchAny("outbound_message.session_key"),
+  platform: matchAny("outbound_message.platform"),
+  status: matchAny("outbound_message.status"),
+  source_type: matchAny("outbound_message.source_type"),
+  source_id: matchAny("outbound_message.source_id"),
   sent_from: BY_LIST,
   sent_to: BY_LIST,
 };
@@ -108,9 +116,9 @@ export async function listOutbound(
   boundTo: string | null,
   page: Page,
 ): Promise<Listing<OutboundMessage>> {
-  const where = whereOf(filter, FILTERS);
-  inConversation(where, "outbound_message.session_key", boundTo);
-  const from = await within(db, where, SENT, { from: filter.sent_from, to: filter.sent_to });
+  const where = buildWhere(filter, FILTERS);
+  limitToConversation(where, "outbound_message.session_key", boundTo);
+  const from = await addTimeRange(db, where, SENT, { from: filter.sent_from, to: filter.sent_to });
   const counter = { name: "message", key: "outbound" };
   return list(db, {
     table: "outbound_message",
@@ -123,8 +131,8 @@ export async function listOutbound(
 }
 
 /** failed -> sent. */
-export function deliveredOutbound(id: string, now: number): Statement[] {
-  return guarded(
+export function finishOutbound(id: string, now: number): Statement[] {
+  return guard(
     `update outbound_message
     set status = 'sent', sent_at = ?, error = '', due_at = null, attempt = attempt + 1
     where id = ? and status = 'failed'`,
@@ -134,7 +142,7 @@ export function deliveredOutbound(id: string, now: number): Statement[] {
 
 /** Schedules the next delivery at `dueAt`, or none for null. */
 export function deferOutbound(id: string, error: string, dueAt: number | null): Statement[] {
-  return guarded(
+  return guard(
     `update outbound_message
     set error = ?, due_at = ?, attempt = attempt + 1
     where id = ? and status = 'failed'`,

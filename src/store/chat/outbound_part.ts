@@ -1,5 +1,5 @@
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Row, type Statement } from "../db/database.ts";
 
 /** The oldest waiting reply of its conversation. */
 export interface WaitingOutbound extends Row {
@@ -25,7 +25,7 @@ export interface WaitingOutbound extends Row {
 const WAITING_MAX_BYTES = 1024 * 1024;
 
 /** Lists the oldest reply of each conversation of a platform if due, without `busy` conversations. Later ones wait for it (contract 10). */
-export function listWaiting(
+export function listDueReplies(
   db: Database,
   platform: string,
   { now, busy, limit }: { now: number; busy: readonly string[]; limit: number },
@@ -60,7 +60,7 @@ export function listWaiting(
 }
 
 /** Lists due replies of platforms that are not configured. */
-export function listHomeless(
+export function listUnknownPlatformReplies(
   db: Database,
   platforms: readonly string[],
   now: number,
@@ -78,7 +78,9 @@ export function listHomeless(
 }
 
 /** Counts the waiting replies of each platform, with the creation of the oldest. */
-export function countWaiting(db: Database): Promise<{ platform: string; waiting: number; since: number }[]> {
+export function countWaitingReplies(
+  db: Database,
+): Promise<{ platform: string; waiting: number; since: number }[]> {
   return db.read(
     `select platform, count(*) as waiting, min(created_at) as since
     from outbound_message
@@ -118,7 +120,7 @@ export function insertParts(outboundId: string, bodies: readonly string[]): Stat
 
 /** Marks a part as being sent: it may arrive from now on. Guarded by its message still waiting. */
 export function sendPart(outboundId: string, number: number, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update outbound_part
     set sending_at = ?
     where outbound_id = ? and number = ? and sending_at is null and sent_at is null
@@ -128,7 +130,7 @@ export function sendPart(outboundId: string, number: number, now: number): State
 }
 
 export function finishPart(outboundId: string, number: number, sentAs: string, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update outbound_part
     set sending_at = null, sent_at = ?, sent_as = ?
     where outbound_id = ? and number = ? and sending_at is not null`,
@@ -138,7 +140,7 @@ export function finishPart(outboundId: string, number: number, sentAs: string, n
 
 /** Marks a part as not sent. With `unanswered`, the part may have arrived. */
 export function releasePart(outboundId: string, number: number, unanswered: boolean): Statement[] {
-  return guarded(
+  return guard(
     `update outbound_part
     set sending_at = null, unanswered = unanswered + ?
     where outbound_id = ? and number = ? and sending_at is not null`,
@@ -158,8 +160,8 @@ export function releaseParts(): Statement {
 }
 
 /** Delays a reply until `dueAt` without counting an attempt, for a cooldown of its platform. */
-export function holdOutbound(id: string, error: string, dueAt: number): Statement[] {
-  return guarded(
+export function delayOutbound(id: string, error: string, dueAt: number): Statement[] {
+  return guard(
     `update outbound_message
     set error = ?, due_at = ?
     where id = ? and status = 'failed' and due_at is not null`,

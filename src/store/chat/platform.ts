@@ -1,9 +1,9 @@
 import { PAIRINGS_MAX, type Sender, senderSchema } from "../../domain/chat/platform.ts";
 import type { Json } from "../../domain/call/json.ts";
-import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
-import { allShown, shown } from "../db/json_projection.ts";
+import { type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
+import { buildJsonSql, readAllJson } from "../db/json_projection.ts";
 
-const SENDER_JSON = shown("platform_sender", senderSchema);
+const SENDER_JSON = buildJsonSql("platform_sender", senderSchema);
 
 const SENDERS_LISTED_MAX = 1_000;
 
@@ -15,11 +15,11 @@ export async function isPaired(db: Database, platform: string, sender: string): 
 /** Lists the paired senders of a platform by id. */
 export function listSenders(db: Database, platform: string): Promise<Json<Sender>[]> {
   const rest = "from platform_sender where platform = ? order by id limit ?";
-  return allShown(db, SENDER_JSON, rest, [platform, SENDERS_LISTED_MAX]);
+  return readAllJson(db, SENDER_JSON, rest, [platform, SENDERS_LISTED_MAX]);
 }
 
 export function deleteSender(platform: string, sender: string): Statement[] {
-  return guarded("delete from platform_sender where platform = ? and id = ?", [platform, sender]);
+  return guard("delete from platform_sender where platform = ? and id = ?", [platform, sender]);
 }
 
 interface PairingRow {
@@ -78,7 +78,7 @@ export function findPairing(db: Database, codeHash: string, now: number): Promis
 /** Pairs a sender, guarded by its code, which is valid once. */
 export function pairSender({ platform, sender, name }: PairingRow, by: string, now: number): Statement[] {
   return [
-    ...guarded("delete from platform_pairing where platform = ? and sender = ?", [platform, sender]),
+    ...guard("delete from platform_pairing where platform = ? and sender = ?", [platform, sender]),
     {
       sql: `insert into platform_sender (platform, id, name, paired_by, created_at)
         values (?, ?, ?, ?, ?)

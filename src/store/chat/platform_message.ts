@@ -1,4 +1,4 @@
-import { type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
 
 // The state of messages from insertRefusedMessage(). The coordinator tries a message at least once before it fails.
 const IS_REFUSED = "status = 'failed' and attempt = 0";
@@ -23,7 +23,11 @@ interface LastReceivedRow extends Row {
 }
 
 /** Lists conversations of a platform with their last received messages, the latest first. */
-export function listLastHeard(db: Database, platform: string, limit: number): Promise<LastReceivedRow[]> {
+export function listLastReceivedRows(
+  db: Database,
+  platform: string,
+  limit: number,
+): Promise<LastReceivedRow[]> {
   return db.read<LastReceivedRow>(
     `select session_key, (
         select platform_message_id
@@ -40,7 +44,11 @@ export function listLastHeard(db: Database, platform: string, limit: number): Pr
 }
 
 /** Returns our message with this id on the platform, or "". */
-export async function findSentAs(db: Database, sessionKey: string, sentAs: string): Promise<string> {
+export async function findOutboundIdBySentAs(
+  db: Database,
+  sessionKey: string,
+  sentAs: string,
+): Promise<string> {
   return await db.readValue<string>(
     `select outbound_id as id
     from outbound_part
@@ -64,7 +72,7 @@ interface RefusedMessage {
 }
 
 /** Stores a refused message as failed, so that it is visible (contract 10.1). */
-export function insertOver(message: RefusedMessage, error: string): Statement {
+export function insertRefusedMessage(message: RefusedMessage, error: string): Statement {
   const { received_at } = message;
   return insertRow("inbound_message", {
     id: message.id,
@@ -86,12 +94,12 @@ export function insertOver(message: RefusedMessage, error: string): Statement {
 }
 
 /** Deletes a refused message, guarded by its existence, for a new try of its sender. */
-export function deleteOver(id: string): Statement[] {
-  return guarded(`delete from inbound_message where id = ? and ${IS_REFUSED}`, [id]);
+export function deleteRefusedMessage(id: string): Statement[] {
+  return guard(`delete from inbound_message where id = ? and ${IS_REFUSED}`, [id]);
 }
 
 /** Whether the latest message of a conversation failed with this error, so that the notice is not repeated. */
-export async function wasOver(db: Database, sessionKey: string, error: string): Promise<boolean> {
+export async function hasLastError(db: Database, sessionKey: string, error: string): Promise<boolean> {
   const row = await db.first<{ error: string }>(
     "select error from inbound_message where session_key = ? order by id desc limit 1",
     [sessionKey],

@@ -1,12 +1,12 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Json } from "../../domain/call/json.ts";
 import type { OutboundMessage } from "../../domain/chat/message.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Row, type Statement } from "../db/database.ts";
 import { OUTBOUND_JSON } from "./outbound.ts";
-import { firstShown } from "../db/json_projection.ts";
+import { readJson } from "../db/json_projection.ts";
 
 export function findOutbound(db: Database, id: string): Promise<Json<OutboundMessage> | null> {
-  return firstShown(db, OUTBOUND_JSON, "from outbound_message where id = ?", [id]);
+  return readJson(db, OUTBOUND_JSON, "from outbound_message where id = ?", [id]);
 }
 
 interface UndeliveredMessage extends Row {
@@ -16,7 +16,7 @@ interface UndeliveredMessage extends Row {
 }
 
 /** Lists undelivered messages to a platform that were created at or after `since`, oldest first. */
-export function listGivenUp(
+export function listUndelivered(
   db: Database,
   platform: string,
   since: number,
@@ -35,7 +35,7 @@ export function listGivenUp(
 /** failed without retries -> failed with a retry now: sends the missing parts as if never tried (contract 10.3). Guarded. */
 export function resendOutbound(id: string, now: number): Statement[] {
   return [
-    ...guarded(
+    ...guard(
       `update outbound_message
       set due_at = ?, resent_at = ?, error = ''
       where id = ? and status = 'failed' and due_at is null`,

@@ -1,4 +1,4 @@
-import type { Hold } from "../../domain/work/block.ts";
+import type { Block } from "../../domain/work/block.ts";
 import type { Statement } from "../db/database.ts";
 import { recordWhen } from "../events/journal.ts";
 import { insertNotice } from "./notice.ts";
@@ -17,7 +17,7 @@ interface LimitedRun {
 }
 
 /** Reports a worker or a conversation that runs too often, in the journal and the conversation, once per hour (contract 14). */
-export function tellRunLimit(run: LimitedRun, hold: Hold, now: number): Statement[] {
+export function reportRunLimit(run: LimitedRun, hold: Block, now: number): Statement[] {
   const { session_key, message_id, task_id } = run;
   const when = { sql: NOT_REPORTED, args: [now - HOUR_MS, hold.held] };
   const content = `A task waits: ${hold.reason}. If the tasks form a loop, cancel the task that repeats it.`;

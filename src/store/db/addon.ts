@@ -5,7 +5,7 @@ import { gunzipSync } from "node:zlib";
 let addonDirectory: string | null = null;
 
 /** Sets the private directory for libSQL's unpacked addon. Others can write to the system's temporary directory, often noexec. */
-export function keepAddonIn(folder: string): void {
+export function setAddonDirectory(folder: string): void {
   addonDirectory = folder;
 }
 

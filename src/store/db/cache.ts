@@ -20,7 +20,7 @@ export class ResultCache {
   });
   #commits = 0;
 
-  outdate(): void {
+  invalidate(): void {
     this.#commits++;
   }
 

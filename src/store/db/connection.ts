@@ -1,8 +1,8 @@
-import { logger } from "../../base/log.ts";
-import { isBusy, isDamage, isFencedOff, isRefused, mapped, TAKEN_OVER } from "./database_error.ts";
+import { createLogger } from "../../base/log.ts";
+import { isBusy, isDamage, isFencedOff, isRefused, TAKEN_OVER, translateError } from "./database_error.ts";
 import type { Driver, Row, Statement } from "./driver.ts";
 
-const log = logger("database");
+const log = createLogger("database");
 
 /** How long a write waits for a foreign lock before it gives up with `unavailable`. */
 export const BUSY_WAIT_MAX_MS = 5_000;
@@ -51,7 +51,7 @@ export class Connection {
     try {
       await this.#driver.copyTo(path, signal);
     } catch (error) {
-      throw mapped(error);
+      throw translateError(error);
     }
   }
 
@@ -79,13 +79,13 @@ export class Connection {
       } catch (error) {
         if (isDamage(error)) this.break("it is damaged", error);
         if (isFencedOff(error)) this.break(TAKEN_OVER, error);
-        if (!isBusy(error) && !isRefused(error)) throw mapped(error);
+        if (!isBusy(error) && !isRefused(error)) throw translateError(error);
         if (!this.remote) {
           this.busy++;
           // After a BUSY, this connection cannot write again (facts, libSQL 13).
           await this.#driver.reconnect().catch(() => {});
         }
-        if (performance.now() - since > BUSY_WAIT_MAX_MS || this.broken !== null) throw mapped(error);
+        if (performance.now() - since > BUSY_WAIT_MAX_MS || this.broken !== null) throw translateError(error);
         // A busy server executed nothing, and its other clients are expected (facts, libSQL server 3).
         if (!this.remote) log.warning("Database is locked by another process. Retrying");
         const pause = BUSY_PAUSE_MIN_MS + Math.random() * (BUSY_PAUSE_MAX_MS - BUSY_PAUSE_MIN_MS);

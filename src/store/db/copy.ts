@@ -1,5 +1,5 @@
 import Libsql from "libsql";
-import { turn } from "../../base/yield_to_loop.ts";
+import { yieldToLoop } from "../../base/yield_to_loop.ts";
 
 // 512 KB and about 2 ms of this thread.
 const PAGES_AT_ONCE = 128n;
@@ -31,7 +31,7 @@ export async function copyPages(from: string, to: string, signal: AbortSignal): 
     let unsynced = 0;
     for (let page = 1n; page <= last; page += PAGES_AT_ONCE) {
       // file.write() alone lets neither timers nor requests run.
-      await turn();
+      await yieldToLoop();
       signal.throwIfAborted();
       const until = page + PAGES_AT_ONCE - 1n;
       const [data] = read.get([page, until < last ? until : last]) as unknown as [ArrayBuffer];

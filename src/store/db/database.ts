@@ -1,18 +1,18 @@
 import { ResultCache } from "./cache.ts";
 import { Connection } from "./connection.ts";
-import { damaged, openError } from "./database_error.ts";
+import { buildDamageError, buildOpenError } from "./database_error.ts";
 import type { Driver, Row, SqlCondition, Statement, Value } from "./driver.ts";
-import { Writer, type Written } from "./writer.ts";
+import { Writer, type WriteResult } from "./writer.ts";
 
 export { isDuplicate, isMissingReference, isOutOfReach, TAKEN_OVER } from "./database_error.ts";
 export type { Row, Statement, Value } from "./driver.ts";
-export type { Written } from "./writer.ts";
+export type { WriteResult } from "./writer.ts";
 
 /** Follows each guarded statement: when that statement changed no row, the batch is rolled back (architecture, sentence 3). */
 const GUARD: Statement = { sql: "insert into guard (held) select 0 where changes() <> 1", args: [] };
 
 /** Builds a statement that must change exactly one row, or the whole batch is rolled back. A commit notifies `wakeup`. */
-export function guarded(sql: string, args: Value[], wakeup?: string): Statement[] {
+export function guard(sql: string, args: Value[], wakeup?: string): Statement[] {
   return [{ sql, args, wakeup }, GUARD];
 }
 
@@ -40,11 +40,11 @@ export function insertRow(
 
 /** Builds an insert of one row that must succeed, or the whole batch is rolled back. */
 export function insertGuarded(...insert: Parameters<typeof insertRow>): Statement[] {
-  return guardedRows(1, insertRow(...insert));
+  return guardRows(1, insertRow(...insert));
 }
 
 /** Builds a statement that must change `count` rows, or the whole batch is rolled back. */
-export function guardedRows(count: number, statement: Statement): Statement[] {
+export function guardRows(count: number, statement: Statement): Statement[] {
   return [statement, { sql: "insert into guard (held) select 0 where changes() <> ?", args: [count] }];
 }
 
@@ -65,11 +65,11 @@ export class Database {
     this.#writer = new Writer(this.#connection);
     this.remote = driver.remote;
     this.#connection.onBroken = (reason, cause) => {
-      this.#writer.refuse(damaged(reason, cause));
+      this.#writer.refuse(buildDamageError(reason, cause));
       this.onBroken(reason, cause);
     };
     this.#writer.onCommit = (wakeups) => {
-      this.#results.outdate();
+      this.#results.invalidate();
       this.onCommit(wakeups);
     };
   }
@@ -84,7 +84,7 @@ export class Database {
       const { RemoteDriver } = await import("./remote_driver.ts");
       return new Database(await RemoteDriver.open(url, authToken));
     } catch (error) {
-      throw openError(url, error);
+      throw buildOpenError(url, error);
     }
   }
 
@@ -111,12 +111,12 @@ export class Database {
    * Returns the result of `work`, or the cached result when nothing was committed since, for frequent reads such as the first
    * page of a list. A result is at most one second old because another process may write, too.
    */
-  unlessChanged<T>(key: string, work: () => Promise<T>, sizeOf: (result: T) => number): Promise<T> {
+  readCached<T>(key: string, work: () => Promise<T>, sizeOf: (result: T) => number): Promise<T> {
     return this.#results.get(key, work, sizeOf);
   }
 
   /** Commits all statements or none, in the order of the calls. A `first` write goes before all queued ones. */
-  write(statements: Statement[], order: { first?: boolean } = {}): Promise<Written> {
+  write(statements: Statement[], order: { first?: boolean } = {}): Promise<WriteResult> {
     return this.#writer.write(statements, order);
   }
 
@@ -169,7 +169,7 @@ export class Database {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.#writer.settled();
+    await this.#writer.waitUntilIdle();
     this.#connection.close();
   }
 }

@@ -1,19 +1,19 @@
 import { ServiceError } from "../../domain/call/error.ts";
 
 /** Returns code and message as one text. A remote error has the code inside its message. */
-export function words(error: unknown): string {
+function formatDatabaseError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return "code" in error ? `${error.code}: ${error.message}` : error.message;
 }
 
 /** Whether another process holds the lock, or such a lock broke the connection (facts, libSQL 13). */
 export function isBusy(error: unknown): boolean {
-  return /SQLITE_(BUSY|LOCKED)|SQL statements in progress/.test(words(error));
+  return /SQLITE_(BUSY|LOCKED)|SQL statements in progress/.test(formatDatabaseError(error));
 }
 
 /** Whether a libSQL server had no free connection and executed nothing (facts, libSQL server 3). */
 export function isRefused(error: unknown): boolean {
-  return /HTTP status 429/.test(words(error));
+  return /HTTP status 429/.test(formatDatabaseError(error));
 }
 
 /** Whether a write stopped waiting for a foreign lock. */
@@ -27,33 +27,33 @@ export function isOutOfReach(error: unknown): boolean {
 }
 
 export function isDuplicate(error: unknown): boolean {
-  return /UNIQUE constraint failed/.test(words(error));
+  return /UNIQUE constraint failed/.test(formatDatabaseError(error));
 }
 
 export function isMissingReference(error: unknown): boolean {
-  return /FOREIGN KEY constraint failed/.test(words(error));
+  return /FOREIGN KEY constraint failed/.test(formatDatabaseError(error));
 }
 
 /** Whether a guard was lost. Matches the text because a server sends no extended code. */
 export function isLostGuard(error: unknown): boolean {
-  return words(error).includes("guard_lost");
+  return formatDatabaseError(error).includes("guard_lost");
 }
 
 export const TAKEN_OVER = "another server has taken it over";
 
 /** Whether the fence failed: the database has another owner. */
 export function isFencedOff(error: unknown): boolean {
-  return words(error).includes("NOT NULL constraint failed: guard.held");
+  return formatDatabaseError(error).includes("NOT NULL constraint failed: guard.held");
 }
 
 export function isDamage(error: unknown): boolean {
-  return /SQLITE_(CORRUPT|NOTADB)|malformed|not a database/i.test(words(error));
+  return /SQLITE_(CORRUPT|NOTADB)|malformed|not a database/i.test(formatDatabaseError(error));
 }
 
 /** Translates a driver error to a ServiceError. A constraint violation stays as it is. */
-export function mapped(error: unknown): unknown {
-  const text = words(error);
-  if (isFencedOff(error)) return damaged(TAKEN_OVER, error);
+export function translateError(error: unknown): unknown {
+  const text = formatDatabaseError(error);
+  if (isFencedOff(error)) return buildDamageError(TAKEN_OVER, error);
   if (/constraint/i.test(text)) return error;
   if (/SQLITE_FULL|disk is full|ENOSPC|No space left/i.test(text)) {
     return new ServiceError(
@@ -62,7 +62,7 @@ export function mapped(error: unknown): unknown {
       { cause: error },
     );
   }
-  if (isDamage(error)) return damaged("it is damaged", error);
+  if (isDamage(error)) return buildDamageError("it is damaged", error);
   const lost = isBusy(error) ||
     /fetch|network|connect|timed? ?out|SERVER_ERROR|HTTP status (5|429)|IOERR|READONLY|CANTOPEN/i.test(text);
   if (!lost) return error;
@@ -73,7 +73,7 @@ export function mapped(error: unknown): unknown {
 }
 
 /** Builds the error of every write until an operator has repaired the database. */
-export function damaged(reason: string, cause?: unknown): ServiceError {
+export function buildDamageError(reason: string, cause?: unknown): ServiceError {
   return new ServiceError(
     "unavailable",
     `Cannot write to the database: ${reason}. See the log of the service`,
@@ -85,8 +85,8 @@ export function damaged(reason: string, cause?: unknown): ServiceError {
 }
 
 /** Builds the error of a failed open, with advice for the operator. */
-export function openError(url: string, error: unknown): ServiceError {
-  const reason = words(error);
+export function buildOpenError(url: string, error: unknown): ServiceError {
+  const reason = formatDatabaseError(error);
   const place = url.replace(/^file:/, "").replace(/\/\/[^@/]*@/, "//");
   let detail = `Cannot open the database ${place}: ${reason}`;
   if (isDamage(error)) {

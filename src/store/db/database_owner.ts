@@ -19,7 +19,7 @@ interface FoundOwner extends Row {
   silent_ms: number;
 }
 
-export interface FoundStandby extends Row {
+export interface StandbyStatus extends Row {
   host: string;
   pid: number;
   silent_ms: number;
@@ -58,12 +58,12 @@ export function findOwner(db: Database): Promise<FoundOwner | null> {
 }
 
 /** Whether the table for the owner exists, which the first migration creates. */
-export async function mayHaveOwner(db: Database): Promise<boolean> {
+export async function hasOwnerTable(db: Database): Promise<boolean> {
   return await db.first("select 1 from sqlite_master where type = 'table' and name = 'setting'") !== null;
 }
 
 /** Builds the statement before every batch of this process. The batch fails when the database has another owner. */
-export function fenceOf(fence: string): Statement {
+export function buildFence(fence: string): Statement {
   return {
     sql: `insert into guard (held) select null
       where not exists (select 1 from setting where name = 'owner' and json_extract(value, '$.fence') = ?)`,
@@ -72,7 +72,7 @@ export function fenceOf(fence: string): Statement {
 }
 
 /** Stores the owner's heartbeat and returns the standbys. */
-export async function beatOwner(db: Database): Promise<FoundStandby[]> {
+export async function storeOwnerHeartbeat(db: Database): Promise<StandbyStatus[]> {
   const { rows } = await db.write([
     {
       sql: `update setting set value = json_set(value, '$.beat_at', ${NOW}) where name = 'owner'`,
@@ -84,7 +84,7 @@ export async function beatOwner(db: Database): Promise<FoundStandby[]> {
       args: [STANDBYS_LISTED_MAX],
     },
   ], { first: true });
-  return rows[2] as FoundStandby[];
+  return rows[2] as StandbyStatus[];
 }
 
 /** Gives up the database, so that another server can take it immediately. */
@@ -96,7 +96,7 @@ export function releaseDatabase(fence: string): Statement {
 }
 
 /** Stores a standby's heartbeat. Does nothing in a database of an older release, which has no table for it. */
-export async function beatStandby(db: Database, { id, host, pid }: Owner): Promise<void> {
+export async function storeStandbyHeartbeat(db: Database, { id, host, pid }: Owner): Promise<void> {
   if (await db.first("select 1 from sqlite_master where type = 'table' and name = 'standby'") === null) {
     return;
   }
@@ -107,6 +107,6 @@ export async function beatStandby(db: Database, { id, host, pid }: Owner): Promi
   }]);
 }
 
-export function leaveStandby(id: string): Statement {
+export function deleteStandby(id: string): Statement {
   return { sql: "delete from standby where id = ?", args: [id] };
 }

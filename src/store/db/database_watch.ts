@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
-import { logger } from "../../base/log.ts";
+import { createLogger } from "../../base/log.ts";
 import type { Database } from "./database.ts";
 
-const log = logger("database");
+const log = createLogger("database");
 
 const CHECK_INTERVAL_MS = 1_000;
 // A larger WAL file means that a reader keeps SQLite from moving it into the database file.
@@ -40,7 +40,7 @@ export class DatabaseWatch {
   }
 
   start(): void {
-    void this.look();
+    void this.check();
   }
 
   stop(): void {
@@ -48,7 +48,7 @@ export class DatabaseWatch {
     this.#cancel();
   }
 
-  async look(): Promise<void> {
+  async check(): Promise<void> {
     this.#cancel();
     const seen = await readFileState(this.#path);
     if (this.#stopped) return;
@@ -63,7 +63,7 @@ export class DatabaseWatch {
       return await this.#stopWrites("its -wal file was deleted or replaced", seen.wal === null);
     }
     this.#checkWalLength(seen.walBytes);
-    this.#cancel = this.#clock.after(CHECK_INTERVAL_MS, () => void this.look());
+    this.#cancel = this.#clock.after(CHECK_INTERVAL_MS, () => void this.check());
   }
 
   async #stopWrites(reason: string, mayWriteBack: boolean): Promise<void> {

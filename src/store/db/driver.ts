@@ -29,7 +29,7 @@ export interface Driver {
 }
 
 /** Converts integers to bigint: both libraries bind a number as REAL, and 1 in a TEXT column would be '1.0' (facts, libSQL 16). */
-export function bound(args: Value[]): (string | number | bigint | null)[] {
+export function bindArgs(args: Value[]): (string | number | bigint | null)[] {
   return args.map((arg) => {
     if (typeof arg === "boolean") return arg ? 1n : 0n;
     return typeof arg === "number" && Number.isInteger(arg) ? BigInt(arg) : arg;

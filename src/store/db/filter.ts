@@ -17,7 +17,7 @@ export type Filters<F> = {
   readonly [K in Exclude<keyof F, keyof Page>]-?: Condition<NonNullable<F[K]>> | typeof BY_LIST;
 };
 
-export function whereOf<F extends object>(filter: F, filters: Filters<F>): Where {
+export function buildWhere<F extends object>(filter: F, filters: Filters<F>): Where {
   const where: Where = { conditions: [], args: [] };
   const conditions = Object.entries(filters) as [keyof F, Condition<unknown> | null][];
   for (const [name, condition] of conditions) {
@@ -28,7 +28,7 @@ export function whereOf<F extends object>(filter: F, filters: Filters<F>): Where
 }
 
 /** Matches a column against one or several values. One value becomes `=`, so that an index also gives the order. */
-export function oneOf(column: string): Condition<string | readonly string[]> {
+export function matchAny(column: string): Condition<string | readonly string[]> {
   return ({ conditions, args }, value) => {
     const values = typeof value === "string" ? [value] : value;
     conditions.push(
@@ -39,7 +39,7 @@ export function oneOf(column: string): Condition<string | readonly string[]> {
 }
 
 /** Matches the row with this id, ending of an id, or name if the table has one (contract 8.11). */
-export function named(
+export function matchReference(
   table: string,
   name?: { column: string; key: (text: string) => string },
 ): Condition<string> {
@@ -61,8 +61,8 @@ export function named(
 }
 
 /** Limits a list to the conversation that the caller is bound to. null: no limit (contract 2.8). */
-export function inConversation(where: Where, column: string, boundTo: string | null): void {
-  if (boundTo !== null) oneOf(column)(where, boundTo);
+export function limitToConversation(where: Where, column: string, boundTo: string | null): void {
+  if (boundTo !== null) matchAny(column)(where, boundTo);
 }
 
 /** Inclusive bounds in Unix ms. */
@@ -71,7 +71,7 @@ export interface Bounds {
   to: number | undefined;
 }
 
-export function between({ conditions, args }: Where, column: string, { from, to }: Bounds): void {
+export function addBounds({ conditions, args }: Where, column: string, { from, to }: Bounds): void {
   if (from !== undefined) {
     conditions.push(`${column} >= ?`);
     args.push(from);
@@ -98,7 +98,7 @@ const CLOCK_SLACK_MS = 86_400_000;
  * Adds the bounds so that narrow and wide ranges are both fast: few rows are found by the index of the time and sorted, many
  * are read in the order of their ids from the end of the range. Returns the `from` clause.
  */
-export async function within(
+export async function addTimeRange(
   db: Database,
   where: Where,
   { table, column, index }: TimeColumn,
@@ -107,13 +107,13 @@ export async function within(
   const { from, to } = bounds;
   if (from === undefined && to === undefined) return table;
   const range: Where = { conditions: [], args: [] };
-  between(range, column, bounds);
+  addBounds(range, column, bounds);
   const count = await db.first<{ rows: number }>(
     `select count(*) as rows from (select 1 from ${table} where ${range.conditions.join(" and ")} limit ?)`,
     [...range.args, SORTED_MAX_ROWS + 1],
   );
   const few = (count?.rows ?? 0) <= SORTED_MAX_ROWS;
-  between(where, few ? `${table}.${column}` : `+${table}.${column}`, bounds);
+  addBounds(where, few ? `${table}.${column}` : `+${table}.${column}`, bounds);
   if (few) return `${table} indexed by ${index}`;
   if (to !== undefined) {
     where.conditions.push(`${table}.id < ?`);

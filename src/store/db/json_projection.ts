@@ -8,13 +8,13 @@ declare const made: unique symbol;
 export type JsonSql<T> = string & { readonly [made]?: T };
 
 /** Builds a row's JSON for the API (decision 0003): each field of `schema` from its column, or from its expression in `own`. */
-export function shown<S extends z.ZodObject>(
+export function buildJsonSql<S extends z.ZodObject>(
   table: string,
   schema: S,
   own: { readonly [K in keyof z.output<S>]?: string } = {},
 ): JsonSql<z.output<S>> {
   const expressions: Partial<Record<string, string>> = own;
-  const fields = fieldsOf(schema).map((name) =>
+  const fields = listFields(schema).map((name) =>
     `'${name}', ${expressions[name] ?? buildColumnSql(`${table}.${name}`, schema.shape[name] as z.ZodType)}`
   );
   return `json_object(\n  ${fields.join(",\n  ")})`;
@@ -23,13 +23,13 @@ export function shown<S extends z.ZodObject>(
 type FieldName<S extends z.ZodObject> = Exclude<keyof z.output<S> & string, "truncated">;
 
 /** Lists the fields of an object in the order of the API. */
-export function fieldsOf<S extends z.ZodObject>(schema: S): FieldName<S>[] {
+export function listFields<S extends z.ZodObject>(schema: S): FieldName<S>[] {
   // size_limited_read.ts adds `truncated`. No column stores it.
   return Object.keys(schema.shape).filter((name) => name !== "truncated") as FieldName<S>[];
 }
 
 /** Returns the column value of a field. Objects and lists become JSON text. */
-export function columnValue<S extends z.ZodObject>(
+export function toColumnValue<S extends z.ZodObject>(
   schema: S,
   name: keyof z.output<S> & string,
   value: z.output<S>[typeof name],
@@ -55,7 +55,7 @@ function classifyField(field: z.ZodType): "plain" | "boolean" | "json" {
 }
 
 /** Returns the JSON of the first row, or null. `rest` is the query from its `from` on. */
-export function firstShown<T>(
+export function readJson<T>(
   db: Database,
   json: JsonSql<T>,
   rest: string,
@@ -65,7 +65,7 @@ export function firstShown<T>(
 }
 
 /** Returns the JSON of every row. `rest` is the query from its `from` on. */
-export function allShown<T>(
+export function readAllJson<T>(
   db: Database,
   json: JsonSql<T>,
   rest: string,

@@ -1,4 +1,4 @@
-import { type Json, jsonList, valueOf } from "../../domain/call/json.ts";
+import { joinJson, type Json, parseJson } from "../../domain/call/json.ts";
 import { COUNT_MAX, type Listing, type Page } from "../../domain/call/page.ts";
 import { isSmall, type Objects, readBounded, type Slice } from "./size_limited_read.ts";
 import type { Database } from "./database.ts";
@@ -21,7 +21,7 @@ export function list<T>(db: Database, query: ListQuery<T>, page: Page): Promise<
   const { page: number, page_size, cursor } = page;
   const { conditions, args } = query.where;
   const key = JSON.stringify([query.table, query.order, conditions, args, number, page_size, cursor]);
-  return db.unlessChanged(key, () => read(db, query, page), (listing) => listing.json.length);
+  return db.readCached(key, () => read(db, query, page), (listing) => listing.json.length);
 }
 
 async function read<T>(db: Database, query: ListQuery<T>, page: Page): Promise<Listing<T>> {
@@ -75,7 +75,7 @@ async function readPage<T>(
   if (query.order !== undefined || !await isSmall(db, query, slice)) {
     const { rows, ended } = await readBounded(db, query, slice, { over });
     const last = query.order === undefined ? findSmallestId(rows) : rows.at(-1)?.id ?? null;
-    return { json: jsonList(rows.map((row) => row.json)), last, rows: rows.length, ended };
+    return { json: joinJson(rows.map((row) => row.json)), last, rows: rows.length, ended };
   }
   const text = await db.first<{ json: Json<T[]>; last: string | null; rows: number }>(
     `select '[' || coalesce(group_concat(json, ','), '') || ']' as json, min(id) as last, count(*) as rows
@@ -83,7 +83,7 @@ async function readPage<T>(
     slice.args,
   );
   return {
-    json: text?.json ?? jsonList<T>([]),
+    json: text?.json ?? joinJson<T>([]),
     last: text?.last ?? null,
     rows: text?.rows ?? 0,
     ended: false,
@@ -144,6 +144,6 @@ async function hasMore(db: Database, query: ListQuery<unknown>, last: string): P
 }
 
 /** Parses a JSON text of our own SQL. Null without one. */
-export function parsed<T>(json: Json<T> | null | undefined): T | null {
-  return json === null || json === undefined ? null : valueOf(json);
+export function parseNullableJson<T>(json: Json<T> | null | undefined): T | null {
+  return json === null || json === undefined ? null : parseJson(json);
 }

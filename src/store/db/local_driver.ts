@@ -1,7 +1,7 @@
 import Libsql from "libsql";
 import { LRUCache } from "lru-cache";
 import { copyPages } from "./copy.ts";
-import { bound, type Driver, type Row, type Statement } from "./driver.ts";
+import { bindArgs, type Driver, type Row, type Statement } from "./driver.ts";
 
 type Prepared = ReturnType<InstanceType<typeof Libsql>["prepare"]>;
 
@@ -80,7 +80,7 @@ export class LocalDriver implements Driver {
       return Promise.resolve(this.#execute(statement));
     }
     cached.list ??= this.#db.prepare(buildListSql(statement.sql, columns)).raw(true);
-    const [text, bytes] = cached.list.get(bound(statement.args)) as unknown as [string | null, number];
+    const [text, bytes] = cached.list.get(bindArgs(statement.args)) as unknown as [string | null, number];
     if (text === null) {
       throw new Error(
         `a read of ${bytes} bytes is more than ${LIST_MAX_BYTES}: ${statement.sql.slice(0, 200)}`,
@@ -92,7 +92,7 @@ export class LocalDriver implements Driver {
 
   first({ sql, args }: Statement): Promise<Row | null> {
     const { statement, columns } = this.#prepare(sql);
-    const values = statement.get(bound(args)) as unknown[] | undefined;
+    const values = statement.get(bindArgs(args)) as unknown[] | undefined;
     return Promise.resolve(columns === null || values === undefined ? null : buildRow(columns, values));
   }
 
@@ -142,10 +142,10 @@ export class LocalDriver implements Driver {
   #execute({ sql, args }: Statement): Row[] {
     const { statement, columns } = this.#prepare(sql);
     if (columns === null) {
-      statement.run(bound(args));
+      statement.run(bindArgs(args));
       return [];
     }
-    const rows = statement.all(bound(args)) as unknown[][];
+    const rows = statement.all(bindArgs(args)) as unknown[][];
     return rows.map((values) => buildRow(columns, values));
   }
 

@@ -1,5 +1,5 @@
 import { type Client, createClient } from "@libsql/client";
-import { bound, type Driver, type Row, type Statement } from "./driver.ts";
+import { bindArgs, type Driver, type Row, type Statement } from "./driver.ts";
 
 /** Time limit of a libSQL server's response. Its client has none, and a request would wait permanently (facts, libSQL server 7). */
 export const ANSWER_MAX_MS = 5_000;
@@ -29,7 +29,7 @@ export class RemoteDriver implements Driver {
   }
 
   async query({ sql, args }: Statement): Promise<Row[]> {
-    const result = await this.#limitTime(this.#client.execute({ sql, args: bound(args) }));
+    const result = await this.#limitTime(this.#client.execute({ sql, args: bindArgs(args) }));
     return result.rows as unknown as Row[];
   }
 
@@ -39,7 +39,7 @@ export class RemoteDriver implements Driver {
 
   /** Commits all statements or none. After a timeout, the commit may have succeeded. */
   async batch(statements: Statement[]): Promise<Row[][]> {
-    const batch = statements.map(({ sql, args }) => ({ sql, args: bound(args) }));
+    const batch = statements.map(({ sql, args }) => ({ sql, args: bindArgs(args) }));
     const results = await this.#limitTime(this.#client.batch(batch, "write"));
     return results.map((result) => result.rows as unknown as Row[]);
   }

@@ -58,10 +58,10 @@ export const pruneInbound = buildPrune(
     where message_id = coalesce(inbound_message.merged_into, inbound_message.id) and status ${TASK_IS_ACTIVE})`,
 );
 
-export const pruneSent = buildPrune("outbound_message", "sent_at < ? and +status = 'sent'");
+export const pruneSentReplies = buildPrune("outbound_message", "sent_at < ? and +status = 'sent'");
 
 /** Prunes replies without further deliveries. */
-export const pruneGivenUp = buildPrune(
+export const pruneUndeliveredReplies = buildPrune(
   "outbound_message",
   "status = 'failed' and due_at is null and created_at < ?",
 );
@@ -82,7 +82,7 @@ export const pruneJournal = buildPrune(
 );
 
 /** Prunes events regardless of pending deliveries. */
-export const pruneOwed = buildPrune("journal", "at < ? order by at", "seq");
+export const pruneUndeliveredEvents = buildPrune("journal", "at < ? order by at", "seq");
 
 /** Prunes ended occurrences. An open one, blocked by a budget for example, starts only while its row exists. */
 export const pruneOccurrences = buildPrune(
@@ -97,7 +97,7 @@ export const pruneRefreshTokens = buildPrune("refresh_token", "expires_at < ?");
 
 export const pruneUsage = buildPrune("usage", "bucket_start < ? / 900000", "bucket_start, worker_id");
 
-export const pruneWaited = buildPrune("queue_wait_stats", "bucket_start < ? / 900000", "bucket_start");
+export const pruneQueueWaits = buildPrune("queue_wait_stats", "bucket_start < ? / 900000", "bucket_start");
 
 /** Lists the paths of up to a batch of uploads older than `before` that no message refers to. */
 export function listOldUploads(db: Database, before: number): Promise<string[]> {

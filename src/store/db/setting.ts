@@ -23,7 +23,7 @@ export function findSetting(db: Database, name: SettingName): Promise<string | n
   return db.readValue<string>("select value from setting where name = ?", [name]);
 }
 
-export function saveSetting(name: SettingName, value: string): Statement {
+export function storeSetting(name: SettingName, value: string): Statement {
   return {
     sql:
       "insert into setting (name, value) values (?, ?) on conflict (name) do update set value = excluded.value",

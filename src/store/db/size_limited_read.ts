@@ -1,5 +1,5 @@
-import { byteLength } from "../../base/bytes.ts";
-import { turn } from "../../base/yield_to_loop.ts";
+import { countBytes } from "../../base/bytes.ts";
+import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import type { Json } from "../../domain/call/json.ts";
 import type { Database, Row, Value } from "./database.ts";
 import type { JsonSql } from "./json_projection.ts";
@@ -18,7 +18,7 @@ export interface Objects<T> {
   find?: (id: string) => Slice;
 }
 
-export interface Measured {
+export interface MeasuredObject {
   id: string;
   bytes: number;
 }
@@ -58,7 +58,7 @@ export async function readBounded<T>(
   limit: SizeLimit,
 ): Promise<BoundedRows<T>> {
   const { table, json } = objects;
-  const sizes = await db.read<Measured & Row>(
+  const sizes = await db.read<MeasuredObject & Row>(
     `select ${table}.id as id, ${buildBytesSql(objects)} as bytes ${slice.sql}`,
     slice.args,
   );
@@ -71,7 +71,7 @@ export async function readBounded<T>(
 export async function readMeasured<T>(
   db: Database,
   objects: Objects<T>,
-  sizes: readonly Measured[],
+  sizes: readonly MeasuredObject[],
   { over, maxBytes = READ_MAX_BYTES }: SizeLimit,
 ): Promise<BoundedRows<T>> {
   return over === "end"
@@ -80,7 +80,7 @@ export async function readMeasured<T>(
 }
 
 /** Whether one read can hold the objects, whatever their characters. */
-export function fits(sizes: readonly Measured[], maxBytes: number = READ_MAX_BYTES): boolean {
+export function fits(sizes: readonly MeasuredObject[], maxBytes: number = READ_MAX_BYTES): boolean {
   return sizes.reduce((sum, { bytes }) => sum + estimateJsonBytes(bytes), 0) <= maxBytes;
 }
 
@@ -107,7 +107,7 @@ function buildBytesSql({ table, texts = [] }: Objects<unknown>): string {
 async function readUntil<T>(
   db: Database,
   objects: Objects<T>,
-  sizes: readonly Measured[],
+  sizes: readonly MeasuredObject[],
   maxBytes: number,
 ): Promise<BoundedRows<T>> {
   const rows: BoundedRows<T>["rows"] = [];
@@ -116,7 +116,7 @@ async function readUntil<T>(
     if (rows.length > 0 && bytes > left) return { rows, ended: true };
     const json = await readOne(db, objects, id);
     if (json === null) continue;
-    left -= byteLength(json);
+    left -= countBytes(json);
     if (rows.length > 0 && left < 0) return { rows, ended: true };
     rows.push({ id, json });
   }
@@ -127,7 +127,7 @@ async function readUntil<T>(
 async function readCut<T>(
   db: Database,
   objects: Objects<T>,
-  sizes: readonly Measured[],
+  sizes: readonly MeasuredObject[],
   maxBytes: number,
 ): Promise<BoundedRows<T>["rows"]> {
   const read = new Map<string, Json<T>>();
@@ -139,7 +139,7 @@ async function readCut<T>(
       ? await readOne(db, objects, id)
       : await readShortened(db, objects, id, share);
     if (json === null) continue;
-    left -= byteLength(json);
+    left -= countBytes(json);
     read.set(id, json);
   }
   return sizes.flatMap(({ id }) => {
@@ -149,7 +149,7 @@ async function readCut<T>(
 }
 
 async function readOne<T>(db: Database, objects: Objects<T>, id: string): Promise<Json<T> | null> {
-  await turn();
+  await yieldToLoop();
   const { sql, args } = buildSourceSql(objects, id);
   return await db.readValue<Json<T>>(`select ${objects.json} as json ${sql}`, args);
 }
@@ -165,7 +165,7 @@ async function readShortened<T>(
   id: string,
   share: number,
 ): Promise<Json<T> | null> {
-  await turn();
+  await yieldToLoop();
   const { table, json, texts = [] } = objects;
   const { sql, args } = buildSourceSql(objects, id);
   const frame = texts.reduce((text, name) => text.replaceAll(`${table}.${name},`, "'',"), json as string);
@@ -185,7 +185,7 @@ async function readShortened<T>(
     const cut = cutToJson(text, Math.floor(left / (byLength.length - index)));
     object[name] = cut.text;
     left -= cut.jsonBytes;
-    keptBytes += byteLength(cut.text);
+    keptBytes += countBytes(cut.text);
   }
   return JSON.stringify(keptBytes < row.bytes ? { ...object, truncated: true } : object) as Json<T>;
 }

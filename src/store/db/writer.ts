@@ -1,11 +1,11 @@
 import { setImmediate } from "node:timers";
-import { turn } from "../../base/yield_to_loop.ts";
+import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import { BUSY_WAIT_MAX_MS, type Connection } from "./connection.ts";
-import { damaged, isLockedOut, isLostGuard, isOutOfReach } from "./database_error.ts";
+import { buildDamageError, isLockedOut, isLostGuard, isOutOfReach } from "./database_error.ts";
 import type { Row, Statement } from "./driver.ts";
 
 /** Result of a write. `won` is false when a guard was lost and nothing was written. */
-export interface Written {
+export interface WriteResult {
   won: boolean;
   /** Returned rows by statement, [] when lost. */
   rows: Row[][];
@@ -21,7 +21,7 @@ interface Job {
   statements: Statement[];
   /** Time of the call, monotonic ms. */
   at: number;
-  resolve: (written: Written) => void;
+  resolve: (written: WriteResult) => void;
   reject: (error: unknown) => void;
 }
 
@@ -41,9 +41,9 @@ export class Writer {
   }
 
   /** Commits all statements or none, in the order of the calls. A `first` write goes before all queued ones. */
-  write(statements: Statement[], { first = false } = {}): Promise<Written> {
+  write(statements: Statement[], { first = false } = {}): Promise<WriteResult> {
     const { broken } = this.#connection;
-    if (broken !== null) return Promise.reject(damaged(broken));
+    if (broken !== null) return Promise.reject(buildDamageError(broken));
     return new Promise((resolve, reject) => {
       const job = { statements, at: performance.now(), resolve, reject };
       if (first) this.#queue.unshift(job);
@@ -69,14 +69,14 @@ export class Writer {
   }
 
   /** Resolves when the queue is empty and no commit is running. */
-  async settled(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     while (this.#writing) await new Promise((resolve) => setTimeout(resolve, 1));
   }
 
   async #drain(): Promise<void> {
     const started = performance.now();
     while (this.#queue.length > 0) {
-      if (this.#committedAt > started) await turn();
+      if (this.#committedAt > started) await yieldToLoop();
       const group = this.#takeGroup();
       try {
         const results = await this.#commit(group.flatMap((job) => job.statements), group[0]?.at ?? 0);
@@ -127,7 +127,7 @@ export class Writer {
 
   async #commit(statements: Statement[], since: number): Promise<Row[][]> {
     const { broken } = this.#connection;
-    if (broken !== null) throw damaged(broken);
+    if (broken !== null) throw buildDamageError(broken);
     const fence = this.fence === null ? [] : [this.fence];
     const all = await this.#connection.batch([...fence, ...statements], since);
     this.#committedAt = performance.now();

@@ -10,7 +10,7 @@ interface DatabaseFacts {
 }
 
 /** Returns the version of SQLite, which a package update can change (reliability DUR-7). */
-export async function sqliteVersion(db: Database): Promise<string> {
+export async function readSqliteVersion(db: Database): Promise<string> {
   return await db.readValue<string>("select sqlite_version()") ?? "";
 }
 

@@ -95,7 +95,7 @@ export function findPausedSchedules(db: Database): Promise<InboxItem[]> {
   );
 }
 
-export function findHoldingBudgets(db: Database, now: number): Promise<InboxItem[]> {
+export function findBlockingBudgets(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'budget_holds' as kind, coalesce(hard_notified_at, updated_at) as at, name as title, target as detail, '' as worker_id,
       '' as worker_name, '' as execution_id, '' as message_id, '' as session_key, '' as engine, '' as task_id,

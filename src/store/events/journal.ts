@@ -1,8 +1,8 @@
 import type { JournalEntry } from "../../domain/system/journal.ts";
-import { conversationWakeup } from "../../base/wakeups.ts";
-import { originOf } from "../../base/origin.ts";
+import { getConversationWakeup } from "../../base/wakeups.ts";
+import { getOrigin } from "../../base/origin.ts";
 import type { Database, Row, Statement, Value } from "../db/database.ts";
-import { between, type Bounds, oneOf, type Where } from "../db/filter.ts";
+import { addBounds, type Bounds, matchAny, type Where } from "../db/filter.ts";
 import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "../db/status_sql.ts";
 import { COUNT_MAX } from "../../domain/call/page.ts";
 import type { EventKind } from "../../domain/call/vocabulary.ts";
@@ -24,10 +24,10 @@ export function record(at: number, entry: JournalEntry): Statement {
   return { sql: INSERT, args: listValues(at, entry), wakeup: chooseWakeup(entry.session_key) };
 }
 
-export type Happened = readonly [at: number, entry: JournalEntry];
+type TimedEvent = readonly [at: number, entry: JournalEntry];
 
 /** Builds many events as one statement, in their order. */
-export function recordAll(events: readonly Happened[]): Statement {
+export function recordAll(events: readonly TimedEvent[]): Statement {
   const wakeups = events.flatMap(([, { session_key }]) => chooseWakeup(session_key) ?? []);
   return {
     sql: `${INTO_JOURNAL}
@@ -50,14 +50,18 @@ export function recordWhen(at: number, entry: JournalEntry, when: { sql: string;
 }
 
 /** Builds a transition with its event. Without a changed row, a guarded transition rolls back, and any other stores no event. */
-export function moved(transition: Statement | Statement[], at: number, entry: JournalEntry): Statement[] {
+export function recordTransition(
+  transition: Statement | Statement[],
+  at: number,
+  entry: JournalEntry,
+): Statement[] {
   if (Array.isArray(transition)) return [...transition, record(at, entry)];
   return [transition, { ...record(at, entry), sql: INSERT_IF_CHANGED }];
 }
 
 function listValues(at: number, entry: JournalEntry): Value[] {
   const { actor = "system" } = entry;
-  const { address, userAgent } = originOf(actor);
+  const { address, userAgent } = getOrigin(actor);
   return [
     at,
     entry.kind,
@@ -84,7 +88,7 @@ function formatData({ data = {} }: JournalEntry): string {
 }
 
 function chooseWakeup(sessionKey: string | undefined): string | undefined {
-  return sessionKey ? conversationWakeup(sessionKey) : undefined;
+  return sessionKey ? getConversationWakeup(sessionKey) : undefined;
 }
 
 /** Records `session.idle` if the conversation has no open work. Has to be the last statement of the batch to see the others' changes. */
@@ -172,11 +176,11 @@ function addFilter(where: Where, filter: JournalFilter): void {
     const value = filter[name];
     if (value === undefined) continue;
     // The partial indexes exclude '', and the planner uses them only for queries that do so, too.
-    oneOf(name)(where, value);
+    matchAny(name)(where, value);
     where.conditions.push(`${name} <> ''`);
   }
-  if (filter.kinds !== undefined && filter.kinds.length > 0) oneOf("kind")(where, filter.kinds);
-  if (filter.actors !== undefined && filter.actors.length > 0) oneOf("actor")(where, filter.actors);
+  if (filter.kinds !== undefined && filter.kinds.length > 0) matchAny("kind")(where, filter.kinds);
+  if (filter.actors !== undefined && filter.actors.length > 0) matchAny("actor")(where, filter.actors);
 }
 
 /** Counts events up to COUNT_MAX + 1 (contract 8.2). */
@@ -203,9 +207,9 @@ type AuditFilter = Pick<JournalFilter, "kinds" | "actors"> & Bounds;
 
 function buildAuditWhere(after: number, filter: AuditFilter): Where {
   const where: Where = { conditions: ["address <> ''", "seq > ?"], args: [after] };
-  if (filter.kinds !== undefined) oneOf("kind")(where, filter.kinds);
-  if (filter.actors !== undefined) oneOf("actor")(where, filter.actors);
-  between(where, "at", filter);
+  if (filter.kinds !== undefined) matchAny("kind")(where, filter.kinds);
+  if (filter.actors !== undefined) matchAny("actor")(where, filter.actors);
+  addBounds(where, "at", filter);
   return where;
 }
 
@@ -233,7 +237,7 @@ export function listAudit(
 }
 
 /** Returns the numbers of the newest and the oldest stored event, 0 and 0 before the first event. */
-export async function journalRange(db: Database): Promise<{ first: number; last: number }> {
+export async function readJournalRange(db: Database): Promise<{ first: number; last: number }> {
   // The sequence table keeps the last number after retention has emptied the journal.
   const row = await db.first<{ first: number | null; last: number | null }>(
     `select (select min(seq) from journal) as first,
@@ -243,13 +247,13 @@ export async function journalRange(db: Database): Promise<{ first: number; last:
 }
 
 /** Returns the latest time of the newest events in Unix ms, 0 without any. */
-export async function latestEventAt(db: Database): Promise<number> {
+export async function findLatestEventAt(db: Database): Promise<number> {
   return await db.readValue<number>(
     `select max(at) as at from (select at from journal order by seq desc limit ${LATEST_EVENTS})`,
   ) ?? 0;
 }
 
 /** Returns the time of the oldest stored event in Unix ms, or null. */
-export function oldestEventAt(db: Database): Promise<number | null> {
+export function findOldestEventAt(db: Database): Promise<number | null> {
   return db.readValue<number>("select min(at) from journal");
 }

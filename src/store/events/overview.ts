@@ -6,13 +6,13 @@ import {
 } from "../../domain/system/system.ts";
 import type { Database, Row, Value } from "../db/database.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
-import { shown } from "../db/json_projection.ts";
-import { type Json, jsonOf } from "../../domain/call/json.ts";
+import { buildJsonSql } from "../db/json_projection.ts";
+import { formatJson, type Json } from "../../domain/call/json.ts";
 
 /** The length of a usage bucket, a quarter of an hour. */
 export const QUARTER_MS = 900_000;
 
-const RECENT_JSON = shown("execution", recentExecutionSchema, {
+const RECENT_JSON = buildJsonSql("execution", recentExecutionSchema, {
   instruction: `substr(execution.instruction, 1, ${INSTRUCTION_SHOWN_MAX})`,
 });
 
@@ -61,7 +61,7 @@ export async function findRecentExecutions(
       order by id desc
       limit ?)`,
     args,
-  ) ?? jsonOf([]);
+  ) ?? formatJson([]);
 }
 
 interface WorkerUsage extends Row {

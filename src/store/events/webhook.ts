@@ -1,4 +1,4 @@
-import { nameKey } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import {
   deliverySchema,
@@ -7,15 +7,15 @@ import {
   webhookSchema,
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
-import { buildSet, type Database, guarded, insertRow, type Row, type Statement } from "../db/database.ts";
-import { oneOf, type Where } from "../db/filter.ts";
-import { list, parsed } from "../db/list.ts";
-import { firstShown, shown } from "../db/json_projection.ts";
+import { buildSet, type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
+import { matchAny, type Where } from "../db/filter.ts";
+import { list, parseNullableJson } from "../db/list.ts";
+import { buildJsonSql, readJson } from "../db/json_projection.ts";
 
-const WEBHOOK_JSON = shown("webhook", webhookSchema, {
+const WEBHOOK_JSON = buildJsonSql("webhook", webhookSchema, {
   next_attempt_at: "webhook.due_at",
 });
-const DELIVERY_JSON = shown("webhook_delivery", deliverySchema);
+const DELIVERY_JSON = buildJsonSql("webhook_delivery", deliverySchema);
 
 /** Most stored deliveries of one webhook. */
 const DELIVERIES_MAX = 500;
@@ -26,7 +26,7 @@ export function listWebhooks(db: Database, page: Page): Promise<Listing<Webhook>
 
 export async function findWebhook(db: Database, ref: string): Promise<Webhook | null> {
   const rest = "from webhook where id = ? or name_key = ?";
-  return parsed(await firstShown(db, WEBHOOK_JSON, rest, [ref.toLowerCase(), nameKey(ref)]));
+  return parseNullableJson(await readJson(db, WEBHOOK_JSON, rest, [ref.toLowerCase(), normalizeName(ref)]));
 }
 
 interface NewWebhook {
@@ -45,7 +45,7 @@ const LAST_EVENT = "(select coalesce(max(seq), 0) from journal)";
 
 /** Stores a webhook, guarded by fewer than `max`. A duplicate name fails the batch. */
 export function insertWebhook(webhook: NewWebhook, max: number, now: number): Statement[] {
-  return guarded(
+  return guard(
     `insert into webhook (id, name, name_key, url, secret, events, enabled, origin, allow_private,
         cursor, due_at, created_at, updated_at)
       select ?, ?, ?, ?, ?, ?, ?, ?, ?, ${LAST_EVENT}, ?, ?, ?
@@ -53,7 +53,7 @@ export function insertWebhook(webhook: NewWebhook, max: number, now: number): St
     [
       webhook.id,
       webhook.name,
-      nameKey(webhook.name),
+      normalizeName(webhook.name),
       webhook.url,
       webhook.secret,
       JSON.stringify(webhook.events),
@@ -75,7 +75,7 @@ export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], no
       sql: `delete from webhook
         where origin = 'config' and name_key not in (select value from json_each(?))
           or origin = 'api' and name_key in (select value from json_each(?))`,
-      args: Array(2).fill(JSON.stringify(webhooks.map(({ name }) => nameKey(name)))),
+      args: Array(2).fill(JSON.stringify(webhooks.map(({ name }) => normalizeName(name)))),
     },
     ...webhooks.map((one) => ({
       sql: `insert into webhook (id, name, name_key, url, secret, events, enabled, origin, allow_private,
@@ -91,7 +91,7 @@ export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], no
       args: [
         one.id,
         one.name,
-        nameKey(one.name),
+        normalizeName(one.name),
         one.url,
         one.secret,
         JSON.stringify(one.events),
@@ -117,16 +117,16 @@ export function updateWebhook(id: string, change: WebhookChange, now: number): S
   const disabled_reason = enabled === true ? "" : undefined;
   const columns = { name, url, secret, enabled, events, disabled_reason };
   const { sql, args } = buildSet({ ...columns, attempt: 0, due_at: now, updated_at: now });
-  return guarded(`update webhook set ${sql} where id = ?`, [...args, id]);
+  return guard(`update webhook set ${sql} where id = ?`, [...args, id]);
 }
 
 export function deleteWebhook(id: string): Statement[] {
-  return guarded("delete from webhook where id = ?", [id]);
+  return guard("delete from webhook where id = ?", [id]);
 }
 
 /** Makes all events after the number `after` pending again. */
 export function replayWebhook(id: string, after: number, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update webhook
     set cursor = min(?, ${LAST_EVENT}), attempt = 0, due_at = ?
     where id = ?`,
@@ -172,7 +172,7 @@ export function advanceWebhook(
   to: number,
   now: number,
 ): Statement[] {
-  return guarded(`update webhook set cursor = ?, attempt = 0, due_at = ? ${IF_UNCHANGED}`, [
+  return guard(`update webhook set cursor = ?, attempt = 0, due_at = ? ${IF_UNCHANGED}`, [
     to,
     now,
     ...[id, cursor, updated_at],
@@ -185,7 +185,7 @@ export function postponeWebhook(
   attempt: number,
   dueAt: number,
 ): Statement[] {
-  return guarded(`update webhook set attempt = ?, due_at = ? ${IF_UNCHANGED}`, [
+  return guard(`update webhook set attempt = ?, due_at = ? ${IF_UNCHANGED}`, [
     attempt,
     dueAt,
     ...[id, cursor, updated_at],
@@ -198,7 +198,7 @@ export function disableWebhook(
   reason: string,
   now: number,
 ): Statement[] {
-  return guarded(`update webhook set enabled = 0, disabled_reason = ?, updated_at = ? ${IF_UNCHANGED}`, [
+  return guard(`update webhook set enabled = 0, disabled_reason = ?, updated_at = ? ${IF_UNCHANGED}`, [
     reason,
     now,
     ...[id, cursor, updated_at],
@@ -229,6 +229,6 @@ export function listDeliveries(
   page: Page,
 ): Promise<Listing<WebhookDelivery>> {
   const where: Where = { conditions: [], args: [] };
-  oneOf("webhook_delivery.webhook_id")(where, webhookId);
+  matchAny("webhook_delivery.webhook_id")(where, webhookId);
   return list(db, { table: "webhook_delivery", json: DELIVERY_JSON, where }, page);
 }

@@ -3,7 +3,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Statement } from "../db/database.ts";
 
 /** Makes rows due now that were due at a time the clock had already reached. Back-offs look the same and are cut short once. */
-export function dueAfterStepBack(now: number): Statement[] {
+export function resetFutureDueTimes(now: number): Statement[] {
   return [
     {
       sql: "update task set due_at = ? where status = 'pending' and due_at > ? and updated_at > ?",
@@ -29,6 +29,6 @@ export function dueAfterStepBack(now: number): Statement[] {
 }
 
 /** Moves future ledger times to now: use in the future would never leave a rolling period (contract 14). */
-export function settleByNow(now: number): Statement {
+export function resetFutureLedgerTimes(now: number): Statement {
   return { sql: "update ledger set at = ? where at > ?", args: [now, now], wakeup: WAKEUP.budget };
 }

@@ -1,17 +1,17 @@
 import { WAKEUP } from "../../base/wakeups.ts";
-import type { Verified } from "../../domain/work/command.ts";
+import type { VerifyResult } from "../../domain/work/command.ts";
 import { type Execution, executionSchema, type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { buildSet, type Database, guarded, type Row, type Statement, type Value } from "../db/database.ts";
-import { parsed } from "../db/list.ts";
+import { buildSet, type Database, guard, type Row, type Statement, type Value } from "../db/database.ts";
+import { parseNullableJson } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
-import { firstShown, shown } from "../db/json_projection.ts";
+import { buildJsonSql, readJson } from "../db/json_projection.ts";
 import type { Json } from "../../domain/call/json.ts";
 
-export const EXECUTION_JSON = shown("execution", executionSchema, {
-  usage: shown("execution", usageSchema),
+export const EXECUTION_JSON = buildJsonSql("execution", executionSchema, {
+  usage: buildJsonSql("execution", usageSchema),
   verify: "json_object('status', execution.verify_status, 'attempts', execution.verify_attempts)",
 });
 
@@ -37,15 +37,15 @@ export function insertExecution({ execution_id, ...rest }: NewExecution): Statem
 }
 
 /** Finds the last execution of one run of a task, or null (contract 8.9). */
-export async function findRunOf(db: Database, taskId: string, runNo: number): Promise<Execution | null> {
+export async function findTaskRun(db: Database, taskId: string, runNo: number): Promise<Execution | null> {
   const rest = "from execution where task_id = ? and run_no = ? order by id desc limit 1";
-  return parsed(await firstShown(db, EXECUTION_JSON, rest, [taskId, runNo]));
+  return parseNullableJson(await readJson(db, EXECUTION_JSON, rest, [taskId, runNo]));
 }
 
 /** pending -> running: the engine has started. */
 export function startExecution(id: string, now: number): Statement[] {
   const sql = "update execution set status = 'running', started_at = ? where id = ? and status = 'pending'";
-  return guarded(sql, [now, id]);
+  return guard(sql, [now, id]);
 }
 
 export function setSession(id: string, sessionId: string): Statement {
@@ -66,7 +66,7 @@ export interface ExecutionEnd {
   exit_code: number | null;
   usage: Usage;
   /** Absent if the work was not checked. */
-  verify?: Verified | undefined;
+  verify?: VerifyResult | undefined;
 }
 
 /** pending or running -> completed or failed, once. */
@@ -84,7 +84,7 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
     completed_at: now,
   });
   const usage = buildUsageSet("execution", end.usage);
-  return guarded(
+  return guard(
     `update execution
     set ${set.sql}, ${usage.sql}, started_at = coalesce(started_at, ?)
     where id = ? and status ${EXECUTION_IS_OPEN}`,
@@ -106,7 +106,7 @@ export function buildUsageSet(table: "execution" | "bee_run", usage: Usage): { s
 /** Stores the user who asked to cancel an execution, guarded by its being open. */
 export function markCancelled(id: string, by: string): Statement[] {
   const sql = `update execution set cancelled_by = ? where id = ? and status ${EXECUTION_IS_OPEN}`;
-  return guarded(sql, [by, id]);
+  return guard(sql, [by, id]);
 }
 
 /** Marks an open execution as replaced by a later time of its schedule. */
@@ -119,7 +119,7 @@ export function markReplaced(id: string): Statement {
 }
 
 export async function findExecution(db: Database, id: string): Promise<Execution | null> {
-  return parsed(await findExecutionJson(db, id));
+  return parseNullableJson(await findExecutionJson(db, id));
 }
 
 /** Finds the execution as JSON text. Null also outside the conversation that the caller is bound to. */
@@ -129,7 +129,7 @@ export function findExecutionJson(
   boundTo: string | null = null,
 ): Promise<Json<Execution> | null> {
   const rest = "from execution where id = ? and (? is null or session_key = ?)";
-  return firstShown(db, EXECUTION_JSON, rest, [id, boundTo, boundTo]);
+  return readJson(db, EXECUTION_JSON, rest, [id, boundTo, boundTo]);
 }
 
 /** An open run that the rescuer finds after a start. */
@@ -180,7 +180,7 @@ export function listOpenExecutionIds(db: Database, workerId: string): Promise<st
 }
 
 /** Lists the open executions of a conversation, of one worker or all, and those that wait for a gate. */
-export function listOpenExecutionsOf(
+export function listOpenConversationExecutionIds(
   db: Database,
   sessionKey: string,
   workerId = "",
@@ -194,7 +194,7 @@ export function listOpenExecutionsOf(
   );
 }
 
-export async function countExecutionsOf(db: Database, taskId: string): Promise<number> {
+export async function countTaskExecutions(db: Database, taskId: string): Promise<number> {
   const sql = "select count(*) as runs from execution where task_id = ?";
   return await db.readValue<number>(sql, [taskId]) ?? 0;
 }

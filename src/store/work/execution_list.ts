@@ -3,22 +3,22 @@ import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Database } from "../db/database.ts";
 import { EXECUTION_JSON, EXECUTION_TEXTS } from "./execution.ts";
 import {
-  between,
+  addBounds,
+  addTimeRange,
+  buildWhere,
   BY_LIST,
   type Filters,
-  inConversation,
-  named,
-  oneOf,
+  limitToConversation,
+  matchAny,
+  matchReference,
   type Where,
-  whereOf,
-  within,
 } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 
 const FILTERS: Filters<ExecutionFilter> = {
-  ref: named("execution"),
-  worker_id: oneOf("execution.worker_id"),
-  status: oneOf("execution.status"),
+  ref: matchReference("execution"),
+  worker_id: matchAny("execution.worker_id"),
+  status: matchAny("execution.status"),
   session_id: BY_LIST,
   started_from: BY_LIST,
   started_to: BY_LIST,
@@ -36,9 +36,9 @@ export async function listExecutions(
   boundTo: string | null,
   page: Page,
 ): Promise<Listing<Execution>> {
-  const where = whereOf(filter, FILTERS);
+  const where = buildWhere(filter, FILTERS);
   const from = await addTimeRanges(db, where, filter);
-  inConversation(where, "execution.session_key", boundTo);
+  limitToConversation(where, "execution.session_key", boundTo);
   if (filter.session_id !== undefined) await addSessionFilter(db, where, filter.session_id);
   const counter = { name: "execution" };
   return list(
@@ -53,10 +53,10 @@ async function addTimeRanges(db: Database, where: Where, filter: ExecutionFilter
   const started = { from: filter.started_from, to: filter.started_to };
   const completed = { from: filter.completed_from, to: filter.completed_to };
   if (completed.from === undefined && completed.to === undefined) {
-    return await within(db, where, STARTED, started);
+    return await addTimeRange(db, where, STARTED, started);
   }
-  between(where, "+execution.started_at", started);
-  return await within(db, where, COMPLETED, completed);
+  addBounds(where, "+execution.started_at", started);
+  return await addTimeRange(db, where, COMPLETED, completed);
 }
 
 // A session is a session key, a local id, or the engine's own id. One id usually means one conversation, and then one
@@ -77,7 +77,7 @@ async function addSessionFilter(db: Database, where: Where, ids: string[]): Prom
   const named = JSON.parse(match?.keys ?? "[]") as string[];
   const { low = null, high = null } = match ?? {};
   if (match !== null && low === high && (low === null || named.includes(low))) {
-    return oneOf("execution.session_key")(where, named.length > 0 ? named : [id]);
+    return matchAny("execution.session_key")(where, named.length > 0 ? named : [id]);
   }
   if (match !== null && low !== null && low === high && named.length === 0) {
     where.conditions.push("execution.session_id = ?", "execution.session_key = ?");

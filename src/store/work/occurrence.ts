@@ -2,9 +2,9 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { OccurrenceStatus } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Row, type Statement } from "../db/database.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
-import { ownedBy, type TaskOwner } from "./task_transitions.ts";
+import { buildOwnerCondition, type TaskOwner } from "./task_transitions.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -39,7 +39,7 @@ export function startOccurrence(run: OccurrenceRun): Statement {
 
 /** pending -> gating, guarded. The ids are those of the run that may follow (contract 15). */
 export function startGate(run: OccurrenceRun): Statement[] {
-  return guarded(
+  return guard(
     `update occurrence
     set status = 'gating', execution_id = ?, run_id = ?, gate_exit = null, error = ''
     where ${IS_CURRENT} and status = 'pending'`,
@@ -60,7 +60,7 @@ export function endGate(
   { to, exit, error }: GateEnd,
   now: number,
 ): Statement[] {
-  return guarded(
+  return guard(
     `update occurrence
     set status = ?, gate_exit = ?, error = ?, ended_at = ?
     where task_id = ? and execution_id = ? and status = 'gating'
@@ -112,8 +112,8 @@ export function cancelOccurrence(taskId: string, now: number): Statement {
 }
 
 /** Cancels like cancelOccurrence(), for every active task of an owner. Has to precede the statement that cancels the tasks. */
-export function cancelOccurrencesOf(owner: TaskOwner, now: number): Statement {
-  const { where, args } = ownedBy(owner);
+export function cancelOwnerOccurrences(owner: TaskOwner, now: number): Statement {
+  const { where, args } = buildOwnerCondition(owner);
   return {
     sql: `update occurrence
       set status = 'cancelled', ended_at = ?

@@ -2,7 +2,7 @@ import { type Database, type Row, type Statement } from "../db/database.ts";
 import { EXECUTION_IS_OPEN, MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 
 /** A message or run of a conversation that a person waits for. */
-export interface Working extends Row {
+export interface AwaitedWork extends Row {
   session_key: string;
   platform: string;
   /** "" while the message is not routed. */
@@ -17,18 +17,18 @@ export interface Working extends Row {
 }
 
 /** Lists the messages and runs that people of these platforms wait for, without schedules and runs that wait for a person. */
-export function listWorking(
+export function listAwaitedWork(
   db: Database,
   platforms: readonly string[],
   now: number,
   limit: number,
-): Promise<Working[]> {
+): Promise<AwaitedWork[]> {
   const replying = `exists (
     select 1
     from outbound_message as reply
     where reply.platform = message.platform and reply.session_key = message.session_key
       and reply.status = 'failed' and reply.due_at is not null)`;
-  return db.read<Working>(
+  return db.read<AwaitedWork>(
     `select message.session_key, message.platform, '' as execution_id, '' as worker, received_at as since, is_direct,
       platform_message_id as answers, ${replying} as replying
     from inbound_message as message
@@ -50,7 +50,7 @@ export function listWorking(
   );
 }
 
-export interface ShownProgress extends Row {
+export interface ProgressMessage extends Row {
   session_key: string;
   platform: string;
   /** The platform's id of the message, "" when unknown. */
@@ -64,8 +64,8 @@ export function listProgress(
   db: Database,
   platforms: readonly string[],
   limit: number,
-): Promise<ShownProgress[]> {
-  return db.read<ShownProgress>(
+): Promise<ProgressMessage[]> {
+  return db.read<ProgressMessage>(
     `select session_key, platform, sent_as, text, edits, edited_at
     from platform_progress
     where platform in (select value from json_each(?))
@@ -74,7 +74,7 @@ export function listProgress(
   );
 }
 
-export function keepProgress(progress: ShownProgress): Statement {
+export function storeProgress(progress: ProgressMessage): Statement {
   const { session_key, platform, sent_as, text, edits, edited_at } = progress;
   return {
     sql: `insert into platform_progress (session_key, platform, sent_as, text, edits, edited_at)

@@ -8,12 +8,12 @@ import {
   type QuestionFilter,
   questionSchema,
 } from "../../domain/work/question.ts";
-import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
-import { type Filters, inConversation, named, oneOf, whereOf } from "../db/filter.ts";
-import { list, parsed } from "../db/list.ts";
-import { firstShown, shown } from "../db/json_projection.ts";
+import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { buildWhere, type Filters, limitToConversation, matchAny, matchReference } from "../db/filter.ts";
+import { list, parseNullableJson } from "../db/list.ts";
+import { buildJsonSql, readJson } from "../db/json_projection.ts";
 
-const QUESTION_JSON = shown("question", questionSchema, {
+const QUESTION_JSON = buildJsonSql("question", questionSchema, {
   default: "question.default_answer",
 });
 
@@ -61,14 +61,16 @@ export function insertQuestion(question: NewQuestion): Statement[] {
 }
 
 /** Finds the equal open question of the same task, or null. */
-export async function findEqual(db: Database, question: NewQuestion): Promise<Question | null> {
-  return parsed(await firstShown(db, QUESTION_JSON, `from question where ${EQUAL}`, listEqualArgs(question)));
+export async function findEqualQuestion(db: Database, question: NewQuestion): Promise<Question | null> {
+  return parseNullableJson(
+    await readJson(db, QUESTION_JSON, `from question where ${EQUAL}`, listEqualArgs(question)),
+  );
 }
 
 /** Assigns an open question to another run that asks the same, guarded by the question being open. */
 export function adoptQuestion(id: string, executionId: string): Statement[] {
   const sql = "update question set execution_id = ?, waiting = 0 where id = ? and status = 'open'";
-  return guarded(sql, [executionId, id]);
+  return guard(sql, [executionId, id]);
 }
 
 /** Finds the question as JSON text. Null also outside the conversation that the caller is bound to. */
@@ -78,14 +80,14 @@ export function findQuestionJson(
   boundTo: string | null = null,
 ): Promise<Json<Question> | null> {
   const rest = "from question where id = ? and (? is null or session_key = ?)";
-  return firstShown(db, QUESTION_JSON, rest, [id, boundTo, boundTo]);
+  return readJson(db, QUESTION_JSON, rest, [id, boundTo, boundTo]);
 }
 
 const FILTERS: Filters<QuestionFilter> = {
-  ref: named("question"),
-  status: oneOf("question.status"),
-  session_key: oneOf("question.session_key"),
-  worker_id: oneOf("question.worker_id"),
+  ref: matchReference("question"),
+  status: matchAny("question.status"),
+  session_key: matchAny("question.session_key"),
+  worker_id: matchAny("question.worker_id"),
 };
 
 export function listQuestions(
@@ -94,12 +96,12 @@ export function listQuestions(
   boundTo: string | null,
   page: Page,
 ): Promise<Listing<Question>> {
-  const where = whereOf(filter, FILTERS);
-  inConversation(where, "question.session_key", boundTo);
+  const where = buildWhere(filter, FILTERS);
+  limitToConversation(where, "question.session_key", boundTo);
   return list(db, { table: "question", json: QUESTION_JSON, texts: QUESTION_TEXTS, where }, page);
 }
 
-export interface AskedHere extends OpenQuestion {
+export interface ConversationQuestion extends OpenQuestion {
   session_key: string;
   worker_id: string;
   task_id: string;
@@ -107,8 +109,11 @@ export interface AskedHere extends OpenQuestion {
   message_id: string;
 }
 
-export async function listOpenQuestions(db: Database, sessionKeys: readonly string[]): Promise<AskedHere[]> {
-  const rows = await db.read<Omit<AskedHere, "options"> & { options: string } & Row>(
+export async function listOpenQuestions(
+  db: Database,
+  sessionKeys: readonly string[],
+): Promise<ConversationQuestion[]> {
+  const rows = await db.read<Omit<ConversationQuestion, "options"> & { options: string } & Row>(
     `select id, session_key, worker_id, task_id, execution_id, message_id, options, created_at, expires_at
     from question
     where status = 'open' and session_key in (select value from json_each(?))
@@ -142,7 +147,7 @@ export function listDueQuestions(db: Database, now: number, limit: number): Prom
 }
 
 /** Returns the earliest expiry of all open questions, or null. */
-export function nextExpiry(db: Database): Promise<number | null> {
+export function findNextExpiry(db: Database): Promise<number | null> {
   return db.readValue<number>(
     "select min(expires_at) as at from question where status = 'open'",
   );
@@ -157,7 +162,7 @@ export async function findQuestionOfMessage(db: Database, outboundId: string): P
 }
 
 /** For an answer task, returns the instruction of the task that asked. "" for any other task. */
-export async function findAskedInstruction(db: Database, taskId: string): Promise<string> {
+export async function findAskerInstruction(db: Database, taskId: string): Promise<string> {
   return await db.readValue<string>(
     `select task.instruction
     from question

@@ -2,13 +2,13 @@
 // open -> answered, expired or cancelled
 import { WAKEUP } from "../../base/wakeups.ts";
 import { ANSWER_WORDS } from "../../domain/work/question.ts";
-import { newTask } from "../../domain/work/task.ts";
+import { buildNewTask } from "../../domain/work/task.ts";
 import { planTask } from "../../domain/work/task_plan.ts";
 import { BY_DEFAULT } from "../../domain/call/vocabulary.ts";
-import { guarded, type Statement, type Value } from "../db/database.ts";
-import { moved } from "../events/journal.ts";
+import { guard, type Statement, type Value } from "../db/database.ts";
+import { recordTransition } from "../events/journal.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
-import { TASK_COLUMNS, valuesOf } from "./task.ts";
+import { listTaskValues, TASK_COLUMNS } from "./task.ts";
 
 interface QuestionKeys {
   id: string;
@@ -42,8 +42,8 @@ export function answerQuestion(question: QuestionKeys, input: AnswerInput, now: 
   const { answer, by, messageId, taskId } = input;
   const byDefault = by === BY_DEFAULT;
   return [
-    ...moved(
-      guarded(
+    ...recordTransition(
+      guard(
         `update question
         set status = 'answered', answer = ?, answered_by = ?, answered_in = ?, answered_at = ?, waiting = 0
         where id = ? and status = 'open' and (expires_at > ?) <> ?`,
@@ -63,8 +63,8 @@ export function answerQuestion(question: QuestionKeys, input: AnswerInput, now: 
 
 /** open -> expired, without a default. */
 export function expireQuestion(question: QuestionKeys, now: number): Statement[] {
-  return moved(
-    guarded(
+  return recordTransition(
+    guard(
       "update question set status = 'expired', waiting = 0 where id = ? and status = 'open' and expires_at <= ?",
       [question.id, now],
     ),
@@ -74,8 +74,8 @@ export function expireQuestion(question: QuestionKeys, now: number): Statement[]
 }
 
 export function cancelQuestion(question: QuestionKeys, by: string, now: number): Statement[] {
-  return moved(
-    guarded("update question set status = 'cancelled', waiting = 0 where id = ? and status = 'open'", [
+  return recordTransition(
+    guard("update question set status = 'cancelled', waiting = 0 where id = ? and status = 'open'", [
       question.id,
     ]),
     now,
@@ -146,7 +146,7 @@ export function endQuestions({ executionId, by, taskIds }: QuestionsEnd, now: nu
 }
 
 /** Marks the answer as received by the run that asked. No change when the run has ended or a task has the answer. */
-export function seeAnswer(id: string, executionId: string, now: number): Statement {
+export function markAnswerSeen(id: string, executionId: string, now: number): Statement {
   return {
     sql: `update question
       set seen_at = ?
@@ -157,7 +157,7 @@ export function seeAnswer(id: string, executionId: string, now: number): Stateme
 }
 
 /** Stores whether the run waits for the answer, condition frees or takes a slot. */
-export function setWaiting(id: string, executionId: string, waiting: boolean): Statement {
+export function setQuestionWaiting(id: string, executionId: string, waiting: boolean): Statement {
   return {
     sql:
       "update question set waiting = ? where id = ? and execution_id = ? and status = 'open' and waiting <> ?",
@@ -210,8 +210,8 @@ function insertAnswerTasks(ids: string, now: number): Statement {
     type: "immediate" as const,
     created_by: "",
   };
-  const task = { ...newTask(seed, plan, now), due_at, parent_task_id: null, depth: 0 };
-  const values = valuesOf(task);
+  const task = { ...buildNewTask(seed, plan, now), due_at, parent_task_id: null, depth: 0 };
+  const values = listTaskValues(task);
   const columns = TASK_COLUMNS.map((name, index) =>
     QUESTION_VALUES[name] ?? { sql: "?", args: values.slice(index, index + 1) }
   );

@@ -2,8 +2,8 @@ import type { Listing, Page } from "../../domain/call/page.ts";
 import type { ScheduleFilter } from "../../domain/work/schedule.ts";
 import type { Task } from "../../domain/work/task.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
-import { type Filters, inConversation, named, oneOf, whereOf } from "../db/filter.ts";
+import { type Database, guard, type Statement, type Value } from "../db/database.ts";
+import { buildWhere, type Filters, limitToConversation, matchAny, matchReference } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE, TASK_IS_TIMED } from "../db/status_sql.ts";
 import { TASK_JSON, TASK_TEXTS } from "./task.ts";
@@ -12,10 +12,10 @@ import { TASK_JSON, TASK_TEXTS } from "./task.ts";
 const SOONEST = "iif(task.paused = 1 or task.next_run_at is null, 9007199254740991, task.next_run_at)";
 
 const FILTERS: Filters<ScheduleFilter> = {
-  ref: named("task"),
+  ref: matchReference("task"),
   // The + keeps SQLite from using an index, because the order has one.
-  status: oneOf("+task.status"),
-  worker_id: oneOf("task.worker_id"),
+  status: matchAny("+task.status"),
+  worker_id: matchAny("task.worker_id"),
   paused: ({ conditions, args }, paused) => {
     conditions.push("+task.paused = ?");
     args.push(paused);
@@ -32,9 +32,9 @@ export function listSchedules(
   boundTo: string | null,
   page: Page,
 ): Promise<Listing<Task>> {
-  const where = whereOf(filter, FILTERS);
+  const where = buildWhere(filter, FILTERS);
   where.conditions.push(`task.type ${TASK_IS_TIMED}`);
-  inConversation(where, "task.session_key", boundTo);
+  limitToConversation(where, "task.session_key", boundTo);
   const selective = filter.worker_id ?? filter.ref ?? boundTo;
   const from = selective === undefined || selective === null ? "task indexed by task_soonest" : "task";
   return list(db, { table: "task", from, order: SOONEST, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
@@ -65,14 +65,14 @@ export type ScheduleChange =
   >
   & { queued_at?: null; depth?: number };
 
-export const TIMED_BY = ["cron", "time_zone", "scheduled_at", "until"] as const;
+export const TIMING_FIELDS = ["cron", "time_zone", "scheduled_at", "until"] as const;
 
-export type TimedBy = Partial<Pick<Task, (typeof TIMED_BY)[number]>>;
+export type Timing = Partial<Pick<Task, (typeof TIMING_FIELDS)[number]>>;
 
 interface ScheduleGuard {
   waiting?: boolean;
   /** Columns that still have the values that the caller read. */
-  asRead?: TimedBy;
+  asRead?: Timing;
 }
 
 /** Changes the given columns, guarded by the task being active and by `guard`. */
@@ -91,7 +91,7 @@ export function updateSchedule(
   const unchanged = Object.entries(asRead) as [string, Value][];
   const where = ["id = ?", `status ${TASK_IS_ACTIVE}`, ...unchanged.map(([name]) => `${name} is ?`)];
   if (waiting) where.push("+status = 'scheduled'");
-  return guarded(
+  return guard(
     `update task set ${[...set, "updated_at = ?"].join(", ")} where ${where.join(" and ")}`,
     [...args, now, id, ...unchanged.map(([, value]) => value)],
     WAKEUP.scheduler,

@@ -1,6 +1,6 @@
 // Transitions of schedules and countdowns to and from their times (contract 3, Task; contract 15).
 import { WAKEUP } from "../../base/wakeups.ts";
-import { guarded, type Statement, type Value } from "../db/database.ts";
+import { guard, type Statement, type Value } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
 import type { TaskRun } from "./task_transitions.ts";
 import { TASK_IS_RECURRING, TASK_IS_TIMED } from "../db/status_sql.ts";
@@ -103,7 +103,7 @@ export function pauseFailing(id: string, reason: string, now: number): Statement
 }
 
 /** Builds a condition that is true when pauseFailing() paused the schedule in this batch. */
-export function isPausedSince(id: string, reason: string, now: number): SqlCondition {
+export function buildPausedCondition(id: string, reason: string, now: number): SqlCondition {
   return {
     // A schedule that was paused earlier has another reason.
     sql: "exists (select 1 from task where id = ? and paused = 1 and reason = ? and updated_at = ?)",
@@ -113,7 +113,7 @@ export function isPausedSince(id: string, reason: string, now: number): SqlCondi
 
 /** scheduled -> pending: a countdown is due. */
 export function fireCountdown(id: string, expected: number, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update task
     set status = 'pending', due_at = ?, next_run_at = null, run_no = run_no + 1, updated_at = ?
     where id = ? and status = 'scheduled' and paused = 0 and next_run_at = ?`,
@@ -133,7 +133,7 @@ interface ScheduleStep {
 
 /** scheduled -> pending: a schedule is due. Sets its next time. */
 export function fireSchedule(step: ScheduleStep & { dueAt: number }): Statement[] {
-  return guarded(
+  return guard(
     `update task
     set status = 'pending', due_at = ?, attempt = 0, next_run_at = ?, run_no = run_no + 1, updated_at = ?
     where id = ? and status = 'scheduled' and paused = 0 and next_run_at = ?`,
@@ -144,7 +144,7 @@ export function fireSchedule(step: ScheduleStep & { dueAt: number }): Statement[
 
 /** Queues a time until the current turn ends, for the overlaps `queue` and `replace` (contract 15). */
 export function queueOccurrence(step: ScheduleStep & { dueAt: number }): Statement[] {
-  return guarded(
+  return guard(
     `update task
     set next_run_at = ?, queued_at = ?, updated_at = ?
     where id = ? and type ${TASK_IS_RECURRING} and next_run_at = ?`,
@@ -155,7 +155,7 @@ export function queueOccurrence(step: ScheduleStep & { dueAt: number }): Stateme
 
 /** scheduled -> pending, for the queued time after the turn before it has ended. */
 export function fireQueued(id: string, queuedAt: number, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update task
     set status = 'pending', due_at = queued_at, attempt = 0, queued_at = null, run_no = run_no + 1, updated_at = ?,
       next_run_at = nullif(next_run_at, queued_at)
@@ -165,13 +165,13 @@ export function fireQueued(id: string, queuedAt: number, now: number): Statement
   );
 }
 
-export function dropQueued(id: string, queuedAt: number): Statement {
+export function clearQueuedTime(id: string, queuedAt: number): Statement {
   return { sql: "update task set queued_at = null where id = ? and queued_at = ?", args: [id, queuedAt] };
 }
 
 /** Skips a time that was missed, or that fell due during a run. */
 export function skipOccurrence(step: ScheduleStep): Statement[] {
-  return guarded(
+  return guard(
     `update task
     set next_run_at = ?, updated_at = ?
     where id = ? and type ${TASK_IS_RECURRING} and next_run_at = ?`,
@@ -181,7 +181,7 @@ export function skipOccurrence(step: ScheduleStep): Statement[] {
 
 /** scheduled -> completed: the last time was missed. */
 export function closeSchedule({ id, expected, now }: ScheduleStep): Statement[] {
-  return guarded(
+  return guard(
     `update task
     set status = 'completed', reason = 'no time is left until its end', next_run_at = null, updated_at = ?
     where id = ? and status = 'scheduled' and next_run_at = ?`,

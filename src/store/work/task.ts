@@ -3,13 +3,13 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Json } from "../../domain/call/json.ts";
 import { type Task, type TaskFilter, taskSchema } from "../../domain/work/task.ts";
-import { type Database, guarded, guardedRows, type Row, type Statement, type Value } from "../db/database.ts";
-import { type Filters, inConversation, named, oneOf, whereOf } from "../db/filter.ts";
-import { list, parsed } from "../db/list.ts";
-import { columnValue, fieldsOf, firstShown, shown } from "../db/json_projection.ts";
+import { type Database, guard, guardRows, type Row, type Statement, type Value } from "../db/database.ts";
+import { buildWhere, type Filters, limitToConversation, matchAny, matchReference } from "../db/filter.ts";
+import { list, parseNullableJson } from "../db/list.ts";
+import { buildJsonSql, listFields, readJson, toColumnValue } from "../db/json_projection.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
-export const TASK_JSON = shown("task", taskSchema, {
+export const TASK_JSON = buildJsonSql("task", taskSchema, {
   // A reserved share of an engine's window is the internal kind `reserve`. The API has only `engine`.
   held_by: `json(iif(task.status = 'pending' and task.held <> '', json_object(
     'kind', replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine'),
@@ -30,22 +30,22 @@ const storedSchema = taskSchema.omit({ held_by: true, truncated: true }).extend(
 
 export type NewTask = z.output<typeof storedSchema>;
 
-export const TASK_COLUMNS = fieldsOf(storedSchema);
+export const TASK_COLUMNS = listFields(storedSchema);
 
 /** Stores a new task in the state that planTask() chose, guarded by the existence of its worker. */
 export function insertTask(task: NewTask): Statement[] {
-  return guarded(
+  return guard(
     `insert into task (${TASK_COLUMNS.join(", ")})
       select ${TASK_COLUMNS.map(() => "?").join(", ")}
       from worker
       where id = ?`,
-    [...valuesOf(task), task.worker_id],
+    [...listTaskValues(task), task.worker_id],
     chooseWakeup(task),
   );
 }
 
-export function valuesOf(task: NewTask): Value[] {
-  return TASK_COLUMNS.map((name) => columnValue(storedSchema, name, task[name]));
+export function listTaskValues(task: NewTask): Value[] {
+  return TASK_COLUMNS.map((name) => toColumnValue(storedSchema, name, task[name]));
 }
 
 /** Returns the stage to wake for a new task. */
@@ -55,7 +55,7 @@ export function chooseWakeup({ due_at, next_run_at }: NewTask): string | undefin
 }
 
 export async function findTask(db: Database, id: string): Promise<Task | null> {
-  return parsed(await findTaskJson(db, id));
+  return parseNullableJson(await findTaskJson(db, id));
 }
 
 /** Finds the task as JSON text. Null also outside the conversation that the caller is bound to. */
@@ -65,17 +65,17 @@ export function findTaskJson(
   boundTo: string | null = null,
 ): Promise<Json<Task> | null> {
   const rest = "from task where id = ? and (? is null or session_key = ?)";
-  return firstShown(db, TASK_JSON, rest, [id, boundTo, boundTo]);
+  return readJson(db, TASK_JSON, rest, [id, boundTo, boundTo]);
 }
 
 const FILTERS: Filters<TaskFilter> = {
-  ref: named("task"),
-  session_key: oneOf("task.session_key"),
-  message_id: oneOf("task.message_id"),
-  worker_id: oneOf("task.worker_id"),
+  ref: matchReference("task"),
+  session_key: matchAny("task.session_key"),
+  message_id: matchAny("task.message_id"),
+  worker_id: matchAny("task.worker_id"),
   // The + keeps SQLite from using an index. Those of the other filters are more selective.
-  status: oneOf("+task.status"),
-  type: oneOf("task.type"),
+  status: matchAny("+task.status"),
+  type: matchAny("task.type"),
 };
 
 export function listTasks(
@@ -84,8 +84,8 @@ export function listTasks(
   boundTo: string | null,
   page: Page,
 ): Promise<Listing<Task>> {
-  const where = whereOf(filter, FILTERS);
-  inConversation(where, "task.session_key", boundTo);
+  const where = buildWhere(filter, FILTERS);
+  limitToConversation(where, "task.session_key", boundTo);
   return list(db, { table: "task", json: TASK_JSON, texts: TASK_TEXTS, where }, page);
 }
 
@@ -155,13 +155,13 @@ const WORKER_AT = TASK_COLUMNS.indexOf("worker_id");
 /** Stores new tasks in one statement and in their order, guarded by the existence of all their workers. */
 export function insertTasks(tasks: readonly NewTask[]): Statement[] {
   const wakeups = tasks.flatMap((task) => chooseWakeup(task) ?? []);
-  return guardedRows(tasks.length, {
+  return guardRows(tasks.length, {
     sql: `insert into task (${TASK_COLUMNS.join(", ")})
       select ${TASK_COLUMNS.map((_, at) => `one.value ->> ${at}`).join(", ")}
       from json_each(?) as one
       cross join worker on worker.id = one.value ->> ${WORKER_AT}
       order by one.key`,
-    args: [JSON.stringify(tasks.map(valuesOf))],
+    args: [JSON.stringify(tasks.map(listTaskValues))],
     wakeup: [...new Set(wakeups)],
   });
 }
@@ -189,7 +189,7 @@ export async function listOrigins(
   return new Map(rows.map(({ name, id, session_key }) => [name, { message_id: id, session_key }]));
 }
 
-export async function listEnginesOf(db: Database, ids: readonly string[]): Promise<Map<string, string>> {
+export async function listWorkerEngines(db: Database, ids: readonly string[]): Promise<Map<string, string>> {
   const rows = await db.read<{ id: string; engine: string }>(
     "select id, engine from worker where id in (select value from json_each(?))",
     [JSON.stringify(ids)],

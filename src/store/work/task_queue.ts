@@ -36,7 +36,7 @@ export interface WaitingTask extends Row {
   patient: number;
 }
 
-export const LANES_AT_ONCE = 250;
+export const WORK_DIRS_PER_ROUND = 250;
 
 /** Condition on tasks that no person waits for. */
 export const IS_PATIENT = "(task.type <> 'immediate' or task.created_by like 'worker:%')";
@@ -78,10 +78,10 @@ const FIRST_DUE = `task.id = (
  * Lists the first due and unblocked task of each active worker, oldest first. The query steps from worker to worker through the
  * index, so its cost depends on the number of workers with tasks, not on the number of tasks.
  */
-export async function listLaneHeads(
+export async function listNextTasks(
   db: Database,
   now: number,
-  { after, limit }: Window<string> = { after: "", limit: LANES_AT_ONCE },
+  { after, limit }: Window<string> = { after: "", limit: WORK_DIRS_PER_ROUND },
 ): Promise<NextTasks<string>> {
   const rows = await db.read<WaitingTask & { next_worker_id: string | null }>(
     `with recursive next_worker (worker_id) as (
@@ -107,7 +107,7 @@ export async function listLaneHeads(
 }
 
 /** Lists the first due task of each worker among the oldest `limit` due tasks, oldest first, without blocked tasks. */
-export function listOldestHeads(db: Database, now: number, limit: number): Promise<WaitingTask[]> {
+export function listOldestNextTasks(db: Database, now: number, limit: number): Promise<WaitingTask[]> {
   return db.read<WaitingTask>(
     `with next_worker (worker_id) as (
       select distinct worker_id
@@ -129,19 +129,19 @@ export function listOldestHeads(db: Database, now: number, limit: number): Promi
 }
 
 /** A position in the order of blocked tasks. */
-export interface HeldPlace {
+export interface BlockedPosition {
   held: string;
   worker_id: string;
 }
 
 /** The position before all blocked tasks. */
-export const FIRST_HELD: HeldPlace = { held: "", worker_id: "" };
+export const FIRST_BLOCKED_POSITION: BlockedPosition = { held: "", worker_id: "" };
 
 /** Lists the first blocked task of each worker and block. When that task may start, the block has ended. */
-export async function listHeldHeads(
+export async function listNextBlockedTasks(
   db: Database,
-  { after, limit }: Window<HeldPlace> = { after: FIRST_HELD, limit: LANES_AT_ONCE },
-): Promise<NextTasks<HeldPlace>> {
+  { after, limit }: Window<BlockedPosition> = { after: FIRST_BLOCKED_POSITION, limit: WORK_DIRS_PER_ROUND },
+): Promise<NextTasks<BlockedPosition>> {
   // Usually no task is blocked, and this query runs before every claim.
   const any = await db.first("select 1 as one from task where status = 'pending' and held <> '' limit 1");
   if (any === null) return { heads: [], next: null };
@@ -178,7 +178,7 @@ export async function listHeldHeads(
 }
 
 /** Returns the time at which the next pending task falls due after `now`, or null. */
-export function nextDueAt(db: Database, now: number): Promise<number | null> {
+export function findNextDueAt(db: Database, now: number): Promise<number | null> {
   return db.readValue<number>(
     "select min(due_at) as at from task where status = 'pending' and due_at > ?",
     [now],
@@ -234,7 +234,7 @@ export function listQueuedTasks(db: Database, limit: number): Promise<(DueTask &
 }
 
 /** Returns the earliest next time of all tasks. Null without any, and while schedules are paused. */
-export function earliestRunAt(db: Database): Promise<number | null> {
+export function findEarliestRunAt(db: Database): Promise<number | null> {
   return db.readValue<number>(
     `select min(next_run_at) as at
     from task

@@ -1,14 +1,14 @@
 // Every transition of a task, each as one guarded statement (contract 3, Task).
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunKeys } from "../../domain/call/run_identity.ts";
-import type { Hold } from "../../domain/work/block.ts";
-import { guarded, type Statement, type Value } from "../db/database.ts";
+import type { Block } from "../../domain/work/block.ts";
+import { guard, type Statement, type Value } from "../db/database.ts";
 import { TASK_IS_ACTIVE, TASK_IS_RECURRING } from "../db/status_sql.ts";
 import { IS_PATIENT } from "./task_queue.ts";
 
 /** pending -> running: the dispatcher starts an execution. Fails while a gate of the task runs. */
 export function claimTask(id: string, executionId: string, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update task
     set status = 'running', execution_id = ?, attempt = attempt + 1, run_count = run_count + 1, reason = '',
       held = '', held_until = null, updated_at = ?
@@ -21,8 +21,8 @@ export function claimTask(id: string, executionId: string, now: number): Stateme
 }
 
 /** Marks a pending task as waiting for its gate and unblocks it. Guarded. */
-export function noteGate(id: string, now: number): Statement[] {
-  return guarded(
+export function markGateRunning(id: string, now: number): Statement[] {
+  return guard(
     `update task
     set reason = 'its gate runs', held = '', held_until = null, updated_at = ?
     where id = ? and status = 'pending'`,
@@ -31,7 +31,7 @@ export function noteGate(id: string, now: number): Statement[] {
 }
 
 /** Makes a pending task due again after a gate without a result, at `dueAt` or now. `dueAt` also counts an attempt. */
-export function askGateAgain(
+export function retryGate(
   id: string,
   { dueAt, reason }: { dueAt: number | null; reason: string },
   now: number,
@@ -75,7 +75,7 @@ export function retryTask(run: TaskRun, dueAt: number, reason: string, now: numb
 }
 
 /** running -> pending, in its old position, blocked by its engine's provider. Does not count as an attempt. */
-export function postponeTask(run: TaskRun, hold: Hold, now: number): Statement {
+export function postponeTask(run: TaskRun, hold: Block, now: number): Statement {
   return {
     sql: `update task
       set status = 'pending', held = ?, held_until = ?, reason = ?, attempt = attempt - 1, updated_at = ?
@@ -106,9 +106,9 @@ interface BlockedTask {
 }
 
 /** Blocks a worker's due tasks that had the block `before`. They keep their positions, and its other tasks may run (contract 14, BUD-2). */
-export function holdTasks(
+export function blockTasks(
   { worker_id, held: before, due_at }: BlockedTask,
-  hold: Hold,
+  hold: Block,
   now: number,
 ): Statement {
   const { held, until, reason, whom } = hold;
@@ -142,7 +142,7 @@ export function holdTasks(
 }
 
 /** Unblocks the tasks of a worker that have this block. */
-export function releaseTasks(workerId: string, held: string, now: number): Statement {
+export function unblockTasks(workerId: string, held: string, now: number): Statement {
   return {
     sql: `update task
       set held = '', held_until = null, reason = '', updated_at = ?
@@ -169,7 +169,7 @@ export function requeueTask(run: TaskRun, now: number): Statement {
 
 /** pending, scheduled, or a running schedule -> cancelled, as `task cancel` allows (contract 3, Task). */
 export function cancelTask(id: string, reason: string, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update task
     set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?
     where id = ? and (status in ('pending', 'scheduled') or status = 'running' and type ${TASK_IS_RECURRING})`,
@@ -183,7 +183,7 @@ export function runTaskNow(
   depth: number,
   now: number,
 ): Statement[] {
-  return guarded(
+  return guard(
     `update task
     set status = 'pending', due_at = ?, attempt = 0, run_no = run_no + 1, updated_at = ?,
       next_run_at = iif(type ${TASK_IS_RECURRING}, next_run_at, null), depth = max(depth, ?)
@@ -194,7 +194,7 @@ export function runTaskNow(
 }
 
 /** running -> cancelled after its run was cancelled. A schedule is not changed. */
-export function cancelRunOf(run: TaskRun, reason: string, now: number): Statement {
+export function cancelTaskRun(run: TaskRun, reason: string, now: number): Statement {
   const { sql, args } = finishTask(run, "cancelled", reason, now);
   return { sql: `${sql} and type <> 'scheduled'`, args };
 }
@@ -205,8 +205,8 @@ export type TaskOwner = { session_key: string } | { worker_id: string } | {
 } | { session_key: string; type: "immediate" };
 
 /** Cancels every active task of the owner, including running ones. Returns their ids and keys. */
-export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): Statement {
-  const { where, args } = ownedBy(owner);
+export function cancelOwnerTasks(owner: TaskOwner, reason: string, now: number): Statement {
+  const { where, args } = buildOwnerCondition(owner);
   return {
     sql: `update task
       set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?
@@ -216,7 +216,7 @@ export function cancelTasksOf(owner: TaskOwner, reason: string, now: number): St
   };
 }
 
-export function ownedBy(owner: TaskOwner): { where: string; args: Value[] } {
+export function buildOwnerCondition(owner: TaskOwner): { where: string; args: Value[] } {
   const entries = Object.entries(owner);
   return {
     where: entries.map(([name]) => `${name} = ?`).join(" and "),

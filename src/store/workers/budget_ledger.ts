@@ -1,6 +1,6 @@
 import type { Amounts, Month, OpenUse, StoredBudget } from "../../domain/workers/budget.ts";
 import type { Usage } from "../../domain/work/execution.ts";
-import { countsAfter, countsUntil } from "../../domain/workers/budget.ts";
+import { findCountEnd, findCountStart } from "../../domain/workers/budget.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { BATCH_ROWS, type Prune } from "../db/retention.ts";
 import { type Database, insertRow, type Row, type Statement, type Value } from "../db/database.ts";
@@ -29,7 +29,7 @@ export function measureBudgets(
   now: number,
   month: Month,
 ): Promise<MeasuredBudget[]> {
-  const bounds = (["5h", "24h", "7d", "month"] as const).map((period) => countsAfter(period, now, month));
+  const bounds = (["5h", "24h", "7d", "month"] as const).map((period) => findCountStart(period, now, month));
   const where = which === null
     ? ""
     : `where ${"ids" in which ? "id" : "target"} in (select value from json_each(?))`;
@@ -54,7 +54,7 @@ export function measureBudgets(
 }
 
 /** Returns the use of ended runs of a target in a period, in its integer unit. */
-export async function findSettled(
+export async function readSettledUse(
   db: Database,
   { target, unit, period }: Pick<StoredBudget, "target" | "unit" | "period">,
   now: number,
@@ -65,7 +65,7 @@ export async function findSettled(
       COLUMNS[unit]
     } ${BEFORE}), 0) as settled
     from (select ? as value) as one`,
-    [countsAfter(period, now, month), target],
+    [findCountStart(period, now, month), target],
   ) ?? 0;
 }
 
@@ -77,7 +77,7 @@ export async function hasBudgets(db: Database): Promise<boolean> {
 const ROOM_MAX_ROWS = 100_000;
 
 /** Finds the end of the run whose use has to leave the period so that at most `most` (counted) remains, or null. */
-export async function findRoom(
+export async function findExcessEnd(
   db: Database,
   budget: Pick<MeasuredBudget, "target" | "unit" | "settled">,
   most: number,
@@ -96,14 +96,14 @@ export async function findRoom(
 }
 
 /** Returns the time at which the use of a budget falls to `most` without new runs. Null when it never does. */
-export async function roomAt(
+export async function findCapacityTime(
   db: Database,
   budget: MeasuredBudget,
   most: number,
   { now, month }: { now: number; month: Month },
 ): Promise<number | null> {
-  const at = await findRoom(db, budget, most, countsAfter(budget.period, now, month));
-  return at === null ? null : countsUntil(budget.period, at, month);
+  const at = await findExcessEnd(db, budget, most, findCountStart(budget.period, now, month));
+  return at === null ? null : findCountEnd(budget.period, at, month);
 }
 
 /** Returns the use of each of the last runs of a worker, newest first. */
@@ -127,14 +127,18 @@ export async function listLastAmounts(db: Database, workerId: string, count: num
 }
 
 /** Stores the expected use of a new run. Belongs into the batch of its claim. */
-export function reserve(executionId: string, targets: readonly string[], expected: Amounts): Statement {
+export function insertReservation(
+  executionId: string,
+  targets: readonly string[],
+  expected: Amounts,
+): Statement {
   const { tokens, ms, nano_usd } = expected;
   const row = { execution_id: executionId, targets: JSON.stringify(targets), tokens, ms, nano_usd };
   return insertRow("reservation", row);
 }
 
 /** Removes the expected use of a run that its gate prevented. */
-export function unreserve(executionId: string): Statement {
+export function deleteReservation(executionId: string): Statement {
   return {
     sql: "delete from reservation where execution_id = ?",
     args: [executionId],
@@ -143,7 +147,7 @@ export function unreserve(executionId: string): Statement {
 }
 
 /** Stores the use that the engine of an open run reported. Later reports have higher values. */
-export function countUse(executionId: string, usage: Usage): Statement {
+export function updateReservationUse(executionId: string, usage: Usage): Statement {
   return {
     sql: `update reservation
       set input_tokens = max(coalesce(input_tokens, 0), coalesce(?, 0)),
@@ -156,7 +160,7 @@ export function countUse(executionId: string, usage: Usage): Statement {
 }
 
 /** Stops or continues the minutes of a run that waits for a person (contract 14). */
-export function countWaiting(executionId: string, waiting: boolean, now: number): Statement {
+export function updateReservationWait(executionId: string, waiting: boolean, now: number): Statement {
   return {
     sql: waiting
       ? "update reservation set waiting_since = coalesce(waiting_since, ?) where execution_id = ?"

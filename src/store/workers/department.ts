@@ -1,11 +1,11 @@
 import { type Department, departmentSchema } from "../../domain/workers/department.ts";
-import { nameKey } from "../../domain/call/name.ts";
-import { buildSet, type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
-import { parsed } from "../db/list.ts";
-import { allShown, firstShown, shown } from "../db/json_projection.ts";
-import { valueOf } from "../../domain/call/json.ts";
+import { normalizeName } from "../../domain/call/name.ts";
+import { buildSet, type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { parseNullableJson } from "../db/list.ts";
+import { buildJsonSql, readAllJson, readJson } from "../db/json_projection.ts";
+import { parseJson } from "../../domain/call/json.ts";
 
-const DEPARTMENT_JSON = shown("department", departmentSchema, {
+const DEPARTMENT_JSON = buildJsonSql("department", departmentSchema, {
   worker_count: "(select count(*) from worker_department where department_id = department.id)",
 });
 
@@ -18,19 +18,23 @@ interface DepartmentRef {
 export function findDepartmentRef(db: Database, idOrName: string): Promise<DepartmentRef | null> {
   return db.first<DepartmentRef & Row>(
     "select id, name from department where id = ? or name_key = ? order by id = ? desc limit 1",
-    [idOrName, nameKey(idOrName), idOrName],
+    [idOrName, normalizeName(idOrName), idOrName],
   );
 }
 
 /** Finds a department like findDepartmentRef(), with all fields. */
 export async function findDepartment(db: Database, idOrName: string): Promise<Department | null> {
   const rest = "from department where id = ? or name_key = ? order by id = ? desc limit 1";
-  return parsed(await firstShown(db, DEPARTMENT_JSON, rest, [idOrName, nameKey(idOrName), idOrName]));
+  return parseNullableJson(
+    await readJson(db, DEPARTMENT_JSON, rest, [idOrName, normalizeName(idOrName), idOrName]),
+  );
 }
 
 /** Lists all departments by sort order and name (contract 1). */
 export async function listDepartments(db: Database): Promise<Department[]> {
-  return (await allShown(db, DEPARTMENT_JSON, "from department order by sort_order, name_key")).map(valueOf);
+  return (await readAllJson(db, DEPARTMENT_JSON, "from department order by sort_order, name_key")).map(
+    parseJson,
+  );
 }
 
 export function listDescendantIds(db: Database, id: string): Promise<string[]> {
@@ -50,7 +54,7 @@ export function insertDepartment(department: Department, max: number): Statement
   const { id, name, parent_id, sort_order, created_at, updated_at } = department;
   return insertGuarded(
     "department",
-    { id, name, name_key: nameKey(name), parent_id, sort_order, created_at, updated_at },
+    { id, name, name_key: normalizeName(name), parent_id, sort_order, created_at, updated_at },
     { sql: "(select count(*) from department) < ?", args: [max] },
   );
 }
@@ -65,10 +69,10 @@ export function updateDepartment(
   },
   now: number,
 ): Statement[] {
-  const name_key = name === undefined ? undefined : nameKey(name);
+  const name_key = name === undefined ? undefined : normalizeName(name);
   const { sql, args } = buildSet({ name, name_key, sort_order, parent_id, updated_at: now });
-  if (parent_id === undefined) return guarded(`update department set ${sql} where id = ?`, [...args, id]);
-  return guarded(
+  if (parent_id === undefined) return guard(`update department set ${sql} where id = ?`, [...args, id]);
+  return guard(
     `update department
     set ${sql}
     where id = ? and not exists (
@@ -84,7 +88,7 @@ export function updateDepartment(
 
 /** Deletes a department and its memberships, guarded by its existence and by having no children. */
 export function deleteDepartment(id: string): Statement[] {
-  return guarded(
+  return guard(
     "delete from department where id = ? and not exists (select 1 from department where parent_id = ?)",
     [id, id],
   );

@@ -24,7 +24,7 @@ const UTILIZATION_MAX = 2;
 const RESETS_WITHIN_MS = 8 * 86_400_000;
 
 /** Stores the last report of a window. An engine has NAMES_MAX windows at most, and each ends within days. */
-export function saveWindow({ engine, name, utilization, resets_at, seen_at }: EngineWindow): Statement {
+export function storeWindow({ engine, name, utilization, resets_at, seen_at }: EngineWindow): Statement {
   return {
     sql: `insert into engine_window (engine, name, utilization, resets_at, seen_at)
       select ?1, ?2, ?3, ?4, ?5
@@ -42,6 +42,6 @@ export function saveWindow({ engine, name, utilization, resets_at, seen_at }: En
   };
 }
 
-export function forgetWindows(engine: string): Statement {
+export function deleteWindows(engine: string): Statement {
   return { sql: "delete from engine_window where engine = ?", args: [engine] };
 }

@@ -1,20 +1,20 @@
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Task } from "../../domain/work/task.ts";
 import type { FleetKind } from "../../domain/call/vocabulary.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Row, type Statement } from "../db/database.ts";
 import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 import { TASK_JSON, TASK_TEXTS } from "../work/task.ts";
 
 /** Maps `kind id` to the name of the fleet that manages the object. */
-export async function listManaged(db: Database): Promise<ReadonlyMap<string, string>> {
+export async function listFleetObjects(db: Database): Promise<ReadonlyMap<string, string>> {
   const rows = await db.read<{ kind: string; id: string; fleet: string } & Row>(
     "select kind, id, fleet from fleet_object",
   );
   return new Map(rows.map(({ kind, id, fleet }) => [`${kind} ${id}`, fleet]));
 }
 
-export function manage(kind: FleetKind, id: string, fleet: string): Statement {
+export function assignToFleet(kind: FleetKind, id: string, fleet: string): Statement {
   return {
     sql: `insert into fleet_object (kind, id, fleet) values (?, ?, ?)
       on conflict (kind, id) do update set fleet = excluded.fleet`,
@@ -50,20 +50,20 @@ const STATE = `(
     select count(*), 0 from fleet_object))`;
 
 /** Returns a text that differs after every change of an object that a fleet can contain. */
-export async function fleetState(db: Database): Promise<string> {
+export async function readFleetState(db: Database): Promise<string> {
   return await db.readValue<string>(`select ${STATE} as state`) ?? "";
 }
 
 /** Guards a batch by the fleet state `state` being unchanged (contract 16). */
-export function unlessFleetChanged(state: string): Statement[] {
-  return guarded(
+export function guardFleetState(state: string): Statement[] {
+  return guard(
     `update counter set value = value where name = 'worker' and key = 'all' and ${STATE} = ?`,
     [state],
   );
 }
 
 /** Returns the size of all texts that a fleet can contain. */
-export async function fleetBytes(db: Database): Promise<number> {
+export async function countFleetBytes(db: Database): Promise<number> {
   return await db.readValue<number>(`select
     (select coalesce(sum(octet_length(description) + octet_length(memory) + octet_length(constraints)
       + octet_length(engine_args) + octet_length(scopes)), 0) from worker) +

@@ -1,12 +1,12 @@
 import { type MemoryEntry, memorySchema } from "../../domain/workers/memory.ts";
 import { COUNT_MAX, type Listing, type Page } from "../../domain/call/page.ts";
-import { type Measured, type Objects, readMeasured } from "../db/size_limited_read.ts";
-import { type Database, guarded, type Row, type Statement } from "../db/database.ts";
-import { parsed } from "../db/list.ts";
-import { firstShown, shown } from "../db/json_projection.ts";
-import { jsonList } from "../../domain/call/json.ts";
+import { type MeasuredObject, type Objects, readMeasured } from "../db/size_limited_read.ts";
+import { type Database, guard, type Row, type Statement } from "../db/database.ts";
+import { parseNullableJson } from "../db/list.ts";
+import { buildJsonSql, readJson } from "../db/json_projection.ts";
+import { joinJson } from "../../domain/call/json.ts";
 
-const MEMORY_JSON = shown("memory", memorySchema);
+const MEMORY_JSON = buildJsonSql("memory", memorySchema);
 
 interface MemoryMap {
   entries: Record<string, string>;
@@ -35,7 +35,7 @@ export async function findMemoryMap(db: Database, scope: string, maxBytes: numbe
 export async function listMemory(db: Database, scope: string, page: Page): Promise<Listing<MemoryEntry>> {
   const { cursor = "", page_size: size } = page;
   const offset = page.cursor === undefined ? (page.page - 1) * size : 0;
-  const measured = await db.read<Measured & Row>(
+  const measured = await db.read<MeasuredObject & Row>(
     `select key as id, octet_length(value) as bytes
     from memory
     where scope = ? and key > ?
@@ -52,7 +52,7 @@ export async function listMemory(db: Database, scope: string, page: Page): Promi
     over: page.cursor === undefined ? "cut" : "end",
   });
   return {
-    json: jsonList(rows.map((row) => row.json)),
+    json: joinJson(rows.map((row) => row.json)),
     total: count?.total ?? 0,
     next: ended || measured.length > size ? rows.at(-1)?.id ?? null : null,
   };
@@ -64,13 +64,15 @@ function buildEntrySource(scope: string): Objects<MemoryEntry> {
 }
 
 export async function findMemory(db: Database, scope: string, key: string): Promise<MemoryEntry | null> {
-  return parsed(await firstShown(db, MEMORY_JSON, "from memory where scope = ? and key = ?", [scope, key]));
+  return parseNullableJson(
+    await readJson(db, MEMORY_JSON, "from memory where scope = ? and key = ?", [scope, key]),
+  );
 }
 
 /** Stores an entry, guarded by fewer than `max` others in its scope. */
-export function saveMemory(entry: MemoryEntry, max: number): Statement[] {
+export function storeMemory(entry: MemoryEntry, max: number): Statement[] {
   const { scope, key, value, updated_at } = entry;
-  return guarded(
+  return guard(
     `insert into memory (scope, key, value, updated_at)
     select ?, ?, ?, ?
     where (select count(*) from memory where scope = ? and key <> ?) < ?
@@ -80,5 +82,5 @@ export function saveMemory(entry: MemoryEntry, max: number): Statement[] {
 }
 
 export function deleteMemory(scope: string, key: string): Statement[] {
-  return guarded("delete from memory where scope = ? and key = ?", [scope, key]);
+  return guard("delete from memory where scope = ? and key = ?", [scope, key]);
 }

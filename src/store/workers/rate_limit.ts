@@ -18,7 +18,7 @@ export function listLimits(db: Database, now: number): Promise<{ engine: string;
 }
 
 /** Stores a rate limit. Of two concurrent limits the later end applies. */
-export function setLimit(limit: RateLimit): Statement {
+export function storeLimit(limit: RateLimit): Statement {
   return {
     sql: `insert into rate_limit (engine, until, strikes) values (?, ?, ?)
       on conflict (engine) do update set until = max(until, excluded.until), strikes = excluded.strikes`,
@@ -27,11 +27,11 @@ export function setLimit(limit: RateLimit): Statement {
 }
 
 /** Deletes an ended limit after a run without one. A new limit of another run stays. */
-export function forgetLimit(engine: string, now: number): Statement {
+export function deleteEndedLimit(engine: string, now: number): Statement {
   return { sql: "delete from rate_limit where engine = ? and until <= ?", args: [engine, now] };
 }
 
 /** Ends a rate limit by hand (contract 14). */
-export function liftLimit(engine: string): Statement {
+export function deleteLimit(engine: string): Statement {
   return { sql: "delete from rate_limit where engine = ?", args: [engine], wakeup: WAKEUP.dispatcher };
 }

@@ -1,7 +1,7 @@
 // A lease starts with the claim and is renewed by the runner's heartbeats. It ends with the outcome, or expires when the runner is silent.
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Task } from "../../domain/work/task.ts";
-import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
 
 /** A run of a runner with the fields of its claim. */
 export interface RemoteRunRow extends Row {
@@ -90,8 +90,8 @@ export function insertLease(lease: NewLease): Statement[] {
 }
 
 /** Stores the runner that has a worker's directory, at its first run. Guarded by no other runner having it. */
-export function setHome(workerId: string, home: string): Statement[] {
-  return guarded("update worker set home = ? where id = ? and home in ('', ?)", [home, workerId, home]);
+export function claimHome(workerId: string, home: string): Statement[] {
+  return guard("update worker set home = ? where id = ? and home in ('', ?)", [home, workerId, home]);
 }
 
 // A run that should end keeps its lease this long. Then a runner that does not end it loses it.
@@ -130,7 +130,7 @@ interface LeasedRun extends Row {
   stop: string;
 }
 
-export function listHeldRuns(db: Database, runnerId: string, epoch: number): Promise<LeasedRun[]> {
+export function listRunnerRuns(db: Database, runnerId: string, epoch: number): Promise<LeasedRun[]> {
   return db.read<LeasedRun>(
     `select execution.id,
       case when execution.cancelled_by <> '' or task.status = 'cancelled' then 'cancelled'
@@ -143,14 +143,14 @@ export function listHeldRuns(db: Database, runnerId: string, epoch: number): Pro
   );
 }
 
-export interface BusyPlace extends Row {
+export interface BusyWorkDir extends Row {
   runner_id: string;
   work_dir: string;
 }
 
 /** Lists the busy work directories of these runners, at most one per slot. */
-export function listBusyPlaces(db: Database, runnerIds: readonly string[]): Promise<BusyPlace[]> {
-  return db.read<BusyPlace>(
+export function listBusyWorkDirs(db: Database, runnerIds: readonly string[]): Promise<BusyWorkDir[]> {
+  return db.read<BusyWorkDir>(
     `select runner_id, work_dir
     from remote_run
     where lease_until is not null and runner_id in (select value from json_each(?))`,
@@ -159,11 +159,11 @@ export function listBusyPlaces(db: Database, runnerIds: readonly string[]): Prom
 }
 
 /** Stores the number of the last report, guarded by the number before, and by the lease. */
-export function noteReports(
+export function storeReportNumber(
   executionId: string,
   { epoch, from, to }: { epoch: number; from: number; to: number },
 ): Statement[] {
-  return guarded(
+  return guard(
     `update remote_run set events = ? where execution_id = ? and epoch = ? and events = ? and lease_until > 0`,
     [to, executionId, epoch, from],
   );
@@ -171,7 +171,7 @@ export function noteReports(
 
 /** Ends a lease with the runner's report of the outcome. Guarded by the lease. */
 export function endLease(executionId: string, epoch: number): Statement[] {
-  return guarded(
+  return guard(
     `update remote_run
     set lease_until = null, reported = 1
     where execution_id = ? and epoch = ? and lease_until > 0`,
@@ -181,8 +181,8 @@ export function endLease(executionId: string, epoch: number): Statement[] {
 }
 
 /** Ends an expired lease without an outcome. Guarded by its expiry. */
-export function loseLease(executionId: string, now: number): Statement[] {
-  return guarded(
+export function expireLease(executionId: string, now: number): Statement[] {
+  return guard(
     "update remote_run set lease_until = null where execution_id = ? and lease_until <= ?",
     [executionId, now],
     WAKEUP.dispatcher,
@@ -204,7 +204,7 @@ export async function isRemote(db: Database, executionId: string): Promise<boole
 }
 
 /** Returns the earliest expiry of all leases in Unix ms, or null. */
-export function firstLeaseEnd(db: Database): Promise<number | null> {
+export function findFirstLeaseEnd(db: Database): Promise<number | null> {
   return db.readValue<number>(
     "select min(lease_until) as at from remote_run where lease_until is not null",
   );

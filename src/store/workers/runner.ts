@@ -1,5 +1,5 @@
 import { WAKEUP } from "../../base/wakeups.ts";
-import { nameKey } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import {
   RUNNER_SILENT_MS,
@@ -7,16 +7,16 @@ import {
   type RunnerFilter,
   RUNNERS_MAX,
   runnerSchema,
-  type RunnerShown,
+  type RunnerView,
 } from "../../domain/workers/runner.ts";
-import { type Database, guarded, insertGuarded, type Row, type Statement } from "../db/database.ts";
-import { list, parsed } from "../db/list.ts";
-import { firstShown, type JsonSql, shown } from "../db/json_projection.ts";
+import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { list, parseNullableJson } from "../db/list.ts";
+import { buildJsonSql, type JsonSql, readJson } from "../db/json_projection.ts";
 
 // The state depends on the time, so no column stores it.
-function buildRunnerJson(now: number): JsonSql<RunnerShown> {
+function buildRunnerJson(now: number): JsonSql<RunnerView> {
   const silentUntil = Math.trunc(now - RUNNER_SILENT_MS);
-  return shown("runner", runnerSchema, {
+  return buildJsonSql("runner", runnerSchema, {
     state: `case
       when coalesce(runner.last_seen_at, 0) <= ${silentUntil} then 'silent'
       when runner.draining then 'draining'
@@ -27,33 +27,35 @@ function buildRunnerJson(now: number): JsonSql<RunnerShown> {
   });
 }
 
-export function listRunners(db: Database, filter: RunnerFilter, now: number): Promise<Listing<RunnerShown>> {
+export function listRunners(db: Database, filter: RunnerFilter, now: number): Promise<Listing<RunnerView>> {
   const where = { conditions: [], args: [] };
   return list(db, { table: "runner", json: buildRunnerJson(now), where }, filter);
 }
 
-export async function findRunner(db: Database, idOrName: string, now: number): Promise<RunnerShown | null> {
+export async function findRunner(db: Database, idOrName: string, now: number): Promise<RunnerView | null> {
   const rest = "from runner where id = ? or name_key = ? order by id = ? desc limit 1";
-  return parsed(await firstShown(db, buildRunnerJson(now), rest, [idOrName, nameKey(idOrName), idOrName]));
+  return parseNullableJson(
+    await readJson(db, buildRunnerJson(now), rest, [idOrName, normalizeName(idOrName), idOrName]),
+  );
 }
 
 /** Stores a new runner, guarded by fewer than RUNNERS_MAX. A duplicate name fails the batch. */
-export function insertRunner({ id, name, labels, allow_admin, created_at }: RunnerShown): Statement[] {
+export function insertRunner({ id, name, labels, allow_admin, created_at }: RunnerView): Statement[] {
   return insertGuarded(
     "runner",
-    { id, name, name_key: nameKey(name), labels: JSON.stringify(labels), allow_admin, created_at },
+    { id, name, name_key: normalizeName(name), labels: JSON.stringify(labels), allow_admin, created_at },
     { sql: "(select count(*) from runner) < ?", args: [RUNNERS_MAX] },
   );
 }
 
 /** Stops or resumes new runs on a runner. Guarded by its existence. */
 export function setDraining(id: string, draining: boolean): Statement[] {
-  return guarded("update runner set draining = ? where id = ?", [draining, id], WAKEUP.dispatcher);
+  return guard("update runner set draining = ? where id = ?", [draining, id], WAKEUP.dispatcher);
 }
 
 /** Deletes a runner, guarded by its existence. Leases stay until they expire, because its machine may still be running them. */
 export function deleteRunner(id: string): Statement[] {
-  return guarded("delete from runner where id = ?", [id], WAKEUP.dispatcher);
+  return guard("delete from runner where id = ?", [id], WAKEUP.dispatcher);
 }
 
 export interface RunnerGrant extends Row {
@@ -96,13 +98,13 @@ export function listRunnerRows(db: Database, names: readonly string[] | null = n
   if (names === null) return db.read<RunnerRow>(`select ${ROW} from runner order by id`);
   return db.read<RunnerRow>(
     `select ${ROW} from runner where name_key in (select value from json_each(?)) order by id`,
-    [JSON.stringify(names.map(nameKey))],
+    [JSON.stringify(names.map(normalizeName))],
   );
 }
 
 /** Stores a sign of life of the process with this epoch, and its abilities from a claim. Guarded by the epoch. */
-export function seeRunner(id: string, epoch: number, now: number, claim?: RunnerClaim): Statement[] {
-  return guarded(
+export function storeRunnerReport(id: string, epoch: number, now: number, claim?: RunnerClaim): Statement[] {
+  return guard(
     `update runner
     set last_seen_at = ?, version = coalesce(?, version), engines = coalesce(?, engines),
       max_runs = coalesce(?, max_runs)
@@ -119,10 +121,10 @@ export function seeRunner(id: string, epoch: number, now: number, claim?: Runner
 }
 
 /** Makes another process this runner. The runs of the process before are lost. Guarded by the previous epoch. */
-export function takeRunner(row: RunnerRow, claim: RunnerClaim, now: number): Statement[] {
+export function replaceRunnerProcess(row: RunnerRow, claim: RunnerClaim, now: number): Statement[] {
   const { version, engines, max_runs, work_root, place, process } = claim;
   return [
-    ...guarded(
+    ...guard(
       `update runner
       set version = ?, engines = ?, max_runs = ?, work_root = ?, place = ?, process = ?, epoch = epoch + 1,
         last_seen_at = ?

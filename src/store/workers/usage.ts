@@ -1,6 +1,6 @@
-import type { UsageRow, UsedInQuarter, WaitedInQuarter } from "../../domain/workers/usage.ts";
+import type { QuarterUsage, QuarterWaits, UsageRow } from "../../domain/workers/usage.ts";
 import type { Database } from "../db/database.ts";
-import { inConversation, type Where } from "../db/filter.ts";
+import { limitToConversation, type Where } from "../db/filter.ts";
 import { QUARTER_MS } from "../events/overview.ts";
 
 // sum() of nulls only is null, so unreported numbers stay null.
@@ -9,7 +9,7 @@ const SUMS = `sum(executions) as executions, sum(failed) as failed,
   sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd`;
 
 /** Sums the use since a time by worker. The name of a deleted worker comes from its executions. */
-export function usageByWorker(db: Database, since: number): Promise<UsageRow[]> {
+export function listUsageByWorker(db: Database, since: number): Promise<UsageRow[]> {
   return db.read(
     `select worker_id as key, coalesce(
         (select name from worker where worker.id = worker_id),
@@ -24,7 +24,7 @@ export function usageByWorker(db: Database, since: number): Promise<UsageRow[]> 
 }
 
 /** Sums the use since a time by department. A worker counts in each of its departments. */
-export function usageByDepartment(db: Database, since: number): Promise<UsageRow[]> {
+export function listUsageByDepartment(db: Database, since: number): Promise<UsageRow[]> {
   return db.read(
     `select department.id as key, department.name as name, ${SUMS}
     from usage
@@ -38,14 +38,14 @@ export function usageByDepartment(db: Database, since: number): Promise<UsageRow
 }
 
 /** Sums the use since a time by engine or conversation, the thousand with the most executions, limited to `boundTo` (contract 2.8). */
-export function usageByExecution(
+export function listUsageByExecution(
   db: Database,
   column: "engine" | "session_key",
   since: number,
   boundTo: string | null,
 ): Promise<UsageRow[]> {
   const where: Where = { conditions: ["completed_at >= ?"], args: [since] };
-  inConversation(where, "session_key", boundTo);
+  limitToConversation(where, "session_key", boundTo);
   // Columns outside of this index would cost a read of each row.
   return db.read(
     `select ${column} as key, '' as name, count(*) as executions, sum(status = 'failed') as failed,
@@ -61,7 +61,7 @@ export function usageByExecution(
 }
 
 /** Sums the use since a time by quarter of an hour, oldest first, without empty quarters. */
-export async function usageByQuarter(db: Database, since: number): Promise<UsedInQuarter[]> {
+export async function listUsageByQuarter(db: Database, since: number): Promise<QuarterUsage[]> {
   return await db.read(
     `select bucket_start * ${QUARTER_MS} as at, ${SUMS}
     from usage
@@ -73,7 +73,7 @@ export async function usageByQuarter(db: Database, since: number): Promise<UsedI
 }
 
 /** Returns the waits of runs since a time by the quarter of an hour of their start, oldest first. */
-export async function waitedByQuarter(db: Database, since: number): Promise<WaitedInQuarter[]> {
+export async function listWaitsByQuarter(db: Database, since: number): Promise<QuarterWaits[]> {
   return await db.read(
     `select bucket_start * ${QUARTER_MS} as at, runs, ms, longest_ms
     from queue_wait_stats

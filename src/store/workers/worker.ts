@@ -1,16 +1,16 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
-import { nameKey } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
-import { type Database, guarded, type Statement, type Value } from "../db/database.ts";
-import { BY_LIST, type Filters, named, oneOf, whereOf } from "../db/filter.ts";
-import { list, parsed } from "../db/list.ts";
+import { type Database, guard, type Statement, type Value } from "../db/database.ts";
+import { buildWhere, BY_LIST, type Filters, matchAny, matchReference } from "../db/filter.ts";
+import { list, parseNullableJson } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
-import { columnValue, fieldsOf, firstShown, shown } from "../db/json_projection.ts";
+import { buildJsonSql, listFields, readJson, toColumnValue } from "../db/json_projection.ts";
 import type { Json } from "../../domain/call/json.ts";
 
-const WORKER_JSON = shown("worker", workerSchema, {
+const WORKER_JSON = buildJsonSql("worker", workerSchema, {
   departments: `coalesce((
     select json_group_array(json_object('id', id, 'name', name))
     from (
@@ -38,19 +38,22 @@ const storedSchema = workerSchema.omit({ status: true, departments: true, home: 
 type WorkerRow = Omit<Worker, "status" | "departments" | "home">;
 
 export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
-  const names = fieldsOf(storedSchema);
+  const names = listFields(storedSchema);
   return [
     {
       sql: `insert into worker (name_key, ${names.join(", ")}) values (?, ${
         names.map(() => "?").join(", ")
       })`,
-      args: [nameKey(worker.name), ...names.map((name) => columnValue(storedSchema, name, worker[name]))],
+      args: [
+        normalizeName(worker.name),
+        ...names.map((name) => toColumnValue(storedSchema, name, worker[name])),
+      ],
     },
     ...joinDepartments(worker.id, departmentIds),
   ];
 }
 
-const CHANGEABLE = fieldsOf(
+const CHANGEABLE = listFields(
   storedSchema.omit({ id: true, work_dir: true, created_at: true, updated_at: true }),
 );
 
@@ -69,7 +72,7 @@ export function updateWorker(
     const value = change[name];
     if (value === undefined || name === "engine_args") continue;
     set.push(`${name} = ?`);
-    args.push(columnValue(storedSchema, name, value));
+    args.push(toColumnValue(storedSchema, name, value));
   }
   if (change.engine_args !== undefined) {
     // Merges per engine. "" deletes an engine's arguments, as null does in a merge patch.
@@ -81,7 +84,7 @@ export function updateWorker(
   }
   if (change.name !== undefined) {
     set.push("name_key = ?");
-    args.push(nameKey(change.name));
+    args.push(normalizeName(change.name));
   }
   // The directory is on the previous runner.
   if (change.runs_on !== undefined) set.push("home = ''");
@@ -89,7 +92,7 @@ export function updateWorker(
   const isAwaited = change.paused === false || change.engine !== undefined || change.runs_on !== undefined;
   const wakeup = isAwaited ? WAKEUP.dispatcher : undefined;
   return [
-    ...guarded(`update worker set ${set.join(", ")} where id = ?`, [...args, id], wakeup),
+    ...guard(`update worker set ${set.join(", ")} where id = ?`, [...args, id], wakeup),
     ...(departmentIds === null ? [] : [
       { sql: "delete from worker_department where worker_id = ?", args: [id] },
       ...joinDepartments(id, departmentIds),
@@ -99,7 +102,7 @@ export function updateWorker(
 
 /** Moves a worker's directory to another runner, or with "" to the next one that runs it. Guarded by the worker not running. */
 export function setWorkerHome(id: string, home: string, now: number): Statement[] {
-  return guarded(
+  return guard(
     `update worker set home = ?, updated_at = ?
     where id = ?
       and not exists (select 1 from execution where worker_id = worker.id and status ${EXECUTION_IS_OPEN})`,
@@ -110,7 +113,7 @@ export function setWorkerHome(id: string, home: string, now: number): Statement[
 
 /** Deletes a worker with its memberships and contexts, guarded by its existence. */
 export function deleteWorker(id: string): Statement[] {
-  return guarded("delete from worker where id = ?", [id]);
+  return guard("delete from worker where id = ?", [id]);
 }
 
 function joinDepartments(workerId: string, departmentIds: string[]): Statement[] {
@@ -121,19 +124,19 @@ function joinDepartments(workerId: string, departmentIds: string[]): Statement[]
 }
 
 export async function findWorker(db: Database, id: string): Promise<Worker | null> {
-  return parsed(await findWorkerJson(db, id));
+  return parseNullableJson(await findWorkerJson(db, id));
 }
 
 export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> | null> {
-  return firstShown(db, WORKER_JSON, "from worker where id = ?", [id]);
+  return readJson(db, WORKER_JSON, "from worker where id = ?", [id]);
 }
 
 const FILTERS: Filters<WorkerFilter> = {
-  id: oneOf("worker.id"),
-  ref: named("worker", { column: "name_key", key: nameKey }),
+  id: matchAny("worker.id"),
+  ref: matchReference("worker", { column: "name_key", key: normalizeName }),
   name: ({ conditions, args }, names) => {
     conditions.push(`(${names.map(() => "instr(worker.name_key, ?) > 0").join(" or ")})`);
-    args.push(...names.map(nameKey));
+    args.push(...names.map(normalizeName));
   },
   // The list needs the tree of departments.
   department: BY_LIST,
@@ -148,7 +151,7 @@ export function listWorkers(
   departmentIds: string[] | null,
   page: Page,
 ): Promise<Listing<Worker>> {
-  const where = whereOf(filter, FILTERS);
+  const where = buildWhere(filter, FILTERS);
   if (departmentIds !== null) {
     where.conditions.push(`worker.id in (
       select worker_id from worker_department where department_id in (select value from json_each(?)))`);
@@ -190,7 +193,7 @@ export async function listWorkDirs(
 export async function listWorkerIds(db: Database, idOrName: string): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
     "select id from worker where id = ? or name_key = ? order by id = ? desc, id limit 2",
-    [idOrName, nameKey(idOrName), idOrName],
+    [idOrName, normalizeName(idOrName), idOrName],
   );
   const [first] = rows;
   return first?.id === idOrName ? [first.id] : rows.map(({ id }) => id);

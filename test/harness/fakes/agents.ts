@@ -3,7 +3,7 @@ import { PASS_HASH } from "../service/client.ts";
 export const FAKE_AGENT = new URL("./fake_agent.sh", import.meta.url).pathname;
 
 /** Builds the engines of tests. `fake` takes its mode from the instruction. */
-export function fakeEngines(
+export function buildFakeEngines(
   options: { ledger?: string; env?: Record<string, string>; timeout?: string; idle_timeout?: string } = {},
 ): Record<string, unknown> {
   const { ledger, env = {}, ...limits } = options;
@@ -19,12 +19,12 @@ export function fakeEngines(
 }
 
 /** Returns an engine that ignores its prompt and runs a shell script. */
-export function shellEngine(script: string) {
+export function buildShellEngine(script: string) {
   return { kind: "command", command: "sh", args: ["-c", `cat >/dev/null; ${script}`] };
 }
 
-/** Returns fakeEngines() as the environment of a server process. The operator's password is `pass`. */
-export function fakeEnvironment(ledger?: string): Record<string, string> {
+/** Returns buildFakeEngines() as the environment of a server process. The operator's password is `pass`. */
+export function buildFakeEnvironment(ledger?: string): Record<string, string> {
   return {
     SVC_AUTH__PASSWORD_HASH: PASS_HASH,
     SVC_ENGINES__DEFAULT: "fake",
@@ -52,7 +52,7 @@ export async function readLedger(path: string): Promise<LedgerLine[]> {
 }
 
 /** Returns the largest number of runs at the same time. */
-export function overlap(lines: LedgerLine[]): number {
+export function countMostConcurrent(lines: LedgerLine[]): number {
   let now = 0;
   let most = 0;
   for (const { word } of [...lines].sort((a, b) => a.at - b.at || (a.word === "end" ? -1 : 1))) {

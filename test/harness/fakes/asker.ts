@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { App } from "../service/app.ts";
 import { runToken } from "../service/run.ts";
-import { found } from "../wait.ts";
+import { waitForValue } from "../wait.ts";
 import type { Json } from "../service/client.ts";
 
-/** A worker's run that can ask questions and ends when the test calls end(). The app needs fakeEngines(). */
-export interface Asker {
+/** A worker's run that can ask questions and ends when the test calls end(). The app needs buildFakeEngines(). */
+export interface AskingRun {
   workerId: string;
   /** The conversation's session; "" for a script's task. */
   sessionId: string;
@@ -29,7 +29,7 @@ interface AskerOptions {
 }
 
 /** Starts a run of a new worker that lasts until end() is called. */
-export async function startAsker(app: App, options: AskerOptions = {}): Promise<Asker> {
+export async function startAskingRun(app: App, options: AskerOptions = {}): Promise<AskingRun> {
   const { name = "Agent", scopes = [], script = false } = options;
   const worker = await app.call("POST /api/workers", { name, scopes });
   const file = join(app.dataDir, `end-${worker.id}`);
@@ -44,7 +44,7 @@ export async function startAsker(app: App, options: AskerOptions = {}): Promise<
       type: "immediate",
     });
   } else await app.call(`POST /api/local/sessions/${session.id}/messages`, { content });
-  const execution = await runningOf(app, worker.id);
+  const execution = await waitForRun(app, worker.id);
   const headers = { authorization: `Bearer ${await runToken(app, execution, scopes)}` };
   return {
     workerId: worker.id,
@@ -63,7 +63,7 @@ export async function startAsker(app: App, options: AskerOptions = {}): Promise<
     end: async () => {
       await Deno.writeTextFile(file, "");
       const isEnded = "select 1 as one from execution where id = ? and status in ('completed', 'failed')";
-      await found(() => app.db.first(isEnded, [execution.id]));
+      await waitForValue(() => app.db.first(isEnded, [execution.id]));
     },
   };
 }
@@ -79,8 +79,8 @@ interface RunningExecution {
 }
 
 /** Returns a worker's run as soon as its engine has started. */
-export async function runningOf(app: App, workerId: string): Promise<RunningExecution> {
-  return await found(() =>
+export async function waitForRun(app: App, workerId: string): Promise<RunningExecution> {
+  return await waitForValue(() =>
     app.db.first<RunningExecution>(
       "select * from execution where worker_id = ? and status = 'running' order by id desc limit 1",
       [workerId],

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { Call } from "../../../src/api/call/call.ts";
-import { newId } from "../../../src/base/id.ts";
+import { createId } from "../../../src/base/id.ts";
 import { endRun, STOPPED } from "../../../src/run/ending.ts";
 import type { Database } from "../../../src/store/db/database.ts";
 import {
@@ -13,7 +13,7 @@ import { findTask } from "../../../src/store/work/task.ts";
 import { claimTask } from "../../../src/store/work/task_transitions.ts";
 
 /** The end of a run without a process. */
-export type How = "completed" | "failed" | "lost" | "stopped" | "cancelled";
+export type RunEnding = "completed" | "failed" | "lost" | "stopped" | "cancelled";
 
 const RULES = { defaultZone: "UTC", maxAttempts: 3 };
 const USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
@@ -38,7 +38,7 @@ export interface ClaimedRun {
 export async function claimRun(db: Database, taskId: string, now: number): Promise<ClaimedRun> {
   const task = await findTask(db, taskId);
   if (task === null) throw new Error("no such task");
-  const execution_id = newId();
+  const execution_id = createId();
   const { worker_id, session_key, message_id } = task;
   const { won } = await db.write([
     ...claimTask(taskId, execution_id, now),
@@ -64,19 +64,24 @@ export async function claimRun(db: Database, taskId: string, now: number): Promi
 }
 
 /** Returns the API call context of the run's agent, with every scope. */
-export async function callOf(db: Database, run: ClaimedRun): Promise<Call> {
+export async function buildCall(db: Database, run: ClaimedRun): Promise<Call> {
   const grant = await findRunGrant(db, run.id, await findAttempt(db, run.id));
   if (grant === null) throw new Error("the run has ended");
   const { scopes: _, ...binding } = grant;
   return {
     caller: { subject: `worker:${run.worker}`, scopes: ["*:*"], run: binding, person: null },
-    ended: () => Promise.resolve(null),
+    findAccessEnd: () => Promise.resolve(null),
     idempotency: null,
   };
 }
 
 /** Stores the end of the run like the executor or the rescuer. Returns whether it was the first. */
-export async function endClaimed(db: Database, run: ClaimedRun, how: How, now: number): Promise<boolean> {
+export async function endClaimedRun(
+  db: Database,
+  run: ClaimedRun,
+  how: RunEnding,
+  now: number,
+): Promise<boolean> {
   const end: ExecutionEnd = {
     status: how === "completed" ? "completed" : "failed",
     session_id: "",

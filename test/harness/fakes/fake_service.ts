@@ -1,23 +1,23 @@
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
-import { dataPaths } from "../../../src/base/paths.ts";
+import { buildDataPaths } from "../../../src/base/paths.ts";
 import { configSchema, engineSchema } from "../../../src/config/schema.ts";
 import type { WireOrder } from "../../../src/domain/workers/runner.ts";
 import { Catalog } from "../../../src/engine/catalog.ts";
-import { Leftovers } from "../../../src/runner/orphan_runs.ts";
-import { Link } from "../../../src/runner/service_client.ts";
+import { OrphanRuns } from "../../../src/runner/orphan_runs.ts";
+import { ServiceClient } from "../../../src/runner/service_client.ts";
 
-export interface Asked {
+export interface ServiceRequest {
   path: string;
   text: string;
 }
 
 /** A service that consists of responses, for a runner in the same process. */
 export class FakeService implements AsyncDisposable {
-  readonly asked: Asked[] = [];
+  readonly asked: ServiceRequest[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
 
-  constructor(answer: (asked: Asked, times: number) => Response | Promise<Response>) {
+  constructor(answer: (asked: ServiceRequest, times: number) => Response | Promise<Response>) {
     this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
       const { pathname, search } = new URL(request.url);
       const asked = { path: pathname + search, text: await request.text() };
@@ -27,12 +27,16 @@ export class FakeService implements AsyncDisposable {
   }
 
   /** Lists the requests to paths that contain `words`. */
-  of(words: string): Asked[] {
+  of(words: string): ServiceRequest[] {
     return this.asked.filter(({ path }) => path.includes(words));
   }
 
-  get link(): Link {
-    return new Link({ url: `http://127.0.0.1:${this.#server.addr.port}`, token: "t", clock: systemClock });
+  get link(): ServiceClient {
+    return new ServiceClient({
+      url: `http://127.0.0.1:${this.#server.addr.port}`,
+      token: "t",
+      clock: systemClock,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -40,7 +44,7 @@ export class FakeService implements AsyncDisposable {
   }
 }
 
-export function problem(status: number, code: string): Response {
+export function buildProblem(status: number, code: string): Response {
   return Response.json({ status, code, detail: code }, {
     status,
     headers: { "content-type": "application/problem+json" },
@@ -58,18 +62,18 @@ export const MACHINE = {
 };
 
 /** Builds the options of a runner's `echo` run in `root`. */
-export function runOptionsOf(link: Link, root: string) {
+export function buildRunOptions(link: ServiceClient, root: string) {
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   return {
-    ...{ link, clock: systemClock, paths: dataPaths(root), umask: 0o022 },
+    ...{ link, clock: systemClock, paths: buildDataPaths(root), umask: 0o022 },
     config: configSchema.parse({}),
-    leftovers: new Leftovers(dataPaths(root)),
+    leftovers: new OrphanRuns(buildDataPaths(root)),
     engines: new Catalog({ defaultName: "echo", configured: {}, defaultsFor }, MACHINE),
   };
 }
 
 /** Builds an `echo` run as the service orders it. */
-export function wireOrder(root: string, change: Partial<WireOrder> = {}): WireOrder {
+export function buildWireOrder(root: string, change: Partial<WireOrder> = {}): WireOrder {
   const id = crypto.randomUUID();
   return {
     execution: {

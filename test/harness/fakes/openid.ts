@@ -27,7 +27,10 @@ function createStop(server: HttpServer): () => Promise<void> {
 }
 
 /** Starts `oidc-provider` with its own pages for login and consent. `roles` maps login names to roles. */
-export async function realProvider(callback: string, roles: Record<string, string[]>): Promise<TestProvider> {
+export async function startRealProvider(
+  callback: string,
+  roles: Record<string, string[]>,
+): Promise<TestProvider> {
   const server = createServer();
   const issuer = await listening(server);
   const provider = new Provider(issuer, {
@@ -64,7 +67,7 @@ export interface Lies {
 }
 
 /** Starts a small provider that redirects every login straight back and lies as configured. */
-export async function lyingProvider(lies: Lies): Promise<TestProvider> {
+export async function startLyingProvider(lies: Lies): Promise<TestProvider> {
   const [own, other] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
   const jwk = { ...await exportJWK(own.publicKey), kid: "k", alg: "RS256", use: "sig" };
   const server = createServer();

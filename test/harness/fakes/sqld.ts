@@ -1,4 +1,4 @@
-import { freePort } from "../service/port.ts";
+import { findFreePort } from "../service/port.ts";
 import { endProcess } from "../service/process.ts";
 
 /** The program of a real libSQL server. Undefined skips the tests that need it; CI sets it. */
@@ -20,7 +20,7 @@ class Sqld implements AsyncDisposable {
 
   /** Resolves when the server responds. */
   static async start(): Promise<Sqld> {
-    const sqld = new Sqld(await Deno.makeTempDir({ prefix: "svc-sqld-" }), freePort());
+    const sqld = new Sqld(await Deno.makeTempDir({ prefix: "svc-sqld-" }), findFreePort());
     await sqld.#healthy();
     return sqld;
   }
@@ -58,11 +58,11 @@ function spawn(folder: string, url: string): Deno.ChildProcess {
 }
 
 /** A libSQL server and everything that services on its database share: key and files. */
-export class Place implements AsyncDisposable {
+export class SqldSite implements AsyncDisposable {
   private constructor(readonly sqld: Sqld, readonly files: string) {}
 
-  static async open(): Promise<Place> {
-    return new Place(await Sqld.start(), await Deno.makeTempDir({ prefix: "svc-files-" }));
+  static async open(): Promise<SqldSite> {
+    return new SqldSite(await Sqld.start(), await Deno.makeTempDir({ prefix: "svc-files-" }));
   }
 
   get config() {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { fakeEnvironment, readLedger } from "./agents.ts";
+import { buildFakeEnvironment, readLedger } from "./agents.ts";
 import { type ServerProcess, startServer } from "../service/process.ts";
-import { Place } from "./sqld.ts";
+import { SqldSite } from "./sqld.ts";
 
 /**
  * Two or more machines on one database of a real libSQL server. Each has a data directory; they share files
@@ -9,17 +9,17 @@ import { Place } from "./sqld.ts";
  */
 export class Machines implements AsyncDisposable {
   readonly folder: string;
-  readonly place: Place;
+  readonly place: SqldSite;
   readonly ledger: string;
   readonly env: Record<string, string>;
   readonly #started: ServerProcess[] = [];
 
-  private constructor(folder: string, place: Place) {
+  private constructor(folder: string, place: SqldSite) {
     this.folder = folder;
     this.place = place;
     this.ledger = join(folder, "ledger");
     this.env = {
-      ...fakeEnvironment(this.ledger),
+      ...buildFakeEnvironment(this.ledger),
       ...place.env,
       SVC_LIMITS__MAX_ATTEMPTS: "100",
     };
@@ -27,7 +27,7 @@ export class Machines implements AsyncDisposable {
 
   static async open(): Promise<Machines> {
     const folder = await Deno.makeTempDir({ prefix: "svc-machines-" });
-    return new Machines(folder, await Place.open());
+    return new Machines(folder, await SqldSite.open());
   }
 
   dataDir(name: string): string {
@@ -64,6 +64,6 @@ export class Machines implements AsyncDisposable {
 /**
  * Returns the state of a server: `ready`, `standby`, or the reason why it is neither; "" without a response.
  */
-export async function stateOf(url: string): Promise<string> {
+export async function readState(url: string): Promise<string> {
   return await fetch(`${url}/readyz`).then(async (response) => (await response.json()).status, () => "");
 }

@@ -3,7 +3,7 @@ import type { Database } from "../../../src/store/db/database.ts";
 import { insertPairing } from "../../../src/store/chat/platform.ts";
 
 /** Returns the configuration of the platform and the webhook of walkAllCommands(). */
-export function walkedConfig(url: string) {
+export function buildWalkConfig(url: string) {
   const secret = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
   return {
     platforms: { chats: { kind: "webhook" as const, worker: "Ada" } },
@@ -12,14 +12,14 @@ export function walkedConfig(url: string) {
 }
 
 /** Creates a stranger on the platform `chats` and returns the pairing code. */
-export async function knock(db: Database): Promise<string> {
+export async function createStranger(db: Database): Promise<string> {
   const row = { platform: "chats", sender: "s", name: "Eve", code_hash: digest("ABCD2345") };
   await db.write(insertPairing({ ...row, created_at: Date.now(), expires_at: Date.now() + 3_600_000 }));
   return "ABCD-2345";
 }
 
 /** Starts a server that accepts every request. */
-export function taker(): { url: string } & AsyncDisposable {
+export function startReceiver(): { url: string } & AsyncDisposable {
   const server = Deno.serve(
     { port: 0, hostname: "127.0.0.1", onListen: () => {} },
     () => new Response("taken"),

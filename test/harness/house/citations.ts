@@ -1,5 +1,5 @@
 import { join, relative } from "node:path";
-import { ROOT, textOf } from "./tree.ts";
+import { readText, ROOT } from "./tree.ts";
 
 /** The text of a file with each multi-line comment joined into one line. */
 interface Prose {
@@ -13,7 +13,7 @@ interface Prose {
 type Targets = Record<string, ReadonlySet<string>>;
 
 /** An error with its place. */
-interface Wrong {
+interface CitationError {
   place: string;
   problem: string;
 }
@@ -24,7 +24,7 @@ const SINGLE_FILES = ["main.ts", "Makefile", "Dockerfile", "install.sh", "config
 const CONTINUED = /\n[ \t]*(?:\*(?!\/)|\/\/|#)?[ \t]*/g;
 
 /** Lists the files whose comments may cite. This file and its test name the refused forms. */
-export function citingFiles(): string[] {
+export function listCitingFiles(): string[] {
   const own = /^test\/(harness\/)?house\/citations/;
   return [...FOLDERS.flatMap((folder) => walk(join(ROOT, folder))), ...SINGLE_FILES]
     .filter((file) => /(\.(tsx?|sh)|^\.ci\/run)$|^[^/]+$/.test(file) && !own.test(file)).sort();
@@ -37,12 +37,12 @@ function walk(path: string): string[] {
 }
 
 /** Reads a file as prose: a line break inside a comment is one blank. */
-export function proseOf(file: string): Prose {
-  return proseFrom(file, textOf(file));
+export function readProse(file: string): Prose {
+  return parseProse(file, readText(file));
 }
 
 /** Returns `source`, the text of `file`, as prose. */
-export function proseFrom(file: string, source: string): Prose {
+export function parseProse(file: string, source: string): Prose {
   const breaks: number[] = [];
   let text = "";
   let end = 0;
@@ -63,15 +63,17 @@ export function readTargets(): Targets {
     contract: listNumbered("docs/reference/contract.md"),
     interface: listNumbered("docs/reference/interface.md"),
     reliability: new Set(
-      [...textOf("docs/reliability.md").matchAll(/^\| (([A-Z]{3})-\d+|I\d) \|/gm)]
+      [...readText("docs/reliability.md").matchAll(/^\| (([A-Z]{3})-\d+|I\d) \|/gm)]
         .flatMap(([, id = "", family = id]) => [id, family]),
     ),
     facts: listFacts(),
     architecture: new Set([
-      ...[...textOf("docs/explanation/architecture.md").matchAll(/^(\d)\. \*\*/gm)].map(([, n]) =>
+      ...[...readText("docs/explanation/architecture.md").matchAll(/^(\d)\. \*\*/gm)].map(([, n]) =>
         `sentence ${n}`
       ),
-      ...[...textOf("docs/explanation/architecture.md").matchAll(/^## (.+)$/gm)].map(([, name = ""]) => name),
+      ...[...readText("docs/explanation/architecture.md").matchAll(/^## (.+)$/gm)].map(([, name = ""]) =>
+        name
+      ),
     ]),
     decision: new Set(
       [...Deno.readDirSync(join(ROOT, "docs/decisions"))].map((entry) => entry.name.slice(0, 4)),
@@ -84,7 +86,7 @@ function listNumbered(document: string): Set<string> {
   const found = new Set<string>();
   let section = "";
   let named = false;
-  for (const line of textOf(document).split("\n")) {
+  for (const line of readText(document).split("\n")) {
     const heading = /^(##+) (?:(\d+(?:\.\d+)?)\.? )?(.*)$/.exec(line);
     if (heading !== null) {
       const [, , number, name = ""] = heading;
@@ -104,7 +106,7 @@ function listNumbered(document: string): Set<string> {
 function listFacts(): Set<string> {
   const found = new Set<string>();
   let heading = "";
-  for (const line of textOf("docs/reference/facts.md").split("\n")) {
+  for (const line of readText("docs/reference/facts.md").split("\n")) {
     heading = /^## (.+)$/.exec(line)?.[1] ?? heading;
     const [, number] = /^(?:### |\*\*)(\d+(?:\.\d+)?)\./.exec(line) ?? [];
     if (number !== undefined) found.add(`${heading} ${number}`);
@@ -121,8 +123,8 @@ const DECISION = /\bdecisions? (\d{4})\b/g;
 const PATH = /`((?:src|cli|test|docs|build|bench|\.ci)\/[\w./-]+)`|\b(docs\/[\w/-]+\.md)\b/g;
 
 /** Finds citations without a target. */
-export function unresolved(prose: Prose, targets: Targets): Wrong[] {
-  const wrong: Wrong[] = [];
+export function findUnresolved(prose: Prose, targets: Targets): CitationError[] {
+  const wrong: CitationError[] = [];
   const expect = (document: string, target: string, offset: number) => {
     if (targets[document]?.has(target)) return;
     const problem = `${document} ${target}: there is no such rule`;
@@ -187,7 +189,7 @@ const REFUSED: readonly [RegExp, string][] = [
 ];
 
 /** Finds citations in a refused form. */
-export function refused(prose: Prose): Wrong[] {
+export function findRefused(prose: Prose): CitationError[] {
   return REFUSED.flatMap(([form, advice]) =>
     [...prose.text.matchAll(form)].map((match) => ({
       place: `${prose.file}:${prose.lineAt(match.index)}`,

@@ -1,6 +1,6 @@
 import { GROUPS, loadGroup } from "../../../cli/commands/groups.ts";
 import { splitWords } from "../terminal.ts";
-import { documents, textOf } from "./tree.ts";
+import { listDocuments, readText } from "./tree.ts";
 
 /** A command in a document or a help text, with its place. */
 export interface Example {
@@ -9,7 +9,7 @@ export interface Example {
 }
 
 /** Returns the help examples of every command of `svc ctl`; `docs/reference/cli.md` has the same. */
-export async function helpExamples(): Promise<Example[]> {
+export async function listHelpExamples(): Promise<Example[]> {
   const all: Example[] = [];
   for (const name of Object.keys(GROUPS)) {
     const group = await loadGroup(name);
@@ -22,19 +22,19 @@ export async function helpExamples(): Promise<Example[]> {
 }
 
 /** Lists the README and the hand-written pages of the documentation. */
-export function writtenPages(): string[] {
-  return ["README.md", ...documents().filter((page) => page !== "docs/reference/cli.md")];
+export function listWrittenPages(): string[] {
+  return ["README.md", ...listDocuments().filter((page) => page !== "docs/reference/cli.md")];
 }
 
 /** Returns the code blocks of a page in a language, unchanged. */
-export function blocksOf(page: string, language: string): string[] {
+export function readBlocks(page: string, language: string): string[] {
   const pattern = new RegExp(`^ *\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\``, "gm");
-  return [...textOf(page).matchAll(pattern)].map(([, text = ""]) => text);
+  return [...readText(page).matchAll(pattern)].map(([, text = ""]) => text);
 }
 
 /** Returns the commands of a page's `sh` blocks without comments and with joined continuation lines. */
-export function shownCommands(page: string): Example[] {
-  return blocksOf(page, "sh").filter((block) => !block.startsWith("# tested: "))
+export function readShownCommands(page: string): Example[] {
+  return readBlocks(page, "sh").filter((block) => !block.startsWith("# tested: "))
     .flatMap((block) => block.replace(/\\\n\s*/g, "").split("\n"))
     .map((line) => line.replace(/(^|\s+)# .*$|\s+#\s.*$/, "").trim())
     .filter((line) => line !== "")
@@ -42,7 +42,7 @@ export function shownCommands(page: string): Example[] {
 }
 
 /** Splits a line into words. Returns null if it needs a shell for more than quotes. */
-export function plainWords(line: string): string[] | null {
+export function splitPlainWords(line: string): string[] | null {
   if (/[|<>$`;&]/.test(line.replace(/'[^']*'/g, ""))) return null;
   return splitWords(line);
 }

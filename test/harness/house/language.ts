@@ -1,5 +1,5 @@
 import ts from "typescript";
-import { sourceFiles, textOf } from "./tree.ts";
+import { listSourceFiles, readText } from "./tree.ts";
 
 export interface Text {
   file: string;
@@ -33,11 +33,11 @@ export function findDialectInComment(text: string): string | null {
 }
 
 export function readComments(...folders: string[]): Text[] {
-  return sourceFiles(...folders).flatMap(readFileComments);
+  return listSourceFiles(...folders).flatMap(readFileComments);
 }
 
 function readFileComments(file: string): Text[] {
-  const text = textOf(file);
+  const text = readText(file);
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, findScriptKind(file));
   const ranges = new Map<number, ts.CommentRange>();
   const visit = (node: ts.Node) => {
@@ -77,10 +77,10 @@ const TEXT_MIN_WORDS = 3;
  * Reads texts that a user may see: JSX text and strings of three or more words that are neither SQL nor code.
  */
 export function readUserTexts(...folders: string[]): Text[] {
-  return sourceFiles(...folders).flatMap((file) => {
+  return listSourceFiles(...folders).flatMap((file) => {
     const source = ts.createSourceFile(
       file,
-      textOf(file),
+      readText(file),
       ts.ScriptTarget.Latest,
       true,
       findScriptKind(file),
@@ -114,8 +114,8 @@ const SQL =
   /^(--|select|insert|update|delete|create|drop|with|from|where|and|or|order|left|join|exists|not|case|coalesce|values|on|json|union|group|limit|set|pragma)\b(?!.*\.$)/;
 
 export function readTestNames(...folders: string[]): Text[] {
-  return sourceFiles(...folders).filter((file) => file.endsWith(".test.ts")).flatMap((file) => {
-    const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.Latest, true);
+  return listSourceFiles(...folders).filter((file) => file.endsWith(".test.ts")).flatMap((file) => {
+    const source = ts.createSourceFile(file, readText(file), ts.ScriptTarget.Latest, true);
     const names: Text[] = [];
     const visit = (node: ts.Node) => {
       if (

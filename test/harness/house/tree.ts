@@ -3,7 +3,7 @@ import { dirname, join, relative } from "node:path";
 export const ROOT = new URL("../../../", import.meta.url).pathname.replace(/\/$/, "");
 
 /** Lists every TypeScript file below the given folders, as paths from the root. */
-export function sourceFiles(...folders: string[]): string[] {
+export function listSourceFiles(...folders: string[]): string[] {
   return folders.flatMap((folder) => walk(join(ROOT, folder))).sort();
 }
 
@@ -14,15 +14,15 @@ function walk(path: string): string[] {
 }
 
 /** Lists every page below docs/, as paths from the root. */
-export function documents(folder = "docs"): string[] {
+export function listDocuments(folder = "docs"): string[] {
   return [...Deno.readDirSync(join(ROOT, folder))].flatMap((entry) => {
     const path = `${folder}/${entry.name}`;
-    if (entry.isDirectory) return documents(path);
+    if (entry.isDirectory) return listDocuments(path);
     return path.endsWith(".md") ? [path] : [];
   }).sort();
 }
 
-export function textOf(path: string): string {
+export function readText(path: string): string {
   return Deno.readTextFileSync(join(ROOT, path));
 }
 
@@ -37,9 +37,9 @@ interface Import {
 /**
  * Lists modules that load() imports on demand, by importing file. `deno info` does not report these imports.
  */
-function loadedModules(): { from: string; to: string }[] {
-  return sourceFiles("main.ts", "src", "cli").flatMap((from) =>
-    [...textOf(from).matchAll(/typeof import\("(\.[^"]+)"\)/g)].map(([, to = ""]) => ({
+function listLoadedModules(): { from: string; to: string }[] {
+  return listSourceFiles("main.ts", "src", "cli").flatMap((from) =>
+    [...readText(from).matchAll(/typeof import\("(\.[^"]+)"\)/g)].map(([, to = ""]) => ({
       from,
       to: join(dirname(from), to),
     }))
@@ -49,8 +49,8 @@ function loadedModules(): { from: string; to: string }[] {
 /**
  * Lists every import between files of the project and to packages, from main.ts and modules loaded on demand.
  */
-export async function projectImports(): Promise<{ files: string[]; imports: Import[] }> {
-  const loaded = loadedModules();
+export async function listProjectImports(): Promise<{ files: string[]; imports: Import[] }> {
+  const loaded = listLoadedModules();
   const entry = join(ROOT, ".cache", "house_entry.ts");
   Deno.mkdirSync(dirname(entry), { recursive: true });
   const roots = ["main.ts", ...new Set(loaded.map(({ to }) => to))];

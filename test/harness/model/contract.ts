@@ -1,7 +1,7 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { ROUTES } from "../../../src/http/app.ts";
-import { openApiDocument } from "../../../src/http/openapi.ts";
+import { buildOpenApiDocument } from "../../../src/http/openapi.ts";
 import type { AnyRoute } from "../../../src/http/route.ts";
 import { VERSION } from "../../../src/base/version.ts";
 
@@ -21,9 +21,9 @@ interface Document {
 let loaded: Promise<{ document: Document; ajv: Ajv2020 }> | null = null;
 
 /** Returns this service's document, and a validator that has it registered as `api`. */
-export function contract(): Promise<{ document: Document; ajv: Ajv2020 }> {
+export function loadContract(): Promise<{ document: Document; ajv: Ajv2020 }> {
   return loaded ??= (async () => {
-    const document = await openApiDocument(ROUTES, VERSION) as Document;
+    const document = await buildOpenApiDocument(ROUTES, VERSION) as Document;
     const ajv = new Ajv2020({ strict: false, allErrors: true });
     addFormats.default(ajv);
     ajv.addFormat("binary", true);
@@ -39,7 +39,7 @@ async function loadValidator(pointer: string[]): Promise<ValidateFunction> {
     .join("/");
   const known = validators.get(path);
   if (known !== undefined) return known;
-  const { ajv } = await contract();
+  const { ajv } = await loadContract();
   const made = ajv.compile({ $ref: `api#/${path}` });
   validators.set(path, made);
   return made;
@@ -55,13 +55,13 @@ interface Exchange {
 }
 
 /** Returns how an exchange violates the document, or "" if it doesn't (contract 5). */
-export async function breach(exchange: Exchange): Promise<string> {
+export async function findBreach(exchange: Exchange): Promise<string> {
   const { method, status, contentType } = exchange;
   const route = (ROUTES as readonly AnyRoute[]).find((one) =>
     one.method === method && isMatch(one, exchange.path)
   );
   if (route === undefined) return "";
-  const { document } = await contract();
+  const { document } = await loadContract();
   const path = route.path.replace(/:(\w+)/g, "{$1}");
   const operation = document.paths[path]?.[method.toLowerCase()];
   if (operation === undefined) return `the document does not know ${method} ${path}`;

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { Database } from "../../../src/store/db/database.ts";
 
 /** Describes every counter that differs from the number of rows. */
-export async function brokenCounters(db: Database): Promise<string[]> {
+export async function findBrokenCounters(db: Database): Promise<string[]> {
   const rows = await db.read<{ name: string; key: string; value: number; real: number }>(
     `select * from (
       select name, key, value, case name
@@ -21,7 +21,7 @@ export async function brokenCounters(db: Database): Promise<string[]> {
 }
 
 export async function expectCounters(db: Database): Promise<void> {
-  expect(await brokenCounters(db)).toEqual([]);
+  expect(await findBrokenCounters(db)).toEqual([]);
 }
 
 /**

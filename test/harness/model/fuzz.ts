@@ -1,6 +1,6 @@
 // Generates random requests from the OpenAPI document. Most are nearly valid, so that they pass most checks,
 // and all are unusual in some way.
-import { contract } from "./contract.ts";
+import { loadContract } from "./contract.ts";
 import { type Schema, ValueFuzzer } from "./fuzz_value.ts";
 
 interface Parameter {
@@ -48,7 +48,7 @@ export class Fuzzer extends ValueFuzzer {
   }
 
   static async open(world: FuzzWorld): Promise<Fuzzer> {
-    const { document } = await contract();
+    const { document } = await loadContract();
     const below = Object.entries(document.paths).filter(([path]) => path.startsWith("/api/"));
     const targets = below.flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]): Target => {

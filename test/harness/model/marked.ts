@@ -1,10 +1,10 @@
 /** Lists running processes with this worker in their environment. */
-export function processesOf(worker: string): number[] {
-  return processesWith(`SVC_WORKER_ID=${worker}`);
+export function listWorkerProcesses(worker: string): number[] {
+  return listProcesses(`SVC_WORKER_ID=${worker}`);
 }
 
 /** Lists running processes with this variable in their environment. */
-export function processesWith(variable: string): number[] {
+export function listProcesses(variable: string): number[] {
   return [...Deno.readDirSync("/proc")].map(({ name }) => Number(name)).filter((pid) => {
     try {
       const hasIt = Deno.readTextFileSync(`/proc/${pid}/environ`).includes(`${variable}\0`);

@@ -2,13 +2,13 @@ import type { App } from "../service/app.ts";
 import type { Json } from "../service/client.ts";
 
 /** A caller, with the header of its requests. */
-export interface Somebody {
+export interface TestCaller {
   id: string;
   token: string;
   headers: { authorization: string };
 }
 
-export function bearer(token: string): { authorization: string } {
+export function buildBearer(token: string): { authorization: string } {
   return { authorization: `Bearer ${token}` };
 }
 
@@ -16,18 +16,18 @@ export function bearer(token: string): { authorization: string } {
 export const WORD = "a long enough word";
 
 /** Creates a user of this role who is logged in. The login comes first because scrypt is slow. */
-export async function someUser(
+export async function createUser(
   app: App,
   name: string,
   role: string,
-): Promise<Somebody & { refresh: string }> {
+): Promise<TestCaller & { refresh: string }> {
   const user = await app.call("POST /api/users", { name, role, password: WORD });
   const login = await logIn(app, name);
   return {
     id: user.id,
     token: login.access_token,
     refresh: login.refresh_token,
-    headers: bearer(login.access_token),
+    headers: buildBearer(login.access_token),
   };
 }
 
@@ -41,12 +41,12 @@ export async function endSessions(app: App): Promise<void> {
 }
 
 /** Creates a named token as the given caller. */
-export async function someToken(
+export async function createToken(
   app: App,
   name: string,
   scopes: string[],
   owner: Record<string, string> = {},
-): Promise<Somebody> {
+): Promise<TestCaller> {
   const { id, token } = await app.call("POST /api/tokens", { name, scopes }, owner);
-  return { id, token, headers: bearer(token) };
+  return { id, token, headers: buildBearer(token) };
 }

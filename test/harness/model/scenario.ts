@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { FaultPoint } from "../../../src/base/fault_point.ts";
 import { FAKE_AGENT } from "../fakes/agents.ts";
-import { type Client, client, PASS_HASH } from "../service/client.ts";
-import { type ServerProcess, startServer, tempDir } from "../service/process.ts";
-import { random } from "./schedule.ts";
+import { type Client, openClient, PASS_HASH } from "../service/client.ts";
+import { createTempDir, type ServerProcess, startServer } from "../service/process.ts";
+import { createRandom } from "./schedule.ts";
 import { type Conversation, openConversation, pause } from "./workload.ts";
 
 interface WorldOptions {
@@ -37,7 +37,7 @@ export class World implements AsyncDisposable {
     this.#options = options;
     this.dataDir = join(folder.path, "data");
     this.ledger = join(folder.path, "ledger");
-    this.chance = random(options.seed ?? 1);
+    this.chance = createRandom(options.seed ?? 1);
     this.env = {
       SVC_AUTH__PASSWORD_HASH: PASS_HASH,
       SVC_ENGINES__DEFAULT: "fake",
@@ -49,7 +49,7 @@ export class World implements AsyncDisposable {
   }
 
   static async open(options: WorldOptions = {}): Promise<World> {
-    const world = new World(await tempDir(), options);
+    const world = new World(await createTempDir(), options);
     await Deno.mkdir(world.dataDir, { mode: 0o700 });
     await Deno.writeTextFile(world.ledger, "");
     return world;
@@ -78,7 +78,7 @@ export class World implements AsyncDisposable {
     const { args = [], password, keepsPort } = this.#options;
     const server = await startServer({ dataDir: this.dataDir, env, args });
     if (keepsPort) this.env.SVC_SERVER__PORT = new URL(server.url).port;
-    const api = await client(server.url, password);
+    const api = await openClient(server.url, password);
     [this.#server, this.#api] = [server, api];
     return { server, api };
   }

@@ -1,16 +1,16 @@
 import { createScheduler } from "../../../src/pipeline/dispatch/scheduler.ts";
 import type { Stage } from "../../../src/pipeline/stage/stage.ts";
-import { newTask } from "../../../src/domain/work/task.ts";
+import { buildNewTask } from "../../../src/domain/work/task.ts";
 import { planTask } from "../../../src/domain/work/task_plan.ts";
-import { newId } from "../../../src/base/id.ts";
-import { Database, type Statement, type Written } from "../../../src/store/db/database.ts";
+import { createId } from "../../../src/base/id.ts";
+import { Database, type Statement, type WriteResult } from "../../../src/store/db/database.ts";
 import { finishExecution, insertExecution } from "../../../src/store/work/execution.ts";
 import { migrate } from "../../../src/store/db/migrate.ts";
 import { insertTask } from "../../../src/store/work/task.ts";
 import { rescheduleTask } from "../../../src/store/work/schedule_transitions.ts";
 import { claimTask } from "../../../src/store/work/task_transitions.ts";
 import { insertWorker } from "../../../src/store/workers/worker.ts";
-import { nextOccurrence } from "../../../src/domain/work/cron.ts";
+import { findNextOccurrence } from "../../../src/domain/work/cron.ts";
 import { Wakeups } from "../../../src/base/wakeups.ts";
 import type { TestClock } from "../clock.ts";
 
@@ -33,7 +33,7 @@ class FaultyDatabase {
     });
   }
 
-  async #write(statements: Statement[]): Promise<Written> {
+  async #write(statements: Statement[]): Promise<WriteResult> {
     const fault = this.fault();
     if (fault === "before") throw new Error("injected: before the commit");
     const written = await this.real.write(statements);
@@ -46,7 +46,7 @@ class FaultyDatabase {
 export class ScheduleBench {
   readonly clock: TestClock;
   readonly faulty: FaultyDatabase;
-  readonly workerId = newId();
+  readonly workerId = createId();
   readonly zone: string;
   readonly catchUpWindowMs: number;
   runMs = 0;
@@ -96,7 +96,7 @@ export class ScheduleBench {
     const now = this.clock.now();
     const plan = planTask({ type: "scheduled", cron }, now, this.zone);
     const seed = {
-      id: newId(),
+      id: createId(),
       message_id: "m",
       worker_id: this.workerId,
       session_key: "cli:m",
@@ -104,7 +104,7 @@ export class ScheduleBench {
       type: "scheduled" as const,
       created_by: "test",
     };
-    const task = newTask(seed, plan, now);
+    const task = buildNewTask(seed, plan, now);
     await this.db.write(insertTask({ ...task, due_at: null, parent_task_id: null, depth: 0 }));
     return seed.id;
   }
@@ -151,7 +151,7 @@ export class ScheduleBench {
 
   async #begin(taskId: string): Promise<void> {
     const now = this.clock.now();
-    const executionId = newId();
+    const executionId = createId();
     await this.db.write([
       ...claimTask(taskId, executionId, now),
       insertExecution({
@@ -190,7 +190,7 @@ export class ScheduleBench {
       rescheduleTask(
         { task_id: taskId, execution_id: executionId, of: "run" },
         { status: "completed", error: "", counts: false },
-        { next: nextOccurrence(row?.cron ?? "", this.zone, now) ?? now, reason: "" },
+        { next: findNextOccurrence(row?.cron ?? "", this.zone, now) ?? now, reason: "" },
         now,
       ),
     ]);
@@ -226,7 +226,7 @@ export class ScheduleBench {
 }
 
 /** Creates a generator of random numbers from a seed. */
-export function random(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -7,7 +7,7 @@ import { createSchedule } from "./workload.ts";
 import type { Json } from "../service/client.ts";
 
 /** A running service with engine `fake`, and a function that runs its commands. */
-export interface World {
+export interface WalkWorld {
   dataDir: string;
   call(route: string, body?: unknown): Promise<Json>;
   /** Resolves when no work is left. */
@@ -23,7 +23,7 @@ export interface World {
 }
 
 /** Runs every command once, in a sensible order (interface 4.2, contract 6). */
-export async function walkAllCommands(world: World): Promise<void> {
+export async function walkAllCommands(world: WalkWorld): Promise<void> {
   const worker = await world.call("POST /api/workers", { name: "Ada" });
   const session = await world.call("POST /api/local/sessions", { worker_id: worker.id });
   const { message_id: message } = await world.call(`POST /api/local/sessions/${session.id}/messages`, {
@@ -113,7 +113,7 @@ export async function walkAllCommands(world: World): Promise<void> {
   await world.run("config schema");
 }
 
-async function startLong(world: World, workerId: string): Promise<string> {
+async function startLong(world: WalkWorld, workerId: string): Promise<string> {
   const body = { message_id: "long", worker_id: workerId, instruction: "sleep 60", type: "immediate" };
   const { id } = await world.call("POST /api/tasks", body);
   while (true) {
@@ -123,7 +123,7 @@ async function startLong(world: World, workerId: string): Promise<string> {
   }
 }
 
-export async function everyCommand(): Promise<string[]> {
+export async function listCommands(): Promise<string[]> {
   const all: string[] = [];
   for (const name of Object.keys(GROUPS)) {
     const group = await loadGroup(name);

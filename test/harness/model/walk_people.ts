@@ -1,10 +1,10 @@
 import { expect } from "vitest";
-import type { World } from "./walk.ts";
+import type { WalkWorld } from "./walk.ts";
 
 const PASSWORD = "a long enough word\n";
 
 /** Runs the commands about users, logins and usage once each (contract 9, contract 17). */
-export async function walkPeople(world: World): Promise<void> {
+export async function walkPeople(world: WalkWorld): Promise<void> {
   await world.run("user create", ["-n", "eve", "--role", "operator", "--password-stdin"], /^$/, PASSWORD);
   await world.run("user list");
   await world.run("user get", ["eve"]);
@@ -33,7 +33,7 @@ export async function walkPeople(world: World): Promise<void> {
 }
 
 /** Runs the commands about the whole queue and the usage of runs once each. */
-export async function walkQueue(world: World, worker: string, execution: string): Promise<void> {
+export async function walkQueue(world: WalkWorld, worker: string, execution: string): Promise<void> {
   await world.run("queue list", ["--worker-id", worker]);
   const idle = await world.call("POST /api/workers", { name: "Idle", paused: true });
   const body = { message_id: "idle", worker_id: idle.id, instruction: "wait", type: "immediate" };
@@ -69,7 +69,7 @@ export async function walkQueue(world: World, worker: string, execution: string)
   await world.settle();
 }
 
-async function walkRunners(world: World): Promise<void> {
+async function walkRunners(world: WalkWorld): Promise<void> {
   await world.run("runner add", ["mac1", "--labels", "macos,gpu"]);
   await world.run("runner list");
   await world.run("runner get", ["mac1"]);
@@ -80,7 +80,7 @@ async function walkRunners(world: World): Promise<void> {
 }
 
 /** Runs the commands about platforms once each (contract 10). */
-export async function walkPlatforms(world: World): Promise<void> {
+export async function walkPlatforms(world: WalkWorld): Promise<void> {
   const code = await world.stranger();
   await world.run("platform list");
   await world.run("platform get", ["local"]);

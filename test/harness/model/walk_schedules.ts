@@ -1,7 +1,7 @@
-import type { World } from "./walk.ts";
+import type { WalkWorld } from "./walk.ts";
 
 /** Runs every command of schedules for the worker Ada (contract 15). */
-export async function walkSchedules(world: World): Promise<void> {
+export async function walkSchedules(world: WalkWorld): Promise<void> {
   const schedule = ["--worker", "Ada", "--instruction", "say done", "--name", "nightly"];
   await world.run("schedule create", [...schedule, "--cron", "0 0 1 1 *"]);
   await world.run("schedule create", [...schedule, "--in", "2h", "--paused"]);

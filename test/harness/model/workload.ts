@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { Database, type Value } from "../../../src/store/db/database.ts";
 import type { Client } from "../service/client.ts";
-import { eventually } from "../wait.ts";
-import { taskFor } from "../service/runner.ts";
+import { waitUntil } from "../wait.ts";
+import { createTask } from "../service/runner.ts";
 
 export async function createWorkers(api: Pick<Client, "call">, count: number): Promise<string[]> {
   const ids: string[] = [];
@@ -34,9 +34,9 @@ export async function startRun(
   instruction: string,
 ): Promise<{ id: string; ended: () => Promise<boolean> }> {
   const [worker = ""] = await createWorkers(api, 1);
-  const task = await taskFor(api, worker, instruction);
+  const task = await createTask(api, worker, instruction);
   const get = () => api.call(`GET /api/tasks/${task}`);
-  await eventually("the run exists", async () => (await get()).execution_id !== null);
+  await waitUntil("the run exists", async () => (await get()).execution_id !== null);
   const id = (await get()).execution_id;
   return { id, ended: async () => ["completed", "failed"].includes((await get()).status) };
 }

@@ -1,16 +1,16 @@
 import { join } from "node:path";
 import { expect } from "vitest";
 import { FAKE_AGENT } from "../fakes/agents.ts";
-import { type Ran, type ServerProcess, startServer } from "./process.ts";
+import { type CommandResult, type ServerProcess, startServer } from "./process.ts";
 import { Database } from "../../../src/store/db/database.ts";
-import { knock, taker, walkedConfig } from "../fakes/stranger.ts";
-import type { World } from "../model/walk.ts";
+import { buildWalkConfig, createStranger, startReceiver } from "../fakes/stranger.ts";
+import type { WalkWorld } from "../model/walk.ts";
 
 /** The compiled svc under test, from SVC_PROGRAM. */
 export const PROGRAM = Deno.env.get("SVC_PROGRAM");
 
 /** Creates a directory with all programs of this machine except Deno, Node and similar ones, for PATH. */
-export async function pathWithoutRuntimes(folder: string): Promise<string> {
+export async function createPathWithoutRuntimes(folder: string): Promise<string> {
   const bin = join(folder, "path");
   await Deno.mkdir(bin);
   for (const place of ["/bin", "/usr/bin"]) {
@@ -23,12 +23,12 @@ export async function pathWithoutRuntimes(folder: string): Promise<string> {
 }
 
 /** Runs a program to its end with only this environment. */
-export async function bare(
+export async function runBare(
   command: string[],
   cwd: string,
   env: Record<string, string>,
   stdin = "",
-): Promise<Ran> {
+): Promise<CommandResult> {
   const [program = "", ...args] = command;
   const child = new Deno.Command(program, {
     args,
@@ -48,7 +48,7 @@ export async function bare(
 }
 
 /** The compiled svc serving in an empty directory, without any other files. */
-export class Alone implements World, AsyncDisposable {
+export class CompiledService implements WalkWorld, AsyncDisposable {
   readonly used = new Set<string>();
   code = "";
   to: AsyncDisposable | null = null;
@@ -69,16 +69,16 @@ export class Alone implements World, AsyncDisposable {
   }
 
   /** Starts `svc serve` in `<folder>/here`, from a copy of the program in `<folder>`. */
-  static async open(env: Record<string, string> = {}): Promise<Alone> {
+  static async open(env: Record<string, string> = {}): Promise<CompiledService> {
     const folder = await Deno.makeTempDir({ prefix: "svc-alone-" });
     const program = join(folder, "svc");
     await Deno.copyFile(PROGRAM ?? "", program);
     await Deno.chmod(program, 0o755);
     const here = join(folder, "here");
     await Deno.mkdir(here);
-    const to = taker();
-    const { platforms, webhooks } = walkedConfig(to.url);
-    const all = { PATH: await pathWithoutRuntimes(folder), SVC_SERVER__PORT: "0", ...env };
+    const to = startReceiver();
+    const { platforms, webhooks } = buildWalkConfig(to.url);
+    const all = { PATH: await createPathWithoutRuntimes(folder), SVC_SERVER__PORT: "0", ...env };
     await Deno.writeTextFile(
       join(here, "config.yaml"),
       `bee: { quiet_window: 0ms }
@@ -94,7 +94,7 @@ webhooks: ${JSON.stringify(webhooks)}
     await first.end("SIGTERM");
     // Only a chat platform creates a stranger, so the test inserts this one between two starts.
     const db = await Database.open(`file:${join(here, "data", "svc.db")}`);
-    const code = await knock(db);
+    const code = await createStranger(db);
     await db.close();
     const server = await start();
     const response = await fetch(`${server.url}/api/auth/login`, {
@@ -103,11 +103,11 @@ webhooks: ${JSON.stringify(webhooks)}
       body: JSON.stringify({ username: "admin", password }),
     });
     const { access_token: token } = await response.json();
-    return Object.assign(new Alone(folder, program, all, server, token), { code, to });
+    return Object.assign(new CompiledService(folder, program, all, server, token), { code, to });
   }
 
-  svc(args: string[], stdin = ""): Promise<Ran> {
-    return bare([this.program, ...args], join(this.folder, "here"), this.env, stdin);
+  svc(args: string[], stdin = ""): Promise<CommandResult> {
+    return runBare([this.program, ...args], join(this.folder, "here"), this.env, stdin);
   }
 
   async run(command: string, args: string[] = [], err: RegExp = /^$/, stdin = ""): Promise<string> {

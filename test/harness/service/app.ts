@@ -3,11 +3,11 @@ import { expect } from "vitest";
 import { z } from "zod";
 import { systemClock } from "../../../src/base/clock.ts";
 import { configSchema, type LoadedConfig } from "../../../src/config/schema.ts";
-import { absolutePath } from "../../../src/config/file.ts";
-import { Server, type ServerParts } from "../../../src/boot/server.ts";
+import { resolveConfigPath } from "../../../src/config/file.ts";
+import { Server, type ServerOptions } from "../../../src/boot/server.ts";
 import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, signToken } from "../../../src/base/token.ts";
 import { WAKEUP } from "../../../src/base/wakeups.ts";
-import { breach } from "../model/contract.ts";
+import { findBreach } from "../model/contract.ts";
 import type { EventKind } from "../../../src/domain/call/vocabulary.ts";
 import { WAIT_MAX_MS } from "../wait.ts";
 import type { Json } from "./client.ts";
@@ -17,7 +17,7 @@ export type TestSettings = Omit<z.input<typeof configSchema>, "engines"> & {
   engines?: Record<string, unknown>;
 };
 
-export interface AppOptions extends ServerParts {
+export interface AppOptions extends ServerOptions {
   /** Keys of config.yaml; by default port 0 and a fresh data directory. */
   config?: TestSettings;
   dataDir?: string;
@@ -96,7 +96,7 @@ export class App {
 
   // Every exchange of every test has to match the OpenAPI document (contract 5).
   async #checkContract(method: string, path: string, body: unknown, reply: Reply): Promise<void> {
-    const said = await breach({
+    const said = await findBreach({
       method,
       path: new URL(path, "http://localhost").pathname,
       requestBody: typeof body === "string" ? undefined : body,
@@ -195,7 +195,7 @@ export class App {
 }
 
 /** Builds a configuration as loadConfig() returns it. */
-export function testConfig(
+export function buildTestConfig(
   dataDir: string,
   config: TestSettings = {},
   password = "",
@@ -214,7 +214,7 @@ export function testConfig(
   for (const [name, engine] of Object.entries(parsed.engines)) {
     if (typeof engine !== "string") engine.kind ??= name as "echo";
     if (typeof engine !== "string" && engine.command.includes("/")) {
-      engine.command = absolutePath(Deno.cwd(), engine.command);
+      engine.command = resolveConfigPath(Deno.cwd(), engine.command);
     }
   }
   return { config: parsed, path: null, password };
@@ -223,7 +223,7 @@ export function testConfig(
 /** Starts a service for a test. */
 export async function openApp(options: AppOptions = {}): Promise<App> {
   const dataDir = options.dataDir ?? await Deno.makeTempDir({ prefix: "svc-test-" });
-  const loaded = testConfig(dataDir, options.config, options.password);
+  const loaded = buildTestConfig(dataDir, options.config, options.password);
   if (options.inMemory) loaded.config.database.url = ":memory:";
   // Warm processes must not depend on the machine's memory; a test sets them.
   const server = await Server.open(loaded, { memoryBytes: 0, ...options });

@@ -28,7 +28,7 @@ export const PASS_HASH =
   "$scrypt$ln=4,r=8,p=1$Rh9+DIrCwhVX9c5Hxd0/ww$hwMS5CClpaTsqFF3iCxwY2pANWcKGlKeeAWEtJnzvEo";
 
 /** Logs in as admin with this password. */
-export async function client(url: string, password = "pass"): Promise<Client> {
+export async function openClient(url: string, password = "pass"): Promise<Client> {
   const login = await fetch(`${url}/api/auth/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -74,7 +74,7 @@ export async function fetchStatus(url: string, headers: Record<string, string> =
 }
 
 /** Resolves when no work is waiting or in progress. Throws after `stuckMs` without progress. */
-export async function quiet(api: Client, stuckMs = 60_000): Promise<void> {
+export async function waitUntilQuiet(api: Client, stuckMs = 60_000): Promise<void> {
   let least = Infinity;
   let leastAt = performance.now();
   while (performance.now() - leastAt < stuckMs) {

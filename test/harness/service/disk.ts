@@ -4,7 +4,7 @@ import { join } from "node:path";
 export class SmallDisk implements AsyncDisposable {
   private constructor(readonly path: string) {}
 
-  /** Mounts it on `path`, which is created if missing. Throws if mounting is not allowed; see canMount(). */
+  /** Mounts it on `path`, which is created if missing. Throws if mounting is not allowed; see canMountDisk(). */
   static async mount(path: string, megabytes: number): Promise<SmallDisk> {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
     const options = `size=${megabytes}m,mode=0700`;
@@ -36,7 +36,7 @@ export class SmallDisk implements AsyncDisposable {
 }
 
 /** Returns whether small disks can be mounted here, which needs root. */
-export async function canMount(): Promise<boolean> {
+export async function canMountDisk(): Promise<boolean> {
   if (Deno.build.os !== "linux" || Deno.uid() !== 0) return false;
   const path = await Deno.makeTempDir({ prefix: "svc-mount-" });
   try {

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect } from "vitest";
 import { type App, openApp } from "./app.ts";
-import { SVC, tempDir } from "./process.ts";
-import { type Called, ctl } from "../terminal.ts";
-import { plainWords } from "../house/examples.ts";
+import { createTempDir, SVC } from "./process.ts";
+import { type CallResult, ctl } from "../terminal.ts";
+import { splitPlainWords } from "../house/examples.ts";
 
 /** The password of every user of the examples, and the input at prompts. */
 const WORD = "a long enough word";
@@ -22,7 +22,7 @@ export class ExampleWorld implements AsyncDisposable {
   }
 
   static async open(): Promise<ExampleWorld> {
-    const folder = await tempDir();
+    const folder = await createTempDir();
     const app = await openApp({
       config: {
         auth: { password_hash: "" },
@@ -74,7 +74,7 @@ export class ExampleWorld implements AsyncDisposable {
   }
 
   /** Runs a command as shown, with its names replaced; in a shell if it needs one. */
-  async run(line: string): Promise<Called> {
+  async run(line: string): Promise<CallResult> {
     const [ada] = await this.app.call("GET /api/workers?name=Ada");
     this.#worker = ada?.id ?? this.#worker;
     // A paused worker fills the queue.
@@ -85,7 +85,7 @@ export class ExampleWorld implements AsyncDisposable {
     const [now] = await this.app.call("GET /api/workers?name=Ada");
     this.#worker = now?.id ?? this.#worker;
     const shown = await this.#filled(line);
-    const words = plainWords(shown);
+    const words = splitPlainWords(shown);
     if (words?.[0] === "svc" && words[1] === "ctl") return await this.#call(words.slice(2));
     const { code, stdout, stderr } = await new Deno.Command("bash", {
       args: ["-eu", "-o", "pipefail", "-c", shown],
@@ -112,7 +112,7 @@ export class ExampleWorld implements AsyncDisposable {
     return { SVC_DATA_DIR: dataDir, SVC_SERVER__PORT: "0", XDG_CONFIG_HOME: join(dataDir, "config") };
   }
 
-  async #call(words: string[]): Promise<Called> {
+  async #call(words: string[]): Promise<CallResult> {
     // A command without an end is interrupted after its first output.
     const stop = new AbortController();
     const endless = words[0] === "events" && words.includes("-f");

@@ -12,6 +12,6 @@ export async function dumpSchema(db: Database): Promise<string> {
 }
 
 /** Splits a dump into statements. */
-export function fixtureStatements(text: string): string[] {
+export function splitFixture(text: string): string[] {
   return text.split(BETWEEN).filter((one) => one !== "");
 }

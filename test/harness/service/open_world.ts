@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { type App, openApp } from "./app.ts";
-import { processesOf } from "../model/marked.ts";
+import { listWorkerProcesses } from "../model/marked.ts";
 
 const FAKE = new URL("../fakes/fake_open_claude.ts", import.meta.url).pathname;
 
 /** Starts a service whose Claude Code stays open, and one conversation; `warm` null omits the setting. */
-export async function openWorld(warm: object | null = {}, engine: object = {}, memoryBytes = 0) {
+export async function openWarmService(warm: object | null = {}, engine: object = {}, memoryBytes = 0) {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   const command = join(dataDir, "claude");
   await Deno.writeTextFile(command, `#!/bin/sh\nexec ${Deno.execPath()} run -A ${FAKE} "$@"\n`, {
@@ -32,10 +32,10 @@ export async function openWorld(warm: object | null = {}, engine: object = {}, m
 }
 
 /** Returns the process of a run that printed it. */
-export const pidOf = ({ result }: { result: string }) => Number(result.split(" ")[0]);
+export const readPid = ({ result }: { result: string }) => Number(result.split(" ")[0]);
 
 /** Returns whether no process of a worker runs. */
-export async function gone(app: App, worker: string): Promise<boolean> {
+export async function hasNoProcess(app: App, worker: string): Promise<boolean> {
   await app.settle();
-  return processesOf(worker).length === 0;
+  return listWorkerProcesses(worker).length === 0;
 }

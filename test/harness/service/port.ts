@@ -1,4 +1,4 @@
-export function freePort(): number {
+export function findFreePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;
 }

@@ -122,7 +122,7 @@ async function findReadyUrl(dataDir: string, words: string[]): Promise<string | 
   }
 }
 
-export interface Ran {
+export interface CommandResult {
   code: number;
   out: string;
   err: string;
@@ -132,7 +132,7 @@ export interface Ran {
 export async function svc(
   args: string[],
   options: { dataDir: string; env?: Record<string, string>; stdin?: string; program?: string[] },
-): Promise<Ran> {
+): Promise<CommandResult> {
   const [command = "", ...rest] = options.program ?? SVC;
   const child = new Deno.Command(command, {
     args: [...rest, ...args],
@@ -164,7 +164,7 @@ export async function svc(
 const DENO_WAITS = /^(\u001b\[[\d;]*m)*Blocking(\u001b\[[\d;]*m)* waiting for file lock.*\n/m;
 
 /** Creates a directory that is removed on disposal. */
-export async function tempDir(): Promise<{ path: string } & AsyncDisposable> {
+export async function createTempDir(): Promise<{ path: string } & AsyncDisposable> {
   const path = await Deno.makeTempDir({ prefix: "svc-test-" });
   return {
     path,

@@ -1,9 +1,9 @@
 import { signToken } from "../../../src/base/token.ts";
 import type { App } from "./app.ts";
-import { found } from "../wait.ts";
+import { waitForValue } from "../wait.ts";
 
 /** A worker's run in progress, and its agent's token. */
-export interface GoingRun {
+export interface ActiveRun {
   workerId: string;
   sessionId: string;
   sessionKey: string;
@@ -14,20 +14,20 @@ export interface GoingRun {
   headers: { authorization: string };
 }
 
-/** Starts a run that lasts until the test ends it. The app needs fakeEngines(). */
+/** Starts a run that lasts until the test ends it. The app needs buildFakeEngines(). */
 export async function startRun(
   app: App,
   scopes: string[] = [],
   name = "Agent",
   engine = "",
-): Promise<GoingRun> {
+): Promise<ActiveRun> {
   const worker = await app.call("POST /api/workers", { name, scopes, engine });
   const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
   const { message_id } = await app.call(`POST /api/local/sessions/${session.id}/messages`, {
     content: "sleep 60",
   });
   // Filters by worker because other runs may start, too.
-  const execution = await found(() =>
+  const execution = await waitForValue(() =>
     app.db.first<{ id: string; task_id: string; attempt: number }>(
       "select id, task_id, attempt from execution where message_id = ? and status = 'running'",
       [message_id],

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { App } from "./app.ts";
 import { endProcess, SVC } from "./process.ts";
-import { eventually } from "../wait.ts";
+import { waitUntil } from "../wait.ts";
 
 interface RunnerOptions {
   token: string;
@@ -61,27 +61,35 @@ export async function startRunner(options: RunnerOptions): Promise<RunnerProcess
 }
 
 /** Resolves when the runner is online at the service. */
-export async function online(app: Pick<App, "call">, name: string): Promise<void> {
-  await eventually(
+export async function waitUntilOnline(app: Pick<App, "call">, name: string): Promise<void> {
+  await waitUntil(
     `${name} comes`,
     async () => (await app.call(`GET /api/runners/${name}`)).state === "online",
   );
 }
 
 /** Formats the lines of runner.yaml for an engine `fake` that writes a ledger. */
-export function ledgerEngine(command: string, ledger = ""): string {
+export function formatLedgerEngine(command: string, ledger = ""): string {
   const env = ledger === "" ? "" : `, env: { FAKE_LEDGER: ${ledger} }`;
   return `engines:\n  default: fake\n  fake: { kind: command, command: ${command}${env} }\n`;
 }
 
 /** Creates a worker for runners with the label `x` and returns its id. */
-export async function awayWorker(app: Pick<App, "call">, engine: string, more: object = {}): Promise<string> {
+export async function createRemoteWorker(
+  app: Pick<App, "call">,
+  engine: string,
+  more: object = {},
+): Promise<string> {
   const name = `away ${crypto.randomUUID().slice(0, 8)}`;
   return (await app.call("POST /api/workers", { name, engine, runs_on: ["x"], ...more })).id;
 }
 
 /** Creates a task for the worker and returns its id. */
-export async function taskFor(app: Pick<App, "call">, worker: string, instruction: string): Promise<string> {
+export async function createTask(
+  app: Pick<App, "call">,
+  worker: string,
+  instruction: string,
+): Promise<string> {
   const body = { worker_id: worker, message_id: "script", type: "immediate", instruction };
   return (await app.call("POST /api/tasks", body)).id;
 }
@@ -90,7 +98,7 @@ export async function taskFor(app: Pick<App, "call">, worker: string, instructio
  * Starts claims, and resolves with them when they wait. Each claim looks for a repeated request before it
  * waits.
  */
-export async function waitingClaims<T>(
+export async function startWaitingClaims<T>(
   app: App,
   claims: readonly (() => Promise<T>)[],
 ): Promise<Promise<T>[]> {
@@ -101,7 +109,7 @@ export async function waitingClaims<T>(
     return first.call(app.db, sql, ...more) as never;
   };
   const begun = claims.map((claim) => claim());
-  await eventually("they wait", () => looked === claims.length);
+  await waitUntil("they wait", () => looked === claims.length);
   app.db.first = first;
   return begun;
 }

@@ -1,16 +1,19 @@
 import { SVC } from "./process.ts";
 
 /** Whether strace exists and is allowed. Tests of system calls are skipped without it. */
-export const TRACES = await new Deno.Command("strace", { args: ["-e", "trace=none", "true"], stderr: "null" })
+export const CAN_TRACE = await new Deno.Command("strace", {
+  args: ["-e", "trace=none", "true"],
+  stderr: "null",
+})
   .output().then(({ success }) => success, () => false);
 
 /** Builds the command that runs `svc` and writes these calls of all its threads and children to `file`. */
-export function traced(file: string, calls: readonly string[]): string[] {
+export function buildTraceCommand(file: string, calls: readonly string[]): string[] {
   // -y names the file of each descriptor; -s shows a whole page of the database.
   return ["strace", "-f", "-qq", "-y", "-s", "5000", "-e", `trace=${calls.join(",")}`, "-o", file, ...SVC];
 }
 
-export interface Call {
+export interface SystemCall {
   name: string;
   /** Arguments, as strace writes them. */
   args: string;
@@ -20,9 +23,9 @@ export interface Call {
 }
 
 /** Reads the calls in a file of strace, in the order of their starts. */
-export async function callsIn(file: string): Promise<Call[]> {
-  const calls: Call[] = [];
-  const open = new Map<string, Call>();
+export async function readSystemCalls(file: string): Promise<SystemCall[]> {
+  const calls: SystemCall[] = [];
+  const open = new Map<string, SystemCall>();
   for (const [at, line] of (await Deno.readTextFile(file)).split("\n").entries()) {
     const [, thread = "", rest = ""] = /^(\d+) +(.*)$/.exec(line) ?? [];
     const resumed = /^<\.\.\. \w+ resumed>(.*)/.exec(rest);

@@ -4,8 +4,8 @@ import { signToken } from "../../../src/base/token.ts";
 import { checkRules, ROUTES } from "../../../src/http/app.ts";
 import type { AnyRoute } from "../../../src/http/route.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
-import { bearer, type Somebody, someToken, someUser } from "../../harness/model/people.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
+import { buildBearer, createToken, createUser, type TestCaller } from "../../harness/model/people.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
@@ -46,7 +46,7 @@ function login(name: string, headers: Record<string, string>, may: (access: stri
   return { name, headers, may: (access, only) => access === "token" || only === "own" || may(access) };
 }
 
-function named(name: string, { headers }: Somebody, may: (access: string) => boolean): Kind {
+function named(name: string, { headers }: TestCaller, may: (access: string) => boolean): Kind {
   return { name, headers, may: (access) => access === "token" || may(access) };
 }
 
@@ -64,12 +64,12 @@ async function kindsOf(app: App): Promise<Kind[]> {
     "write:chat",
     "write:questions",
   ];
-  const viewer = await someUser(app, "Vera", "viewer");
-  const operator = await someUser(app, "Otto", "operator");
-  const admin = await someUser(app, "Anna", "admin");
-  const token = await someToken(app, "ci", ["read:tasks", "write:memory"], admin.headers);
-  const all = await someToken(app, "all", ["*:*"], admin.headers);
-  const lent = await someToken(app, "lent", ["read:*"], viewer.headers);
+  const viewer = await createUser(app, "Vera", "viewer");
+  const operator = await createUser(app, "Otto", "operator");
+  const admin = await createUser(app, "Anna", "admin");
+  const token = await createToken(app, "ci", ["read:tasks", "write:memory"], admin.headers);
+  const all = await createToken(app, "all", ["*:*"], admin.headers);
+  const lent = await createToken(app, "lent", ["read:*"], viewer.headers);
   const { token: runner } = await app.call("POST /api/runners", { name: "mac1", allow_admin: true });
   const defaults = [
     "read:workers",
@@ -84,7 +84,7 @@ async function kindsOf(app: App): Promise<Kind[]> {
   const bee = ["write:tasks", "write:memory", "write:sessions", "write:messages"];
   const others: Kind[] = [
     { name: "nobody", headers: {}, may: () => false },
-    { name: "ctl beside its key", headers: bearer(await app.token()), may: () => true },
+    { name: "ctl beside its key", headers: buildBearer(await app.token()), may: () => true },
     login("a viewer", viewer.headers, (access) => /^read:/.test(access)),
     login("an operator", operator.headers, (access) => /^read:/.test(access) || ops.includes(access)),
     login("an admin", admin.headers, () => true),
@@ -103,7 +103,7 @@ async function kindsOf(app: App): Promise<Kind[]> {
       ...kind,
       may: (access: string, only: string | undefined) => only !== "runners" && kind.may(access, only),
     })),
-    { name: "a runner", headers: bearer(runner), may: (_access, only) => only === "runners" },
+    { name: "a runner", headers: buildBearer(runner), may: (_access, only) => only === "runners" },
   ];
 }
 
@@ -123,7 +123,7 @@ describe("access rules (contract 9) [USR-1]", () => {
   it(
     "every operation of /openapi.json has a rule, which decides for each kind of caller [USR-1, RUN-2]",
     async () => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
+      await using app = await openApp({ config: { engines: buildFakeEngines() } });
       const kinds = await kindsOf(app);
       const all = await operations(app);
       expect(all.length).toBeGreaterThan(50);

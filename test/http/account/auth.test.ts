@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { SignJWT } from "jose";
 import { openApp, PASSWORD } from "../../harness/service/app.ts";
-import { bearer } from "../../harness/model/people.ts";
+import { buildBearer } from "../../harness/model/people.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { hashPassword } from "../../../src/api/account/password.ts";
 import { signToken } from "../../../src/base/token.ts";
@@ -43,7 +43,9 @@ describe("authentication (interface 5, contract 2)", () => {
     const { refresh_token } = await app.call(LOGIN, right);
     const refreshed = await app.call("POST /api/auth/refresh", { refresh_token });
     expect(refreshed).toEqual({ access_token: expect.any(String), expires_in: 900, token_type: "Bearer" });
-    expect((await app.send("GET /api/workers", undefined, bearer(refreshed.access_token))).status).toBe(200);
+    expect((await app.send("GET /api/workers", undefined, buildBearer(refreshed.access_token))).status).toBe(
+      200,
+    );
     expect((await app.send("POST /api/auth/logout", { refresh_token })).status).toBe(204);
     expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
     expect((await app.send("POST /api/auth/logout", { refresh_token })).status).toBe(204);
@@ -61,7 +63,7 @@ describe("authentication (interface 5, contract 2)", () => {
     );
     expect(given).not.toEqual([]);
     for (const { access_token } of given) {
-      expect((await app.send("GET /api/workers", undefined, bearer(access_token))).status).toBe(401);
+      expect((await app.send("GET /api/workers", undefined, buildBearer(access_token))).status).toBe(401);
     }
   });
 
@@ -70,9 +72,9 @@ describe("authentication (interface 5, contract 2)", () => {
     await using app = await openApp({ clock });
     const { access_token, refresh_token } = await app.call(LOGIN, right);
     clock.advance(15 * 60_000 - 1_000);
-    expect((await app.send("GET /api/workers", undefined, bearer(access_token))).status).toBe(200);
+    expect((await app.send("GET /api/workers", undefined, buildBearer(access_token))).status).toBe(200);
     clock.advance(2_000);
-    expect((await app.send("GET /api/workers", undefined, bearer(access_token))).status).toBe(401);
+    expect((await app.send("GET /api/workers", undefined, buildBearer(access_token))).status).toBe(401);
     clock.advance(29 * 86_400_000);
     expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(200);
     clock.advance(86_400_000);
@@ -135,7 +137,7 @@ describe("authentication (interface 5, contract 2)", () => {
     await using app = await openApp();
     const { key } = app.server.parts.authority;
     const now = Math.floor(Date.now() / 1000);
-    const good = { typ: "access", scope: "*:*", ver: await app.server.parts.authority.operatorVersion() };
+    const good = { typ: "access", scope: "*:*", ver: await app.server.parts.authority.getOperatorVersion() };
     const jwt = (claims: Record<string, unknown>, header: Record<string, unknown> = {}) =>
       new SignJWT({
         ...good,
@@ -147,7 +149,9 @@ describe("authentication (interface 5, contract 2)", () => {
         ...claims,
       })
         .setProtectedHeader({ alg: "HS256", ...header });
-    expect((await app.send("GET /api/workers", undefined, bearer(await jwt({}).sign(key)))).status).toBe(200);
+    expect((await app.send("GET /api/workers", undefined, buildBearer(await jwt({}).sign(key)))).status).toBe(
+      200,
+    );
     const { refresh_token } = await app.call(LOGIN, right);
     const other = new TextEncoder().encode("another key that is also long enough");
     const part = (value: unknown) => btoa(JSON.stringify(value)).replace(/=+$/, "");
@@ -177,7 +181,7 @@ describe("authentication (interface 5, contract 2)", () => {
       "x".repeat(5_000),
     ];
     for (const token of forged) {
-      const reply = await app.send("GET /api/workers", undefined, bearer(token));
+      const reply = await app.send("GET /api/workers", undefined, buildBearer(token));
       expect(reply.status, token.slice(0, 60)).toBe(401);
     }
     expect((await app.send("POST /api/auth/refresh", { refresh_token: await jwt({}).sign(key) })).status)
@@ -201,10 +205,12 @@ describe("authentication (interface 5, contract 2)", () => {
   it("a changed password invalidates all older tokens [AUT-6, AUT-7]", async () => {
     await using app = await openApp({ password: "first" });
     const login = await app.call(LOGIN, { username: "admin", password: "first" });
-    expect((await app.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(200);
+    expect((await app.send("GET /api/workers", undefined, buildBearer(login.access_token))).status).toBe(200);
     await app.stop();
     await using later = await openApp({ dataDir: app.dataDir, password: "second" });
-    expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(401);
+    expect((await later.send("GET /api/workers", undefined, buildBearer(login.access_token))).status).toBe(
+      401,
+    );
     expect((await later.send("POST /api/auth/refresh", { refresh_token: login.refresh_token })).status).toBe(
       401,
     );
@@ -230,13 +236,13 @@ describe("authentication (interface 5, contract 2)", () => {
     const stolen = { include_key: true, password: "first" };
     // Send all before the first one waits.
     await Promise.all([
-      first("old login", later.send("GET /api/workers", undefined, bearer(login.access_token))),
+      first("old login", later.send("GET /api/workers", undefined, buildBearer(login.access_token))),
       first("refresh", later.send("POST /api/auth/refresh", { refresh_token: login.refresh_token }, none)),
       first("old password", later.send(LOGIN, { username: "admin", password: "first" }, none)),
       first("new password", later.send(LOGIN, { username: "admin", password: "second" }, none)),
-      first("key", later.send("POST /api/system/backup", stolen, bearer(token))),
-      first("token", later.send("GET /api/workers", undefined, bearer(token))),
-      later.server.parts.authority.operatorVersion().then(() => void order.push("compared")),
+      first("key", later.send("POST /api/system/backup", stolen, buildBearer(token))),
+      first("token", later.send("GET /api/workers", undefined, buildBearer(token))),
+      later.server.parts.authority.getOperatorVersion().then(() => void order.push("compared")),
     ]);
     expect(order.indexOf("token 200")).toBe(0);
     const compared = order.indexOf("compared");
@@ -256,7 +262,7 @@ describe("authentication (interface 5, contract 2)", () => {
     await using later = await openApp({ dataDir: app.dataDir, password: "second", clock });
     // Longer than both hashes, so that the first attempt has failed.
     for (let i = 0; i < 8; i++) {
-      const old = later.send("GET /api/workers", undefined, bearer(login.access_token));
+      const old = later.send("GET /api/workers", undefined, buildBearer(login.access_token));
       expect(await whileTimePasses(clock, old)).toMatchObject({ status: 503, body: { code: "unavailable" } });
     }
     await later.db.write([{ sql: "drop trigger broken", args: [] }]);
@@ -264,7 +270,9 @@ describe("authentication (interface 5, contract 2)", () => {
     let { status } = await again();
     while (status === 503) ({ status } = await again());
     expect(status).toBe(200);
-    expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(401);
+    expect((await later.send("GET /api/workers", undefined, buildBearer(login.access_token))).status).toBe(
+      401,
+    );
   });
 
   it("tokens stay valid after a restart with the same password", async () => {
@@ -272,7 +280,9 @@ describe("authentication (interface 5, contract 2)", () => {
     const login = await app.call(LOGIN, { username: "admin", password: "same" });
     await app.stop();
     await using later = await openApp({ dataDir: app.dataDir, password: "same" });
-    expect((await later.send("GET /api/workers", undefined, bearer(login.access_token))).status).toBe(200);
+    expect((await later.send("GET /api/workers", undefined, buildBearer(login.access_token))).status).toBe(
+      200,
+    );
     expect((await later.send("POST /api/auth/refresh", { refresh_token: login.refresh_token })).status).toBe(
       200,
     );
@@ -330,7 +340,7 @@ describe("authentication (interface 5, contract 2)", () => {
       600,
       clock.now(),
     );
-    expect((await app.send("GET /api/workers", undefined, bearer(token))).status).toBe(401);
+    expect((await app.send("GET /api/workers", undefined, buildBearer(token))).status).toBe(401);
   });
 });
 

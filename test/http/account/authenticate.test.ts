@@ -6,18 +6,18 @@ import type { Caller, Person } from "../../../src/domain/call/scope.ts";
 import {
   authenticate,
   checkHost,
-  clientAddress,
+  findClientAddress,
   isLoopback,
-  tokenOf,
+  readToken,
 } from "../../../src/http/authenticate.ts";
-import { authorize, mayEnter } from "../../../src/http/authorize.ts";
+import { authorize, isAuthorized } from "../../../src/http/authorize.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.2"];
 
 describe("tokenOf", () => {
   const of = (authorization: string | null, query = "") => {
     const url = new URL(`http://localhost/${query}`);
-    return tokenOf(new Request(url, authorization === null ? {} : { headers: { authorization } }), url);
+    return readToken(new Request(url, authorization === null ? {} : { headers: { authorization } }), url);
   };
 
   it("is null without a token, and the header comes before the query (interface 5) [AUT-9]", () => {
@@ -79,7 +79,7 @@ describe("clientAddress (contract 2) [AUT-4]", () => {
   ];
   for (const [socket, header, address] of cases) {
     it(`${socket} with ${header === null ? "no header" : `"${header}"`} is ${address}`, () => {
-      expect(clientAddress(socket, header, PROXIES)).toBe(address);
+      expect(findClientAddress(socket, header, PROXIES)).toBe(address);
     });
   }
 });
@@ -151,7 +151,7 @@ describe("mayEnter and authorize (contract 9) [USR-1]", () => {
   for (const [rule, ...expected] of cases) {
     it(`${rule.access} for ${rule.only ?? "all"}`, () => {
       const callers = [operator, agent("*:*"), agent(rule.access), agent()];
-      expect(callers.map((caller) => mayEnter(caller, rule))).toEqual(expected);
+      expect(callers.map((caller) => isAuthorized(caller, rule))).toEqual(expected);
       for (const [index, caller] of callers.entries()) {
         const enter = () => authorize(caller, rule);
         if (expected[index]) expect(enter).not.toThrow();
@@ -170,8 +170,8 @@ describe("mayEnter and authorize (contract 9) [USR-1]", () => {
     const own: Rule = { access: "write:tokens", only: "own" };
     const plain: Rule = { access: "write:tokens" };
     const callers = [person("login"), person("token"), { ...person("token"), scopes: ["write:tokens"] }];
-    expect(callers.map((caller) => mayEnter(caller, own))).toEqual([true, false, true]);
-    expect(callers.map((caller) => mayEnter(caller, plain))).toEqual([false, false, true]);
+    expect(callers.map((caller) => isAuthorized(caller, own))).toEqual([true, false, true]);
+    expect(callers.map((caller) => isAuthorized(caller, plain))).toEqual([false, false, true]);
   });
 
   it("names the missing scope, or says that runs are excluded", () => {

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { hashPassword } from "../../../src/api/account/password.ts";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { client } from "../../harness/service/client.ts";
-import { startServer, svc, tempDir } from "../../harness/service/process.ts";
+import { openClient } from "../../harness/service/client.ts";
+import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
 
 const LOGIN = "POST /api/auth/login";
 const wrong = { username: "admin", password: "wrong" };
@@ -86,7 +86,7 @@ describe("the first start [AUT-8]", () => {
   it("creates an unknown password, and a private signing key [AUT-8]", async () => {
     const seen = new Set<string>();
     for (let i = 0; i < 2; i++) {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       await using server = await startServer({ dataDir: folder.path });
       const [, password = ""] = /with the password (\S+)/.exec(server.stderr) ?? [];
       expect(password).toMatch(/^[a-z2-9]{24}$/);
@@ -100,7 +100,7 @@ describe("the first start [AUT-8]", () => {
         await response.body?.cancel();
         expect([400, 401]).toContain(response.status);
       }
-      expect((await client(server.url, password)).token).toMatch(/^eyJ/);
+      expect((await openClient(server.url, password)).token).toMatch(/^eyJ/);
       seen.add(password).add(key);
     }
     expect(seen.size).toBe(4);
@@ -116,19 +116,19 @@ describe("the first start [AUT-8]", () => {
       [{ SVC_AUTH_PASSWORD_FILE: "/no/such/file" }, null, 2, /SVC_AUTH_PASSWORD_FILE/],
     ];
     await Promise.all(starts.map(async ([env, file, code, words]) => {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       if (file !== null) await Deno.writeTextFile(`${folder.path}/secret.key`, file, { mode: 0o600 });
       const ran = await svc(["serve"], { dataDir: folder.path, env });
       expect([ran.code, ran.err]).toEqual([code, expect.stringMatching(words)]);
     }));
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "" } });
     expect(server.stderr).toMatch(/with the password [a-z2-9]{24}\n/);
   });
 });
 
 it("listens on loopback, sets no cookie, and accepts no other origin, on all routes [AUT-11]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   await using server = await startServer({ dataDir: folder.path, env: { SVC_AUTH_PASSWORD: "pass" } });
   expect(new URL(server.url).hostname).toBe("127.0.0.1");
   await using app: App = await openApp();

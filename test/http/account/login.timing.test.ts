@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { hashPassword } from "../../../src/api/account/password.ts";
 import { openApp, PASSWORD } from "../../harness/service/app.ts";
-import { client } from "../../harness/service/client.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
+import { openClient } from "../../harness/service/client.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
 
 const LOGIN = "POST /api/auth/login";
 const wrong = { username: "admin", password: "wrong" };
@@ -68,10 +68,10 @@ describe("an unknown name and a wrong password [AUT-3]", () => {
 it(
   "200 simultaneous logins are hashed a few at a time or get 429, and other requests are served [AUT-5]",
   async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const env = { SVC_AUTH_PASSWORD: "pass", SVC_AUTH__LOGIN_FAILURES_PER_MINUTE: "1000" };
     await using server = await startServer({ dataDir: folder.path, env });
-    const api = await client(server.url);
+    const api = await openClient(server.url);
     const login = async (index: number) => {
       const response = await fetch(`${server.url}/api/auth/login`, {
         method: "POST",

@@ -2,15 +2,15 @@ import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { CLIENT, type Lies, lyingProvider, type TestProvider } from "../../harness/fakes/openid.ts";
-import { freePort } from "../../harness/service/port.ts";
+import { CLIENT, type Lies, startLyingProvider, type TestProvider } from "../../harness/fakes/openid.ts";
+import { findFreePort } from "../../harness/service/port.ts";
 
 async function appWith(
   { issuer }: TestProvider,
   roles: Record<string, string> = { staff: "operator" },
   clock: Clock = systemClock,
 ): Promise<App> {
-  const port = freePort();
+  const port = findFreePort();
   return await openApp({
     clock,
     config: {
@@ -57,7 +57,7 @@ const users = (app: App) => app.db.read("select name, origin, issuer from user o
 
 describe("a malicious provider (contract 9) [USR-4]", () => {
   it("is accepted with valid answers", async () => {
-    await using provider = await lyingProvider({});
+    await using provider = await startLyingProvider({});
     await using app = await appWith(provider);
     const { status, location, cookie } = await signIn(app);
     expect(status).toBe(303);
@@ -96,7 +96,7 @@ describe("a malicious provider (contract 9) [USR-4]", () => {
   ];
   for (const [what, lie] of lies) {
     it(`${what} is refused with a message and stores nothing [USR-4]`, async () => {
-      await using provider = await lyingProvider(lie);
+      await using provider = await startLyingProvider(lie);
       await using app = await appWith(provider);
       const { status, detail } = await signIn(app);
       expect([status, detail]).toEqual([403, expect.stringMatching(/^Cannot sign in: .*Start again\.$/)]);
@@ -111,7 +111,7 @@ describe("a malicious provider (contract 9) [USR-4]", () => {
 
 describe("a malicious browser (contract 9) [USR-4]", () => {
   it("stores nothing without a started sign-in, and has a limit of failures per minute [USR-4]", async () => {
-    await using provider = await lyingProvider({});
+    await using provider = await startLyingProvider({});
     await using app = await appWith(provider, undefined, new TestClock("2026-01-05T08:00:10Z"));
     const callback = `${app.url}/api/auth/oidc/callback?code=x&state=x`;
     for (let i = 0; i < 30; i++) expect((await finish(callback, "")).status).toBe(403);
@@ -122,7 +122,7 @@ describe("a malicious browser (contract 9) [USR-4]", () => {
   it(
     "another state, no cookie, a forged cookie, a repeated answer, an error: refused without storing anything [USR-4]",
     async () => {
-      await using provider = await lyingProvider({});
+      await using provider = await startLyingProvider({});
       await using app = await appWith(provider);
       const state = await signIn(app, (url) => url.searchParams.set("state", "another"));
       expect([state.status, state.detail]).toEqual([403, expect.stringContaining("does not match")]);
@@ -150,7 +150,7 @@ describe("a malicious browser (contract 9) [USR-4]", () => {
   );
 
   it("a code is valid once, for a minute, in the browser that signed in", async () => {
-    await using provider = await lyingProvider({});
+    await using provider = await startLyingProvider({});
     await using app = await appWith(provider);
     const logIn = async (code: string, cookie: string, origin = app.url) => {
       const reply = await fetch(`${app.url}/api/auth/login`, {
@@ -172,7 +172,7 @@ describe("a malicious browser (contract 9) [USR-4]", () => {
   });
 
   it("is never redirected to another host", async () => {
-    await using provider = await lyingProvider({});
+    await using provider = await startLyingProvider({});
     await using app = await appWith(provider);
     for (
       const to of ["//evil.example", "/\\evil.example", "https://evil.example", "evil", "/a#b", "/\tb", ""]
@@ -188,7 +188,7 @@ describe("users of a provider (contract 9)", () => {
     "an unmapped role is refused, and each login sets the highest of several roles",
     async () => {
       const lies: Lies = { claims: { roles: ["nobody"] } };
-      await using provider = await lyingProvider(lies);
+      await using provider = await startLyingProvider(lies);
       await using app = await appWith(provider, { staff: "viewer", boss: "admin" });
       expect((await signIn(app)).detail).toContain(
         "your roles claim at the provider maps to no role. Ask an administrator",
@@ -207,7 +207,7 @@ describe("users of a provider (contract 9)", () => {
 
   it("a name of an existing user is 409 and never linked, also the operator's [USR-4]", async () => {
     const lies: Lies = { claims: { preferred_username: "Admin" } };
-    await using provider = await lyingProvider(lies);
+    await using provider = await startLyingProvider(lies);
     await using app = await appWith(provider);
     const { status, detail } = await signIn(app);
     expect([status, detail]).toEqual([409, expect.stringContaining("is not linked to you")]);
@@ -224,7 +224,7 @@ describe("users of a provider (contract 9)", () => {
 
   it("an unreachable or slow provider gives a clear error, and password logins work", async () => {
     const lies: Lies = { delayMs: 20_000 };
-    await using provider = await lyingProvider(lies);
+    await using provider = await startLyingProvider(lies);
     await using app = await appWith(provider);
     const started = performance.now();
     const slow = await signIn(app);

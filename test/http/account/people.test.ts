@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { tempDir } from "../../harness/service/process.ts";
-import { bearer, logIn, someToken, someUser, WORD } from "../../harness/model/people.ts";
+import { createTempDir } from "../../harness/service/process.ts";
+import { buildBearer, createToken, createUser, logIn, WORD } from "../../harness/model/people.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const statusOf = async (app: App, route: string, headers: Record<string, string>, body?: unknown) =>
@@ -27,7 +27,7 @@ describe("users (contract 9)", () => {
       const rows = JSON.stringify(await app.db.read("select * from user, idempotency"));
       expect(rows).not.toContain(password);
       const login = await logIn(app, "ADA", password);
-      const own = bearer(login.access_token);
+      const own = buildBearer(login.access_token);
       expect((await app.send("GET /api/auth/whoami", undefined, own)).body).toMatchObject({
         subject: "user:Ada",
         name: "Ada",
@@ -107,7 +107,7 @@ describe("users (contract 9)", () => {
   it("wrong current passwords count for a whole IPv6 network [AUT-4]", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
-    const ada = await someUser(app, "Ada", "operator");
+    const ada = await createUser(app, "Ada", "operator");
     const guess = (host: number) =>
       app.send("PUT /api/users/Ada/password", { password: "another long word", current_password: "wrong" }, {
         ...ada.headers,
@@ -121,8 +121,8 @@ describe("users (contract 9)", () => {
     "a user with the current password, or a caller with the scope, changes a password; other users' logins stay",
     async () => {
       await using app = await openApp();
-      const ada = await someUser(app, "Ada", "operator");
-      const eve = await someUser(app, "Eve", "operator");
+      const ada = await createUser(app, "Ada", "operator");
+      const eve = await createUser(app, "Eve", "operator");
       const route = "PUT /api/users/Ada/password";
       const fresh = { password: "another long word" };
       expect((await app.send(route, fresh, eve.headers)).body.required_scope).toBe("write:users");
@@ -147,8 +147,8 @@ describe("users (contract 9)", () => {
     "no caller exceeds its rights: a token with write:users creates no admin and takes none over",
     async () => {
       await using app = await openApp();
-      const anna = await someUser(app, "Anna", "admin");
-      const clerk = await someToken(app, "clerk", ["read:*", "write:users"], anna.headers);
+      const anna = await createUser(app, "Anna", "admin");
+      const clerk = await createToken(app, "clerk", ["read:*", "write:users"], anna.headers);
       const calls: [string, unknown][] = [
         ["POST /api/users", { name: "x", role: "admin" }],
         ["PUT /api/users/Anna", { disabled: true }],
@@ -180,7 +180,7 @@ describe("tokens (contract 9)", () => {
     "appear once, are listed without their secret, work within their scopes, and are revoked immediately",
     async () => {
       await using app = await openApp();
-      const ada = await someUser(app, "Ada", "operator");
+      const ada = await createUser(app, "Ada", "operator");
       const sent = { name: "ci", scopes: ["read:tasks", "write:tasks"] };
       const made = await app.send("POST /api/tokens", sent, { ...ada.headers, "idempotency-key": "t" });
       expect(made.status).toBe(201);
@@ -189,11 +189,11 @@ describe("tokens (contract 9)", () => {
       const again = await app.send("POST /api/tokens", sent, { ...ada.headers, "idempotency-key": "t" });
       expect(again.body).toEqual(made.body);
       expect(JSON.stringify(await app.db.read("select * from token, idempotency"))).not.toContain(token);
-      expect(await statusOf(app, "GET /api/tasks?message_id=m", bearer(token))).toBe(200);
-      expect((await app.send("GET /api/workers", undefined, bearer(token))).body.required_scope).toBe(
+      expect(await statusOf(app, "GET /api/tasks?message_id=m", buildBearer(token))).toBe(200);
+      expect((await app.send("GET /api/workers", undefined, buildBearer(token))).body.required_scope).toBe(
         "read:workers",
       );
-      expect((await app.send("GET /api/auth/whoami", undefined, bearer(token))).body).toMatchObject({
+      expect((await app.send("GET /api/auth/whoami", undefined, buildBearer(token))).body).toMatchObject({
         subject: "token:ci",
         name: "Ada",
         role: null,
@@ -202,14 +202,14 @@ describe("tokens (contract 9)", () => {
       const [listed] = (await app.send("GET /api/tokens", undefined, ada.headers)).body;
       expect(listed).toEqual({ ...shown, last_used_at: expect.any(Number) });
       expect((await app.send(`DELETE /api/tokens/${shown.id}`, undefined, ada.headers)).status).toBe(200);
-      expect(await statusOf(app, "GET /api/tasks?message_id=m", bearer(token))).toBe(401);
+      expect(await statusOf(app, "GET /api/tasks?message_id=m", buildBearer(token))).toBe(401);
     },
     180_000,
   );
 
   it("never exceed the rights of their creator, also later ones", async () => {
     await using app = await openApp();
-    const ada = await someUser(app, "Ada", "operator");
+    const ada = await createUser(app, "Ada", "operator");
     for (const scope of ["write:workers", "*:*", "write:*", "*:tasks", "write:users"]) {
       const reply = await app.send("POST /api/tokens", { name: "x", scopes: [scope] }, ada.headers);
       expect([scope, reply.status, reply.body.detail]).toEqual([
@@ -218,7 +218,7 @@ describe("tokens (contract 9)", () => {
         `Cannot give a token the scope ${scope}: you do not hold it yourself`,
       ]);
     }
-    const token = await someToken(app, "ci", ["read:*", "write:tasks"], ada.headers);
+    const token = await createToken(app, "ci", ["read:*", "write:tasks"], ada.headers);
     const body = { message_id: "m", worker_id: "x", instruction: "x", type: "immediate" };
     expect(await statusOf(app, "POST /api/tasks", token.headers, body)).toBe(400);
     await app.call("PUT /api/users/Ada", { role: "viewer" });
@@ -242,7 +242,7 @@ describe("tokens (contract 9)", () => {
       "expires_at: must be in the future, or null for no expiry",
     ]);
     const make = async (name: string, expires_at: number | null) =>
-      bearer((await app.call("POST /api/tokens", { name, scopes: ["read:*"], expires_at })).token);
+      buildBearer((await app.call("POST /api/tokens", { name, scopes: ["read:*"], expires_at })).token);
     const [soon, never] = [await make("soon", now + 5_000), await make("never", null)];
     clock.advance(4_000);
     expect(await statusOf(app, "GET /api/workers", soon)).toBe(200);
@@ -256,9 +256,9 @@ describe("tokens (contract 9)", () => {
     "belong to a user: other callers need write:tokens, and a token always needs it",
     async () => {
       await using app = await openApp();
-      const ada = await someUser(app, "Ada", "operator");
-      const eve = await someUser(app, "Eve", "viewer");
-      const own = await someToken(app, "ada's", ["read:*"], ada.headers);
+      const ada = await createUser(app, "Ada", "operator");
+      const eve = await createUser(app, "Eve", "viewer");
+      const own = await createToken(app, "ada's", ["read:*"], ada.headers);
       expect((await app.send("GET /api/tokens", undefined, eve.headers)).body).toEqual([]);
       expect((await app.send("GET /api/tokens?user=Ada", undefined, eve.headers)).body).toEqual([]);
       expect(await statusOf(app, `DELETE /api/tokens/${own.id}`, eve.headers)).toBe(404);
@@ -271,7 +271,7 @@ describe("tokens (contract 9)", () => {
       ]);
       const twice = await app.send("POST /api/tokens", { name: "ADA'S", scopes: ["read:*"] }, eve.headers);
       expect(twice.status).toBe(409);
-      const clerk = await someToken(app, "clerk", ["write:tokens", "read:tasks"]);
+      const clerk = await createToken(app, "clerk", ["write:tokens", "read:tasks"]);
       expect(
         (await app.send("POST /api/tokens", { name: "y", scopes: ["read:tasks"] }, clerk.headers)).status,
       ).toBe(201);
@@ -287,7 +287,8 @@ describe("tokens (contract 9)", () => {
     const { signToken } = await import("../../../src/base/token.ts");
     const { key, instance } = app.server.parts.authority;
     const claims = { typ: "access" as const, sub: "operator:admin", scope: "*:*", ver: 0 };
-    const sign = async (more: object) => bearer(await signToken(key, { ...claims, ...more }, 60, Date.now()));
+    const sign = async (more: object) =>
+      buildBearer(await signToken(key, { ...claims, ...more }, 60, Date.now()));
     expect(await statusOf(app, "GET /api/workers", await sign({ instance }))).toBe(200);
     expect(await statusOf(app, "GET /api/workers", await sign({}))).toBe(401);
     expect(await statusOf(app, "GET /api/workers", await sign({ instance: crypto.randomUUID() }))).toBe(401);
@@ -302,7 +303,7 @@ describe("the audit (contract 9)", () => {
     "names caller, change, time and address, as a list and as JSON lines; events can be filtered by actor",
     async () => {
       await using app = await openApp();
-      const ada = await someUser(app, "Ada", "operator");
+      const ada = await createUser(app, "Ada", "operator");
       const from = { "user-agent": "Mozilla/5.0 (test)" };
       await app.call("PUT /api/memory/entry", { scope: "global", key: "k", value: "v" }, {
         ...ada.headers,
@@ -321,7 +322,7 @@ describe("the audit (contract 9)", () => {
       ]);
       const lines = await app.server.fetch(
         new Request("http://localhost/api/audit", {
-          headers: { ...bearer(await app.token()), accept: "application/x-ndjson" },
+          headers: { ...buildBearer(await app.token()), accept: "application/x-ndjson" },
         }),
       );
       expect(lines.headers.get("content-type")).toBe("application/x-ndjson");
@@ -367,7 +368,7 @@ describe("passwords in a query (contract 9)", () => {
 it(
   "the operator's configured name is taken from a user with that name (contract 9)",
   async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const first = await openApp({ dataDir: folder.path });
     await first.call("POST /api/users", { name: "Ada", role: "viewer", password: WORD });
     await first.stop();

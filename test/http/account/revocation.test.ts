@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { logResponse } from "../../../src/http/stream/log_stream.ts";
-import { encoded, eventStream, frame } from "../../../src/http/stream/event_source.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildLogResponse } from "../../../src/http/stream/log_stream.ts";
+import { buildEventStream, encodeFrames, formatFrame } from "../../../src/http/stream/event_source.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { logIn, type Somebody, someToken, someUser, WORD } from "../../harness/model/people.ts";
-import { type GoingRun, startRun } from "../../harness/service/run.ts";
+import { createToken, createUser, logIn, type TestCaller, WORD } from "../../harness/model/people.ts";
+import { type ActiveRun, startRun } from "../../harness/service/run.ts";
 
 const ENDS_WITHIN_MS = 1_000;
 // Tolerance for a busy machine.
 const LATE_MS = 2_000;
 
 /** Opens one connection of each kind. Each resolves with its last text at its end. */
-async function openAll(app: App, { headers }: Somebody, run: GoingRun): Promise<Promise<string>[]> {
+async function openAll(app: App, { headers }: TestCaller, run: ActiveRun): Promise<Promise<string>[]> {
   const paths = [
     "/api/events",
     `/api/local/sessions/${run.sessionId}/stream`,
@@ -43,11 +43,11 @@ describe("open connections after a loss of rights (contract 9) [USR-2]", () => {
   it(
     "streams, logs and waits end within a second: user disabled, role or password changed, token revoked [USR-2]",
     async () => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
+      await using app = await openApp({ config: { engines: buildFakeEngines() } });
       const run = await startRun(app);
-      const ada = await someUser(app, "Ada", "admin");
-      const token = await someToken(app, "ci", ["read:*"], ada.headers);
-      const ways: [string, Somebody, () => Promise<unknown>][] = [
+      const ada = await createUser(app, "Ada", "admin");
+      const token = await createToken(app, "ci", ["read:*"], ada.headers);
+      const ways: [string, TestCaller, () => Promise<unknown>][] = [
         ["token revoked", token, () => app.call(`DELETE /api/tokens/${token.id}`)],
         ["role changed", ada, () => app.call("PUT /api/users/Ada", { role: "operator" })],
         ["disabled", ada, () => app.call("PUT /api/users/Ada", { disabled: true })],
@@ -74,12 +74,12 @@ describe("open connections after a loss of rights (contract 9) [USR-2]", () => {
     await using app = await openApp();
     const { wakeups } = app.server.parts;
     const before = wakeups.size;
-    const stream = eventStream(app.server.parts, {
+    const stream = buildEventStream(app.server.parts, {
       whyEnded: () => Promise.resolve("revoked"),
       wakeup: "x",
       after: 0,
       opening: "",
-      step: () => Promise.resolve({ frames: encoded([frame("told", {})]), after: 1 }),
+      step: () => Promise.resolve({ frames: encodeFrames([formatFrame("told", {})]), after: 1 }),
     });
     const said = await stream.text();
     expect(said).toContain('data: {"reason":"revoked"}');
@@ -87,7 +87,7 @@ describe("open connections after a loss of rights (contract 9) [USR-2]", () => {
     const path = await Deno.makeTempFile({ prefix: "svc-test-log-" });
     await Deno.writeTextFile(path, "x".repeat(200_000));
     let asked = 0;
-    const log = await logResponse(app.server.parts, {
+    const log = await buildLogResponse(app.server.parts, {
       ...{ path, text: null, executionId: "x", ended: false, follow: true, tail: undefined },
       again: () => Promise.resolve(++asked === 1 ? { ended: false, text: null } : null),
     });
@@ -98,7 +98,7 @@ describe("open connections after a loss of rights (contract 9) [USR-2]", () => {
 
   it("a change by another program in the database is effective within a second [USR-2]", async () => {
     await using app = await openApp();
-    const ada = await someUser(app, "Ada", "viewer");
+    const ada = await createUser(app, "Ada", "viewer");
     const status = async () => (await app.send("GET /api/workers", undefined, ada.headers)).status;
     expect(await status()).toBe(200);
     await app.db.write([{ sql: "update user set disabled = 1 where name = 'Ada'", args: [] }]);

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp, PASSWORD } from "../../harness/service/app.ts";
-import { bearer, logIn, someToken, someUser } from "../../harness/model/people.ts";
+import { buildBearer, createToken, createUser, logIn } from "../../harness/model/people.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const ROTATE = "POST /api/system/rotate-key";
@@ -24,15 +24,15 @@ describe("a new signing key (contract 8.16)", () => {
       await using app = await openApp();
       const file = join(app.dataDir, "secret.key");
       const before = await Deno.readTextFile(file);
-      const ada = await someUser(app, "Ada", "admin");
-      const token = await someToken(app, "ci", ["read:*"], ada.headers);
+      const ada = await createUser(app, "Ada", "admin");
+      const token = await createToken(app, "ci", ["read:*"], ada.headers);
       const admin = await logIn(app, "admin", PASSWORD);
       const stream = await fetch(`${app.url}/api/events`, { headers: ada.headers });
       const said = stream.text();
       const key = await app.token();
       expect(await app.call(ROTATE, {})).toEqual({ rotated_at: expect.any(Number) });
       for (const old of [ada.token, token.token, admin.access_token, key]) {
-        expect((await app.send("GET /api/workers", undefined, bearer(old))).status).toBe(401);
+        expect((await app.send("GET /api/workers", undefined, buildBearer(old))).status).toBe(401);
       }
       for (const refresh_token of [ada.refresh, admin.refresh_token]) {
         expect((await app.send("POST /api/auth/refresh", { refresh_token })).status).toBe(401);
@@ -41,7 +41,7 @@ describe("a new signing key (contract 8.16)", () => {
       const after = await Deno.readTextFile(file);
       expect(after).not.toBe(before);
       expect(((await Deno.stat(file)).mode ?? 0) & 0o777).toBe(0o600);
-      const fresh = bearer((await logIn(app, "Ada")).access_token);
+      const fresh = buildBearer((await logIn(app, "Ada")).access_token);
       expect((await app.send("GET /api/tokens", undefined, fresh)).body).toEqual([]);
       await app.stop();
       await using later = await openApp({ dataDir: app.dataDir });
@@ -53,7 +53,7 @@ describe("a new signing key (contract 8.16)", () => {
   it(
     "is refused while runs are active, from runs, and with a configured key, and changes nothing",
     async () => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
+      await using app = await openApp({ config: { engines: buildFakeEngines() } });
       const before = await Deno.readTextFile(join(app.dataDir, "secret.key"));
       const run = await startRun(app, ["*:*"]);
       const open = await app.send(ROTATE, {});

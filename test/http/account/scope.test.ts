@@ -1,21 +1,21 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ruleOf } from "../../../src/domain/call/access.ts";
-import { closedToRuns } from "../../../src/domain/call/scope.ts";
+import { getRule } from "../../../src/domain/call/access.ts";
+import { isClosedToRuns } from "../../../src/domain/call/scope.ts";
 import { EXECUTION_STATUSES, isEndedExecution } from "../../../src/domain/call/vocabulary.ts";
 import { ROUTES } from "../../../src/http/app.ts";
 import type { AnyRoute } from "../../../src/http/route.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { runToken, startRun } from "../../harness/service/run.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 const guarded = (ROUTES as readonly AnyRoute[]).filter((route) => route.access !== "public");
 // access.test.ts tests the routes that are only for people.
 const forRuns = guarded.filter((route) => {
-  const { access, only } = ruleOf(route.method, route.path);
-  return access !== "token" && only === undefined && !closedToRuns(access);
+  const { access, only } = getRule(route.method, route.path);
+  return access !== "token" && only === undefined && !isClosedToRuns(access);
 });
 
 /** Scopes to call a route with, and whether they are enough. */
@@ -37,7 +37,7 @@ function tries(access: string): [scopes: string[], enough: boolean][] {
 
 describe("Idempotency-Key of runs (contract 1)", () => {
   it("belongs to one conversation of a worker", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["write:tasks"]);
     const other = await startRun(app, ["write:tasks"], "Other");
     // The same worker in another conversation.
@@ -58,7 +58,7 @@ describe("Idempotency-Key of runs (contract 1)", () => {
 
 describe("scopes of run tokens (contract 2) [SCP-1]", () => {
   it(`each of ${forRuns.length} routes requires exactly its scope [SCP-1]`, async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["read:workers"]);
     const requests = forRuns.flatMap((route) =>
       tries(String(route.access)).map(([scopes, enough]) => ({ route, scopes, enough }))
@@ -86,7 +86,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
   }, 180_000);
 
   it("an agent never changes a worker's rights and never grants rights that it lacks [SCP-3, SCP-4]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["read:*", "write:workers"]);
     await app.call("POST /api/departments", { name: "Labs" });
     const other = await app.call("POST /api/workers", { name: "Other" });
@@ -119,7 +119,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
   });
 
   it("objects of another conversation are not found [SCP-2]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const own = await startRun(app, [
       "read:*",
       "write:tasks",
@@ -222,7 +222,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
   });
 
   it("a token is invalid within a second after its run or attempt ends, in every way [SCP-5, SCP-6]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const status = async (headers: Record<string, string>) =>
       (await app.send("GET /api/workers", undefined, headers)).status;
     const run = await startRun(app);
@@ -235,7 +235,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
     expect(worker_id).toBe(run.workerId);
     await app.call(`POST /api/local/sessions/${id}/messages`, { content: `show-token-and-leave ${file}` });
     const own = { authorization: "" };
-    await eventually("the agent has shown its token", async () => {
+    await waitUntil("the agent has shown its token", async () => {
       own.authorization = `Bearer ${(await Deno.readTextFile(file).catch(() => "")).trim()}`;
       return own.authorization.length > 20;
     });
@@ -245,7 +245,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
   });
 
   it("a token is valid only while its run is active [SCP-5]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app);
     const seen: Record<string, number> = {};
     for (const status of EXECUTION_STATUSES) {

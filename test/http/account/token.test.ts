@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp, PASSWORD } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
 
@@ -20,7 +20,7 @@ describe("forged tokens [AUT-1]", () => {
   it("are refused with every claim [AUT-1]", async () => {
     await using app = await openApp();
     const { authority } = app.server.parts;
-    const [key, version] = [authority.key, await authority.operatorVersion()];
+    const [key, version] = [authority.key, await authority.getOperatorVersion()];
     const now = Math.floor(Date.now() / 1000);
     const good = {
       iss: "svc",
@@ -132,7 +132,7 @@ describe("forged tokens [AUT-1]", () => {
 
 describe("a token of one kind used as another [AUT-2]", () => {
   it("is refused in all six combinations [AUT-2]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const login = await app.call(LOGIN, { username: "admin", password: PASSWORD });
     const run = await startRun(app);
     const asBearer = async (token: string, route = "GET /api/workers") =>
@@ -146,7 +146,7 @@ describe("a token of one kind used as another [AUT-2]", () => {
       403,
     );
     const { authority } = app.server.parts;
-    const [key, version] = [authority.key, await authority.operatorVersion()];
+    const [key, version] = [authority.key, await authority.getOperatorVersion()];
     const now = Math.floor(Date.now() / 1000);
     const claims = { iss: "svc", scope: "*:*", iat: now, exp: now + 60, jti: "j" };
     const bound = { execution_id: run.executionId, attempt: 1 };

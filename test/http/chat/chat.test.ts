@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 
 const SESSIONS = "/api/local/sessions";
@@ -123,7 +123,7 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
   });
 
   it("DELETE also deletes messages, replies, contexts and uploads, and ends runs in progress (interface 3)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { path } = await upload(app, id, "a.txt", "hello");

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 describe("GET /api/conversations (contract 17.6)", () => {
   it("lists each conversation once with its last message, latest first", async () => {
-    await using app = await openApp({ inMemory: true, config: { engines: fakeEngines() } });
+    await using app = await openApp({ inMemory: true, config: { engines: buildFakeEngines() } });
     const first = await app.call("POST /api/local/sessions", { name: "First" });
     const second = await app.call("POST /api/local/sessions", { name: "Second" });
     const list = (query = "") => app.call(`GET /api/conversations${query}`);
@@ -58,7 +58,7 @@ describe("GET /api/conversations (contract 17.6)", () => {
   });
 
   it("shows a run only its own conversation (contract 2.8)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/local/sessions", { name: "Foreign" });
     const run = await startRun(app, ["read:sessions"]);
     const { body } = await app.send("GET /api/conversations", undefined, {

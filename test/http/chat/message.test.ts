@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { startRun } from "../../harness/service/run.ts";
@@ -157,7 +157,7 @@ describe("POST /api/messages (interface 4.2, message send, contract 5)", () => {
   });
 
   it("a run sends messages as its worker, in its own conversation only (contract 2)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app);
     const other = await startRun(app, [], "Other");
     const said = await app.send(
@@ -212,7 +212,7 @@ describe("GET /api/messages/inbound and /outbound (interface 4.2)", () => {
   });
 
   it("a run sees only messages of its conversation (contract 2)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["read:messages"]);
     const other = await startRun(app, [], "Other");
     const list = await app.send("GET /api/messages/inbound", undefined, run.headers);

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { UPLOADS_PER_SESSION_MAX, UPLOADS_PER_SESSION_MAX_LARGEST } from "../../../src/files/uploads.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { client, PASS_HASH } from "../../harness/service/client.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
-import { random } from "../../harness/model/schedule.ts";
-import { eventually } from "../../harness/wait.ts";
+import { openClient, PASS_HASH } from "../../harness/service/client.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const SESSIONS = "/api/local/sessions";
 const TYPE = "multipart/form-data; boundary=b";
@@ -89,10 +89,10 @@ describe("an upload above the limit [UPL-1]", () => {
   it.each(["content-length", "chunked", "chunked, without a token"])(
     "is 413 before its end, uses no memory, and closes the connection: %s [UPL-1]",
     async (how) => {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_LIMITS__MAX_UPLOAD_BYTES: "5000000" };
       await using server = await startServer({ dataDir: folder.path, env });
-      const api = await client(server.url);
+      const api = await openClient(server.url);
       const { id } = await api.call(`POST ${SESSIONS}`, {});
       const before = await server.memory();
       const { hostname, port } = new URL(server.url);
@@ -145,7 +145,7 @@ describe("an upload above the limit [UPL-1]", () => {
           return [];
         }
       };
-      await eventually("nothing is left", () => left().length === 0);
+      await waitUntil("nothing is left", () => left().length === 0);
       expect((await api.send(`GET ${SESSIONS}`)).status).toBe(200);
     },
     180_000,
@@ -264,7 +264,7 @@ describe("odd multipart bodies [UPL-3]", () => {
     async () => {
       await using app = await openApp({ inMemory: true });
       const { id } = await app.call(`POST ${SESSIONS}`);
-      const chance = random(SEED);
+      const chance = createRandom(SEED);
       const whole = encoder.encode(
         `${part("file", "some content that is longer than the rest of it")}--b--\r\n`,
       );
@@ -435,7 +435,7 @@ describe("another session's files [UPL-6]", () => {
 describe("a file replaced by a link [PTH-2]", () => {
   it(`never returns a file outside the session, ${RACES} times (seed ${SEED}) [PTH-2]`, async () => {
     await using app = await openApp({ inMemory: true });
-    const chance = random(SEED);
+    const chance = createRandom(SEED);
     const { id } = await app.call(`POST ${SESSIONS}`);
     const { path, name } = await upload(app, id, "own");
     const secret = await Deno.makeTempFile();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 
 async function openRoom(quietWindow: string, workers: string[] = ["Ada"]) {
-  const app = await openApp({ config: { engines: fakeEngines(), bee: { quiet_window: quietWindow } } });
+  const app = await openApp({ config: { engines: buildFakeEngines(), bee: { quiet_window: quietWindow } } });
   for (const name of workers) await app.call("POST /api/workers", { name });
   const { id } = await app.call("POST /api/local/sessions");
   const say = async (content: string, alone?: boolean) =>
@@ -92,7 +92,7 @@ describe("numbered runs of a schedule (contract 8.9)", () => {
   }
 
   it("`run` returns the number of the run, and a wait for that number ends also long after the run", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const task = await schedule(app, "ok");
     expect(task).toMatchObject({ run_no: 0, last_status: "", last_run_at: null, failures_in_row: 0 });
     const asked = await app.call(`POST /api/tasks/${task.id}/run`);
@@ -120,7 +120,7 @@ describe("numbered runs of a schedule (contract 8.9)", () => {
   });
 
   it("`run` runs once per Idempotency-Key", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await schedule(app, "ok");
     const first = await app.call(`POST /api/tasks/${id}/run`, {}, { "idempotency-key": "k" });
     await app.settle();
@@ -133,7 +133,7 @@ describe("numbered runs of a schedule (contract 8.9)", () => {
   });
 
   it("failures are counted until a run completes; a cancelled run changes nothing", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await schedule(app, "exit 3");
     const run = async () => {
       const { run_no } = await app.call(`POST /api/tasks/${id}/run`);

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { bearer, someUser } from "../../harness/model/people.ts";
+import { buildBearer, createUser } from "../../harness/model/people.ts";
 import { startRun } from "../../harness/service/run.ts";
 import { ctl } from "../../harness/terminal.ts";
 
 const tokenOf = async (app: App, name: string, scopes: string[]) =>
-  bearer((await app.call("POST /api/tokens", { name, scopes })).token);
+  buildBearer((await app.call("POST /api/tokens", { name, scopes })).token);
 
 describe("scopes of a worker (contract 9.1) [SCP-4]", () => {
   it("a caller grants no scope that it lacks, but may keep or remove scopes [SCP-4]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const ci = await tokenOf(app, "ci", ["read:workers", "write:workers", "write:tasks"]);
     for (const scopes of [["*:*"], ["write:tasks", "read:system"], ["read:*"]]) {
       const refused = await app.send("POST /api/workers", { name: "Mallory", scopes }, ci);
@@ -42,7 +42,7 @@ describe("the address of a webhook (contract 11)", () => {
     await using app = await openApp();
     const url = "https://hooks.example.org/services/T0/secret?key=k";
     await app.call("POST /api/webhooks", { name: "ci", url, events: ["task.*"] });
-    const viewer = await someUser(app, "Vera", "viewer");
+    const viewer = await createUser(app, "Vera", "viewer");
     const programs = [viewer.headers, await tokenOf(app, "reads", ["read:webhooks"])];
     for (const headers of programs) {
       const one = await app.call("GET /api/webhooks/ci", undefined, headers);
@@ -61,7 +61,7 @@ describe("messages from a run to a hook or a chat (contract 2.9) [SCP-7]", () =>
   const open = (depth: number) =>
     openApp({
       config: {
-        engines: fakeEngines(),
+        engines: buildFakeEngines(),
         limits: { max_chain_depth: depth },
         platforms: { alerts: { kind: "webhook", worker: "Ada" } as never },
       },

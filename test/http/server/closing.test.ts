@@ -2,12 +2,12 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { App } from "../../../src/http/app_types.ts";
 import { bindPort, Listener } from "../../../src/http/server/listener.ts";
-import { tempDir } from "../../harness/service/process.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 
 const ANSWER_MS = 40;
 
 it("a stop waits for earlier requests, but not for later ones of busy clients [SHD-5]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   let asked = 0;
   let answered = 0;
   const answer = async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Connections } from "../../../src/http/server/connections.ts";
 import { bindPort } from "../../../src/http/server/listener.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 let connections: Connections;
 const errors: string[] = [];
@@ -123,7 +123,7 @@ describe("a body", () => {
         new TextEncoder().encode(`POST /read HTTP/1.1\r\n${HOST}content-length: 9\r\n\r\nhe`),
       );
     }
-    await eventually("all are closed", () => connections.size === 0);
+    await waitUntil("all are closed", () => connections.size === 0);
     expect(errors).toEqual([]);
   });
 });
@@ -139,13 +139,13 @@ describe("a response", () => {
   it("is cancelled when its client disconnects", async () => {
     const before = cancelled;
     await send(`GET /events HTTP/1.1\r\n${HOST}\r\n`, /hello/);
-    await eventually("the stream is cancelled", () => cancelled === before + 1);
+    await waitUntil("the stream is cancelled", () => cancelled === before + 1);
   });
 
   it("sends its headers before the first piece of its body exists", async () => {
     const before = cancelled;
     expect(await send(`GET /late HTTP/1.1\r\n${HOST}\r\n`, /\r\n\r\n/)).toMatch(/^HTTP\/1\.1 200 /);
-    await eventually("the stream is cancelled", () => cancelled === before + 1);
+    await waitUntil("the stream is cancelled", () => cancelled === before + 1);
   });
 
   it("has a length if its body is one text", async () => {

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
-import { breach } from "../../harness/model/contract.ts";
+import { findBreach } from "../../harness/model/contract.ts";
 import { Fuzzer, type FuzzRequest } from "../../harness/model/fuzz.ts";
-import { tempDir } from "../../harness/service/process.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 import { startRun } from "../../harness/service/run.ts";
-import { random } from "../../harness/model/schedule.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
 import { checkAtAnyMoment } from "../../torture/checker.ts";
 
 // The long run: SVC_TEST_FUZZ=100000.
@@ -76,7 +76,7 @@ async function faultOf(request: FuzzRequest, answer: Answer, dataDir: string): P
   }
   if (request.method === "HEAD" || request.method === "OPTIONS" || request.method === "PATCH") return "";
   if (!answer.whole) return status === 200 ? "" : `a stream with ${status}`;
-  return await breach({
+  return await findBreach({
     method: request.method,
     path,
     requestBody: undefined,
@@ -89,13 +89,13 @@ async function faultOf(request: FuzzRequest, answer: Answer, dataDir: string): P
 it(
   `${REQUESTS} random requests to all routes: no 500, no internal words, only responses that /openapi.json describes (SVC_TEST_SEED=${SEED}) [BKP-6]`,
   async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir, { mode: 0o700 });
     await using app = await openApp({
       dataDir,
       config: {
-        engines: { ...fakeEngines(), default: "echo" },
+        engines: { ...buildFakeEngines(), default: "echo" },
         auth: { login_failures_per_minute: 10_000 },
         limits: { max_concurrent_runs: 20, max_upload_bytes: 10_000 },
       },
@@ -107,7 +107,7 @@ it(
     });
     const operator = { headers: { authorization: `Bearer ${login}` } };
     const fuzzer = await Fuzzer.open({
-      chance: random(SEED),
+      chance: createRandom(SEED),
       callers: [
         ...Array.from({ length: 12 }, () => operator),
         { headers: { authorization: `Bearer ${run.token}` } },

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { BODY_PIECE_MAX_MS, bodyOf } from "../../../src/http/server/incoming_body.ts";
+import { BODY_PIECE_MAX_MS, openIncomingBody } from "../../../src/http/server/incoming_body.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 /** Creates a body that the test writes, and its reader. */
 function incoming(clock: TestClock) {
   const { readable, writable } = new TransformStream<Uint8Array>(undefined, undefined, {
     highWaterMark: 100,
   });
-  const body = bodyOf(new Request("http://localhost/", { method: "POST", body: readable }), clock);
+  const body = openIncomingBody(new Request("http://localhost/", { method: "POST", body: readable }), clock);
   if (body === null) throw new Error("there is a body");
   const writer = writable.getWriter();
   return { body, send: (bytes: number) => void writer.write(new Uint8Array(bytes)) };
@@ -91,7 +91,7 @@ describe("a slow body [BKP-4]", () => {
       void (async () => {
         for await (const part of connection.readable) said += new TextDecoder().decode(part);
       })().catch(() => {});
-      await eventually(`${path} is refused`, () => {
+      await waitUntil(`${path} is refused`, () => {
         clock.advance(1_000);
         return said.includes("too slowly");
       });

@@ -1,8 +1,8 @@
 // Operations on one conversation, worker or login must not affect others. Tests with one object would not notice a missing condition.
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
-import { someUser } from "../../harness/model/people.ts";
+import { createUser } from "../../harness/model/people.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const SESSIONS = "/api/local/sessions";
@@ -81,7 +81,7 @@ describe("contexts (contract 3, Session context)", () => {
   });
 
   it("cleared during a run are not stored, and those of other runs are", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const one = await startRun(app, [], "A");
     await startRun(app, [], "B");
     const idle = await app.call("POST /api/workers", { name: "C", engine: "echo", runs_on: ["x"] });
@@ -99,9 +99,9 @@ describe("contexts (contract 3, Session context)", () => {
 describe("logins (contract 9)", () => {
   it("end with a new password or the deletion of their user, and not of other users", async () => {
     await using app = await openApp();
-    const ada = await someUser(app, "Ada", "viewer");
-    const bob = await someUser(app, "Bob", "viewer");
-    const eve = await someUser(app, "Eve", "viewer");
+    const ada = await createUser(app, "Ada", "viewer");
+    const bob = await createUser(app, "Bob", "viewer");
+    const eve = await createUser(app, "Eve", "viewer");
     await app.call("PUT /api/users/Ada/password", { password: "another long word" });
     await app.call("DELETE /api/users/Bob");
     const after = [];

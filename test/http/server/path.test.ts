@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../../src/http/app.ts";
 import type { AnyRoute } from "../../../src/http/route.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { createTempDir } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const SESSIONS = "/api/local/sessions";
 
@@ -171,7 +171,7 @@ describe("media_path (interface 8) [PTH-1]", () => {
 describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
   it("deletes only the worker's own directory, whatever its path [PTH-3]", async () => {
     await using app = await openApp({ inMemory: true });
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const base = folder.path;
     const home = Deno.env.get("HOME") ?? "/root";
     const { root } = app.server.parts.paths;
@@ -263,7 +263,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
   }, 90_000);
 
   it.skipIf(Deno.uid() !== 0)("does not delete a mount point", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const mount = join(folder.path, "mount");
     await Deno.mkdir(mount);
     const mounted = await new Deno.Command("mount", { args: ["-t", "tmpfs", "none", mount], stderr: "null" })
@@ -284,7 +284,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
   it.skipIf(Deno.uid() !== 0)(
     "does not delete a directory with a mount [PTH-3]",
     async () => {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       const [source, dir] = [join(folder.path, "source"), join(folder.path, "dir")];
       await Deno.mkdir(source);
       await Deno.mkdir(join(dir, "deep/bound"), { recursive: true });
@@ -306,7 +306,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
 
   it("does not delete a directory that other users can replace [PTH-3]", async () => {
     await using app = await openApp({ inMemory: true });
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const work_dir = join(folder.path, "open/dir");
     const { id } = await app.call("POST /api/workers", { name: "w", work_dir });
     await Deno.chmod(join(folder.path, "open"), 0o777);
@@ -321,8 +321,8 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
   it(
     "deletes nothing when a dying agent replaces a parent directory with a link [PTH-3]",
     async () => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
-      await using folder = await tempDir();
+      await using app = await openApp({ config: { engines: buildFakeEngines() } });
+      await using folder = await createTempDir();
       const parent = join(folder.path, "mine");
       await Deno.mkdir(`${parent}.other/dir`, { recursive: true });
       await Deno.writeTextFile(`${parent}.other/dir/canary`, "alive");
@@ -333,7 +333,7 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
         type: "immediate",
         instruction: `swap-parent ${parent}`,
       });
-      await eventually(
+      await waitUntil(
         "the agent is ready",
         async () => (await Deno.lstat(`${parent}.ready`).catch(() => null)) !== null,
       );
@@ -349,8 +349,8 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
 
 describe("a work directory in the service's own data [PTH-4]", () => {
   it("is refused at creation, cannot be set by an update, and is checked before a run [PTH-4]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
-    await using folder = await tempDir();
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
+    await using folder = await createTempDir();
     const { root, workers, uploads, logs, secretKey } = app.server.parts.paths;
     await Deno.symlink(root, join(folder.path, "to-data"));
     await Deno.symlink(workers, join(folder.path, "to-workers"));

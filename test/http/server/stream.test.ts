@@ -1,17 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { HEARTBEAT_MS, STALLED_MAX_MS } from "../../../src/http/stream/event_source.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { StreamClient } from "../../harness/stream.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const SESSIONS = "/api/local/sessions";
 
 describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
   it("sends the states of a message and its reply, each with its number", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
     const client = await open(app, id);
@@ -277,7 +277,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     const client = await open(app, id);
     await client.until(() => client.comments.length > 0);
     await app.db.write([{ sql: "alter table journal rename to away", args: [] }]);
-    await eventually("the stream ends", () => client.ended);
+    await waitUntil("the stream ends", () => client.ended);
     await app.db.write([{ sql: "alter table away rename to journal", args: [] }]);
     expect(wakeups.size).toBe(before);
   });
@@ -285,7 +285,7 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
 
 describe("GET /api/executions/:id/logs (contract 3)", () => {
   it("follows a run until its end, and lets caches store only a complete log [SEC-4]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
     await send(app, id, "sleep 0.5");
@@ -314,7 +314,7 @@ describe("GET /api/executions/:id/logs (contract 3)", () => {
   });
 
   it("ends when the execution is deleted, and releases everything", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call(`POST ${SESSIONS}`);
     await send(app, id, "sleep 60");

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { textStream } from "../../../src/http/stream/text_stream.ts";
+import { buildTextStream } from "../../../src/http/stream/text_stream.ts";
 import { openApp } from "../../harness/service/app.ts";
 
 it("a text goes out in pieces that make the same bytes, no character cut in half", async () => {
@@ -7,7 +7,7 @@ it("a text goes out in pieces that make the same bytes, no character cut in half
   for (const start of ["", "x", "xx", "xxx"]) {
     const text = start + "\u{1F41D}é\ud800".repeat(300_000);
     const pieces: Uint8Array[] = [];
-    for await (const piece of textStream(text)) pieces.push(piece);
+    for await (const piece of buildTextStream(text)) pieces.push(piece);
     expect(pieces.length).toBeGreaterThan(2);
     const decoder = new TextDecoder("utf-8", { fatal: true });
     expect(pieces.map((piece) => decoder.decode(piece)).join("")).toBe(text.toWellFormed());
@@ -15,7 +15,7 @@ it("a text goes out in pieces that make the same bytes, no character cut in half
 });
 
 it("while megabytes are made ready, others have their turns", async () => {
-  const reader = textStream("x".repeat(4_000_000)).getReader();
+  const reader = buildTextStream("x".repeat(4_000_000)).getReader();
   let turns = 0;
   const count = setInterval(() => turns++, 0);
   while (!(await reader.read()).done);

@@ -1,9 +1,9 @@
 import { digest } from "../../../src/base/bytes.ts";
 import { insertPairing } from "../../../src/store/chat/platform.ts";
-import { saveSetting } from "../../../src/store/db/setting.ts";
+import { storeSetting } from "../../../src/store/db/setting.ts";
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../../src/http/app.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
 
@@ -168,7 +168,7 @@ const MUTATIONS: Record<string, (app: App, world: Json) => Promise<unknown>> = {
     app.call("POST /api/platforms/alerts/test", {}),
   "POST /api/system/backup -> system.backup": (app) => app.send("POST /api/system/backup", {}),
   "POST /api/system/resume -> system.resumed": async (app) => {
-    await app.db.write([saveSetting("schedules_paused", "1")]);
+    await app.db.write([storeSetting("schedules_paused", "1")]);
     return await app.call("POST /api/system/resume");
   },
   "PUT /api/system/password -> auth.password_changed": (app) =>
@@ -196,7 +196,7 @@ describe("the audit trail (contract 4, Journal)", () => {
   it("names the actor and the address of every change", async () => {
     const platforms = { alerts: { kind: "webhook" as const, worker: "Ada" } };
     await using app = await openApp({
-      config: { engines: fakeEngines(), auth: { password_hash: "" }, platforms },
+      config: { engines: buildFakeEngines(), auth: { password_hash: "" }, platforms },
     });
     const world = {};
     const missing: string[] = [];
@@ -219,7 +219,7 @@ describe("the audit trail (contract 4, Journal)", () => {
   }, 180_000);
 
   it("names the worker as the actor of its agent's changes", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["write:memory", "create:tasks"]);
     const entry = { scope: run.sessionKey, key: "k", value: "v" };
     const saved = await app.send("PUT /api/memory/entry", entry, run.headers);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
 import { StreamClient } from "../../harness/stream.ts";
@@ -90,7 +90,7 @@ describe("GET /api/events (contract 4, Journal; contract 4, Stream)", () => {
   });
 
   it("shows a run only the events of its conversation (contract 2)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["read:system"]);
     const other = await startRun(app, [], "Other");
     const all = await app.send("GET /api/events?page_size=100", undefined, { ...JSON_PAGE, ...run.headers });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { startRun } from "../../harness/service/run.ts";
@@ -125,7 +125,7 @@ it("GET /api/inbox shows a retried run only by its latest run, and others unchan
 });
 
 it("GET /api/inbox refuses every run, whatever its scopes (contract 9)", async () => {
-  await using app = await openApp({ config: { engines: fakeEngines() } });
+  await using app = await openApp({ config: { engines: buildFakeEngines() } });
   const run = await startRun(app, ["*:*"]);
   expect((await app.send("GET /api/inbox", undefined, run.headers)).status).toBe(403);
 });

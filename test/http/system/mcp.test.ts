@@ -1,9 +1,9 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 async function connect(app: App, token: string, inQuery = false): Promise<Client> {
   const url = new URL(inQuery ? `${app.url}/mcp?token=${token}` : `${app.url}/mcp`);
@@ -64,7 +64,7 @@ describe("/mcp", () => {
   });
 
   it("shows a run the tools of its scopes, in its conversation, until it ends (contract 2)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app);
     const client = await connect(app, run.token);
     expect(await names(client)).toEqual([
@@ -101,7 +101,7 @@ describe("/mcp", () => {
   });
 
   it("a waiting tool call ends when its client disconnects", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app);
     const { wakeups } = app.server.parts;
     const before = wakeups.size;
@@ -117,10 +117,10 @@ describe("/mcp", () => {
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
       signal: leaving.signal,
     }).then((answer) => answer.text()).catch(() => "left");
-    await eventually("it waits", () => wakeups.size > before);
+    await waitUntil("it waits", () => wakeups.size > before);
     leaving.abort();
     expect(await asked).toBe("left");
-    await eventually("nobody waits", () => wakeups.size === before);
+    await waitUntil("nobody waits", () => wakeups.size === before);
   });
 
   it("accepts the token in the query; without a token it is 401", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { exposition } from "../../../src/http/metrics.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { formatMetrics } from "../../../src/http/metrics.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { insertRows } from "../../harness/model/counters.ts";
@@ -38,7 +38,7 @@ function parse(text: string): Map<string, number> {
 describe("GET /metrics (contract 5)", () => {
   it("has the metrics for alarms, in Prometheus' format", async () => {
     await using app = await openApp({
-      config: { engines: fakeEngines(), limits: { max_concurrent_runs: 1 } },
+      config: { engines: buildFakeEngines(), limits: { max_concurrent_runs: 1 } },
     });
     const [ada, bob] = await Promise.all(
       ["Ada", "Bob"].map((name) => app.call("POST /api/workers", { name })),
@@ -141,7 +141,7 @@ describe("GET /metrics (contract 5)", () => {
 
   it("is public for direct callers on this machine, and requires read:system from others", async () => {
     await using app = await openApp({
-      config: { engines: fakeEngines(), server: { trusted_proxies: ["127.0.0.1"] } },
+      config: { engines: buildFakeEngines(), server: { trusted_proxies: ["127.0.0.1"] } },
     });
     const request = (headers: Record<string, string> = {}, address = "127.0.0.1") =>
       app.server.fetch(new Request("http://localhost/metrics", { headers }), address);
@@ -160,7 +160,7 @@ describe("GET /metrics (contract 5)", () => {
   });
 });
 
-it("exposition() escapes characters that would break a line", () => {
-  const text = exposition([{ name: "x", type: "gauge", help: "h", value: [[{ a: 'q"\\\n' }, 1.5]] }]);
+it("formatMetrics() escapes characters that would break a line", () => {
+  const text = formatMetrics([{ name: "x", type: "gauge", help: "h", value: [[{ a: 'q"\\\n' }, 1.5]] }]);
   expect(text).toBe('# HELP x h\n# TYPE x gauge\nx{a="q\\"\\\\\\n"} 1.5\n');
 });

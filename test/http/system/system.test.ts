@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
-import { startOfDay } from "../../../src/domain/system/system.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { findStartOfDay } from "../../../src/domain/system/system.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
-import { bearer, someUser } from "../../harness/model/people.ts";
+import { buildBearer, createUser } from "../../harness/model/people.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const OVERVIEW = "GET /api/system/overview";
@@ -14,7 +14,7 @@ const FRESH = "a longer secret";
 
 describe("GET /api/system/overview (interface 4.2)", () => {
   it("counts workers, tasks and executions by status, and lists the latest runs", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     expect(await app.call(OVERVIEW)).toMatchObject({
       state: "ready",
       workers: { total: 0, idle: 0, working: 0, paused: 0 },
@@ -54,7 +54,7 @@ describe("GET /api/system/overview (interface 4.2)", () => {
   });
 
   it("a paused worker with an active run counts as working, as in its status", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     await app.call("POST /api/tasks", {
       message_id: "m",
@@ -112,7 +112,7 @@ describe("startOfDay", () => {
     ["2026-01-01T00:00:00Z", "UTC", "2026-01-01T00:00:00Z"],
     ["2026-06-30T23:59:59Z", "Asia/Kathmandu", "2026-06-30T18:15:00Z"],
   ])("of %s in %s is %s", (now, zone, start) => {
-    expect(new Date(startOfDay(Date.parse(now), zone)).toISOString()).toBe(new Date(start).toISOString());
+    expect(new Date(findStartOfDay(Date.parse(now), zone)).toISOString()).toBe(new Date(start).toISOString());
   });
 });
 
@@ -152,15 +152,15 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     const reply = await app.send(
       PASSWORD,
       { current_password: app.server.generatedPassword, new_password: FRESH },
-      bearer(old.access_token),
+      buildBearer(old.access_token),
     );
     expect(reply).toMatchObject({ status: 200, body: { username: "admin", updated_at: expect.any(Number) } });
-    expect((await app.send("GET /api/workers", undefined, bearer(old.access_token))).status).toBe(401);
+    expect((await app.send("GET /api/workers", undefined, buildBearer(old.access_token))).status).toBe(401);
     expect((await app.send("POST /api/auth/refresh", { refresh_token: old.refresh_token })).status).toBe(401);
     expect((await app.send("POST /api/auth/login", credentials(app.server.generatedPassword ?? ""))).status)
       .toBe(401);
     const fresh = await login(app, FRESH);
-    expect((await app.send("GET /api/workers", undefined, bearer(fresh.access_token))).status).toBe(200);
+    expect((await app.send("GET /api/workers", undefined, buildBearer(fresh.access_token))).status).toBe(200);
     const events = await app.db.read("select actor from journal where kind = 'auth.password_changed'");
     expect(events).toEqual([{ actor: "user:admin" }]);
   });
@@ -182,7 +182,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     await using app = await openStored(undefined, { login_failures_per_minute: 3 }, {}, clock);
     const { access_token } = await login(app, app.server.generatedPassword ?? "");
     const change = (body: object) =>
-      app.send(PASSWORD, { new_password: FRESH, ...body }, bearer(access_token));
+      app.send(PASSWORD, { new_password: FRESH, ...body }, buildBearer(access_token));
     expect((await change({})).body.errors).toMatchObject([{ path: "current_password" }]);
     for (let i = 0; i < 3; i++) {
       expect((await change({ current_password: "wrong" })).body.errors).toMatchObject([{
@@ -216,7 +216,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
   });
 
   it("refuses agents, whatever their scopes [SCP-4]", async () => {
-    await using app = await openStored(undefined, {}, { engines: fakeEngines() });
+    await using app = await openStored(undefined, {}, { engines: buildFakeEngines() });
     const { headers } = await startRun(app, ["*:*"]);
     for (
       const [route, body] of [[PASSWORD, { new_password: FRESH }], ["POST /api/system/backup", {}]] as const
@@ -229,7 +229,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
   });
 
   it("a bound run sees only its conversation, and nothing about the machine", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const other = await app.call("POST /api/workers", { name: "Other" });
     await app.call("POST /api/tasks", {
       message_id: "other",
@@ -314,7 +314,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
     const clock = new TestClock();
     await using app = await openApp({
       clock,
-      config: { engines: fakeEngines(), limits: { max_concurrent_runs: 1 } },
+      config: { engines: buildFakeEngines(), limits: { max_concurrent_runs: 1 } },
     });
     const [ada, bob] = await Promise.all(
       ["Ada", "Bob"].map((name) => app.call("POST /api/workers", { name })),
@@ -362,7 +362,7 @@ async function login(app: App, password: string): Promise<{ access_token: string
 
 it("a new password of the operator keeps the logins of users (contract 9)", async () => {
   await using app = await openStored();
-  const ada = await someUser(app, "Ada", "viewer");
+  const ada = await createUser(app, "Ada", "viewer");
   await app.call(PASSWORD, { new_password: FRESH });
   expect((await app.send("POST /api/auth/refresh", { refresh_token: ada.refresh })).status).toBe(200);
 }, 90_000);

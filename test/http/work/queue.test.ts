@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Value } from "../../../src/store/db/database.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { startRun } from "../../harness/service/run.ts";
@@ -47,7 +47,7 @@ describe("GET /api/queue (contract 17)", () => {
   });
 
   it("shows a run only its own conversation", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await withTasks(app, 1);
     const run = await startRun(app, ["read:tasks"]);
     const { body } = await app.send("GET /api/queue", undefined, { authorization: `Bearer ${run.token}` });
@@ -170,7 +170,7 @@ describe("POST /api/executions/:id/retry (contract 17)", () => {
   });
 
   it("is refused for an active run", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["*:*"]);
     const { status, body } = await app.send(`POST /api/executions/${run.executionId}/retry`, {});
     expect([status, body.detail]).toEqual([409, `Cannot retry execution ${run.executionId}: it is running`]);
@@ -305,7 +305,7 @@ describe("GET /api/usage and GET /api/system/series (contract 17)", () => {
   });
 
   it("a run sees the usage of its conversation, even if a thousand others used more (contract 2.8)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["read:executions"]);
     const now = Date.now();
     const execution =

@@ -9,7 +9,7 @@ import {
   RUN_WORKERS_MAX,
 } from "../../../src/api/call/run_limit.ts";
 import { WORKER_SCOPES_DEFAULT } from "../../../src/domain/call/scope.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
 
@@ -33,7 +33,7 @@ describe("limits of one run [SCP-7]", () => {
   it(
     "a run creates a limited number of workers, and makes a limited number of changes [SCP-7]",
     async () => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
+      await using app = await openApp({ config: { engines: buildFakeEngines() } });
       const run = await startRun(app, ["write:workers", ...WORKER_SCOPES_DEFAULT]);
       for (let no = 0; no < RUN_WORKERS_MAX; no++) {
         const made = await app.send("POST /api/workers", { name: `Made ${no}` }, run.headers);
@@ -57,7 +57,7 @@ describe("limits of one run [SCP-7]", () => {
   );
 
   it("a run creates a limited number of tasks, without an effect on people and other runs", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["write:tasks"]);
     const other = await startRun(app, ["write:tasks"], "Other");
     // The worker is paused, so that no task runs.
@@ -93,7 +93,7 @@ describe("limits of one run [SCP-7]", () => {
 
   it("the scheduled tasks, messages and memory of a run are limited [SCP-7]", async () => {
     const platforms = { alerts: { kind: "webhook", worker: "Agent" } as never };
-    await using app = await openApp({ config: { engines: fakeEngines(), platforms } });
+    await using app = await openApp({ config: { engines: buildFakeEngines(), platforms } });
     const scopes = ["write:tasks", "write:messages", "write:chat", "write:memory", "write:hooks"];
     const run = await startRun(app, scopes);
     const tell = async (id: number) =>
@@ -127,7 +127,9 @@ describe("limits of one run [SCP-7]", () => {
     "a schedule that a run changes or starts gets the depth of a task that the run creates [SCP-7]",
     async () => {
       for (const max_chain_depth of [0, 1]) {
-        await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_chain_depth } } });
+        await using app = await openApp({
+          config: { engines: buildFakeEngines(), limits: { max_chain_depth } },
+        });
         const run = await startRun(app, ["write:tasks"]);
         const idle = await app.call("POST /api/workers", { name: "Idle", paused: true });
         const plan = { worker_id: idle.id, instruction: "x", type: "scheduled", cron: "0 9 * * 1" };
@@ -153,7 +155,7 @@ describe("limits of one run [SCP-7]", () => {
   );
 
   it("a run does not send into a conversation of another user's schedule", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["write:tasks"]);
     const plan = { worker_id: run.workerId, instruction: "x", type: "scheduled", cron: "0 9 * * 1" };
     const elsewhere = { ...plan, message_id: run.messageId, deliver_to: "local:elsewhere" };
@@ -197,7 +199,7 @@ describe("limits of one run [SCP-7]", () => {
 
 describe("rights of created workers [SCP-4]", () => {
   it("never grow along a chain of workers that create workers [SCP-4]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const own = [...WORKER_SCOPES_DEFAULT, "write:workers", "write:tasks"];
     const first = await startRun(app, own);
     for (const scopes of [["*:*"], ["read:system"], ["write:workers"], own, WORKER_SCOPES_DEFAULT]) {
@@ -218,7 +220,7 @@ describe("rights of created workers [SCP-4]", () => {
       "select id, attempt from execution where worker_id = ?",
       [child.id],
     );
-    const second = await app.server.parts.authority.recognise({
+    const second = await app.server.parts.authority.findCaller({
       typ: "run",
       sub: `worker:${child.id}`,
       scope: "*:*",

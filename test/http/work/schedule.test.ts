@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { startRun } from "../../harness/service/run.ts";
 
@@ -54,7 +54,7 @@ describe("GET /api/schedules (contract 15)", () => {
   });
 
   it("shows a run only its own conversation", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startRun(app, ["read:tasks"]);
     const { cron } = await withWorker(app);
     await cron("0 12 * * *", { name: "noon" });

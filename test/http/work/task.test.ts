@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { signToken } from "../../../src/base/token.ts";
@@ -218,7 +218,9 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
   });
 
   it("limits chains of tasks that agents create (contract 2) [SCP-7]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_chain_depth: 2 } } });
+    await using app = await openApp({
+      config: { engines: buildFakeEngines(), limits: { max_chain_depth: 2 } },
+    });
     const worker = await app.call("POST /api/workers", { name: "Ada", scopes: ["write:tasks"] });
     const { id } = await app.call("POST /api/local/sessions");
     const { message_id } = await app.call(`POST /api/local/sessions/${id}/messages`, { content: "sleep 30" });
@@ -318,7 +320,7 @@ describe("GET /api/tasks and its transitions (interface 4.2, contract 3)", () =>
   });
 
   it("does not cancel a running task, and ends a running schedule after its run", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "s", worker_id: worker.id, instruction: "sleep 0.3" };
     const once = await app.call("POST /api/tasks", { ...base, type: "immediate" });
@@ -371,7 +373,7 @@ describe("GET /api/tasks and its transitions (interface 4.2, contract 3)", () =>
   });
 
   it("waits until the task ends, or until the timeout", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const base = { message_id: "s", worker_id: worker.id };
     const quick = await app.call("POST /api/tasks", { ...base, instruction: "sleep 0.2", type: "immediate" });
@@ -404,7 +406,7 @@ describe("GET /api/tasks and its transitions (interface 4.2, contract 3)", () =>
 
 describe("/api/contexts (interface 4.2, contract 3)", () => {
   it("clears a conversation: cancels its tasks, ends its runs, and stops routing its messages [DSP-12]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");
     const key = `local:${id}`;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { TASK_BATCH_MAX, TASK_BATCH_MAX_BYTES } from "../../../src/domain/work/task_batch.ts";
 import { RUN_TASKS_MAX } from "../../../src/api/call/run_limit.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { someToken } from "../../harness/model/people.ts";
+import { createToken } from "../../harness/model/people.ts";
 import { startRun } from "../../harness/service/run.ts";
 import { countProcessorMs } from "../../harness/service/processor_time.ts";
 
@@ -100,11 +100,11 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
   });
 
   it("refuses all if one is invalid, and names its index and field", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { base, count } = await withWorker(app);
     const run = await startRun(app, ["write:tasks"]);
     const other = await startRun(app, ["write:tasks"], "Other");
-    const plain = await someToken(app, "ci", ["write:tasks"]);
+    const plain = await createToken(app, "ci", ["write:tasks"]);
     const before = await count();
     const own = { ...base, message_id: run.messageId };
     const wrong: [task: object, status: number, path: string, headers?: Record<string, string>][] = [
@@ -175,7 +175,7 @@ describe(`${ROUTE} (contract 3, Task)`, () => {
   });
 
   it("counts each task for the limit of a run [SCP-7]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { base, count } = await withWorker(app);
     const run = await startRun(app, ["write:tasks"]);
     const before = await count();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const RUNS = { name: "Runs", unit: "runs", limit: 8, period: "24h" };
 
@@ -50,7 +50,7 @@ describe("/api/budgets (contract 14)", () => {
   });
 
   it("no agent changes a budget, whatever its scopes", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await app.call("POST /api/budgets", RUNS);
     const run = await startRun(app, ["*:*", "write:budgets", "write:engines"]);
     for (
@@ -69,7 +69,7 @@ describe("/api/budgets (contract 14)", () => {
 
   it("a limit lowered during 8 runs ends none, blocks the next, and with `stop` ends all", async () => {
     await using app = await openApp({
-      config: { engines: fakeEngines(), limits: { max_concurrent_runs: 20 } },
+      config: { engines: buildFakeEngines(), limits: { max_concurrent_runs: 20 } },
     });
     const { id } = await app.call("POST /api/budgets", { ...RUNS, limit: 100 });
     const give = async (name: string) => {
@@ -85,7 +85,7 @@ describe("/api/budgets (contract 14)", () => {
       state: "hard",
     });
     const next = await give("next");
-    await eventually(
+    await waitUntil(
       "the next is held",
       async () => (await app.call(`GET /api/tasks/${next.id}`)).held_by !== null,
     );

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { planFleet } from "../../../src/domain/workers/fleet_plan.ts";
 import type { FleetPlan } from "../../../src/domain/workers/fleet.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { bearer, someToken, someUser } from "../../harness/model/people.ts";
+import { buildBearer, createToken, createUser } from "../../harness/model/people.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const FLEET = {
@@ -255,7 +255,7 @@ describe("the fleet as a file (contract 16)", () => {
   });
 
   it("applies 500 objects in one batch, and ends the run of a deleted worker [FLT-1]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const workers = Array.from({ length: 500 }, (_, index) => ({ name: `w${index}` }));
     expect((await apply(app, { workers })).body.changes).toHaveLength(500);
     const run = await startRun(app, ["read:tasks"]);
@@ -269,11 +269,11 @@ describe("the fleet as a file (contract 16)", () => {
   });
 
   it("accepts only admins: no run with any scopes, no viewer and no operator (contract 9)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const callers = [
-      bearer((await startRun(app, ["*:*"])).token),
-      (await someUser(app, "Vera", "viewer")).headers,
-      (await someUser(app, "Otto", "operator")).headers,
+      buildBearer((await startRun(app, ["*:*"])).token),
+      (await createUser(app, "Vera", "viewer")).headers,
+      (await createUser(app, "Otto", "operator")).headers,
     ];
     for (const headers of callers) {
       for (const route of ["GET /api/fleet", "POST /api/fleet/plan", "POST /api/fleet/apply"]) {
@@ -288,7 +288,7 @@ describe("the fleet as a file (contract 16)", () => {
     const [ada, bob] = FLEET.workers;
     const checked = { ...ada, verify: { command: ["true"] } };
     await apply(app, { ...FLEET, workers: [checked, bob] });
-    const { headers } = await someToken(app, "repository", ["write:fleet"]);
+    const { headers } = await createToken(app, "repository", ["write:fleet"]);
     const by = async (change: object) => {
       const fleet = { ...FLEET, workers: [checked, bob], ...change };
       return (await app.send("POST /api/fleet/apply", { fleet }, headers)).status;
@@ -304,7 +304,7 @@ describe("the fleet as a file (contract 16)", () => {
   });
 
   it("uses the stored engine of a worker, which must support a command (contract 13.2)", async () => {
-    await using app = await openApp({ inMemory: true, config: { engines: fakeEngines() } });
+    await using app = await openApp({ inMemory: true, config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Plain", engine: "echo" });
     await app.call("POST /api/workers", { name: "Boxed", engine: "fake" });
     const schedule = { name: "S", instruction: "i", cron: "0 7 * * *", verify: { command: ["true"] } };

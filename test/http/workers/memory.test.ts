@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
 
@@ -71,7 +71,7 @@ describe("/api/memory (interface 4.2, contract 3)", () => {
   });
 
   it("a run reads the memory of its conversation and the global one, and writes only the former (contract 2)", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { headers, sessionKey } = await startRun(app);
     await app.call("PUT /api/memory/entry", { scope: "global", key: "tone", value: "short" });
     await app.call("PUT /api/memory/entry", { scope: "local:foreign", key: "secret", value: "s" });

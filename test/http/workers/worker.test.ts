@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { tempDir } from "../../harness/service/process.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 
 describe("/api/workers (interface 4.1, contract 3)", () => {
   it("POST creates a worker with every field and a separate directory", async () => {
@@ -69,7 +69,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
   });
 
   it("engine_args merge per engine, and an empty value clears one; unknown engines and unbalanced quotes are refused", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada", engine_args: { echo: "-a 'b c'" } });
     const put = (engine_args: object) => app.send(`PUT /api/workers/${id}`, { engine_args });
     expect((await put({ fake: "-x" })).body.engine_args).toEqual({ echo: "-a 'b c'", fake: "-x" });
@@ -200,7 +200,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
   });
 
   it("DELETE ends the worker's runs and returns after their end; a waiting client gets the result", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions");
     await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "@Ada sleep 60" });
@@ -250,7 +250,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
 
   it("status has the current work, and whether the worker can start", async () => {
     await using app = await openApp({
-      config: { engines: { ...fakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
+      config: { engines: { ...buildFakeEngines(), gone: { kind: "command", command: "/no/such/program" } } },
     });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     expect(await app.call(`GET /api/workers/${worker.id}/status`)).toMatchObject({
@@ -282,10 +282,10 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
   });
 
   it("is unavailable in lists while its engine is unusable, unless it works or is paused (contract 3, Worker)", async () => {
-    await using program = await tempDir();
+    await using program = await createTempDir();
     const command = join(program.path, "agent");
     await using app = await openApp({
-      config: { engines: { ...fakeEngines(), gone: { kind: "command", command } } },
+      config: { engines: { ...buildFakeEngines(), gone: { kind: "command", command } } },
     });
     const { id } = await app.call("POST /api/workers", { name: "Lost", engine: "gone" });
     await app.call("POST /api/workers", { name: "Held", engine: "gone", paused: true });
@@ -307,14 +307,14 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
   });
 
   it("is available with its own login, if each worker has one", async () => {
-    await using program = await tempDir();
+    await using program = await createTempDir();
     const command = join(program.path, "claude");
     await Deno.writeTextFile(command, "#!/bin/sh\necho 99.0.0\n", { mode: 0o755 });
     const home = join(program.path, "home");
     await using app = await openApp({
       config: {
         engines: {
-          ...fakeEngines(),
+          ...buildFakeEngines(),
           claude: { kind: "claude", command, state: "per_worker", env: { HOME: home } },
         },
       },

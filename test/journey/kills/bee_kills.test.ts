@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { tempDir } from "../../harness/service/process.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 import type { Client } from "../../harness/service/client.ts";
 import { runScenario } from "../../harness/model/scenario.ts";
 import { pause } from "../../harness/model/workload.ts";
@@ -18,7 +18,7 @@ echo '{"reply": "on it", "tasks": [{"worker": "Ada", "instruction": "a"}, {"work
 vi.setConfig({ testTimeout: 180_000 + KILLS * 5_000 });
 
 it(`${KILLS} kills while a coordinator thinks: each message is routed exactly once (contract 4.4; seed ${SEED})`, async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const bee = `${folder.path}/bee.sh`;
   await Deno.writeTextFile(bee, BEE, { mode: 0o755 });
   await runScenario<{ sessions: string[]; sent: string[] }>({

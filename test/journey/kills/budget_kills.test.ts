@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import type { Client } from "../../harness/service/client.ts";
 import { runScenario } from "../../harness/model/scenario.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 // CI runs fifty kills.
 const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 3);
@@ -30,7 +30,7 @@ it(`50 concurrent runs at two limits with ${KILLS} kills exceed no limit beyond 
     action: () => Promise.resolve(),
     restarted: ({ api }) => check(api.call, false),
     check: async ({ api: { call } }) => {
-      await eventually("nothing runs any more, and both limits are reached", async () => {
+      await waitUntil("nothing runs any more, and both limits are reached", async () => {
         const open = await call("GET /api/executions?status=pending,running");
         const budgets = await call("GET /api/budgets");
         return open.length === 0 && budgets.every(({ state }: { state: string }) => state === "hard");

@@ -1,8 +1,8 @@
 import { expect, it, vi } from "vitest";
-import { client, PASS_HASH } from "../../harness/service/client.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
-import { random } from "../../harness/model/schedule.ts";
-import { eventually } from "../../harness/wait.ts";
+import { openClient, PASS_HASH } from "../../harness/service/client.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { readRows } from "../../harness/model/workload.ts";
 
 // The long run: SVC_TEST_COUNTDOWNS=1000.
@@ -14,12 +14,12 @@ const SPAN_MS = 3_000 + COUNT * 7;
 vi.setConfig({ testTimeout: SPAN_MS + 90_000 });
 
 it(`${COUNT} countdowns with ${KILLS} kills at their due time: none is early, and none is later than a second after the server is ready (seed ${SEED}) [DSP-7]`, async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = folder.path;
   const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_LIMITS__MAX_CONCURRENT_RUNS: "20" };
-  const chance = random(SEED);
+  const chance = createRandom(SEED);
   let server = await startServer({ dataDir, env });
-  let api = await client(server.url);
+  let api = await openClient(server.url);
   const workers: string[] = [];
   for (let i = 0; i < 20; i++) workers.push((await api.call("POST /api/workers", { name: `w${i}` })).id);
   const from = Date.now() + 5_500 + COUNT * 3;
@@ -39,9 +39,9 @@ it(`${COUNT} countdowns with ${KILLS} kills at their due time: none is early, an
     const killedAt = Date.now();
     server = await startServer({ dataDir, env });
     down.push([killedAt, Date.now()]);
-    api = await client(server.url);
+    api = await openClient(server.url);
   }
-  await eventually("all are done", async () => {
+  await waitUntil("all are done", async () => {
     const { tasks } = await api.call("GET /api/system/overview");
     return tasks.completed === COUNT;
   }, SPAN_MS + 30_000);

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
-import { startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { client, fetchStatus, PASS_HASH } from "../../harness/service/client.ts";
+import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
+import { fetchStatus, openClient, PASS_HASH } from "../../harness/service/client.ts";
 
 const ENV = {
   SVC_ENGINES__DEFAULT: "fake",
@@ -13,7 +13,7 @@ const ENV = {
 
 describe("kill -9 of the server during a run", () => {
   it("the message still gets its reply, no process of the old run is alive, and the lost attempt has server_lost", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const marker = join(folder.path, "second");
     const env = { ...ENV, SVC_AUTH__PASSWORD_HASH: PASS_HASH };
     // The first attempt hangs; the second finds the first one's file and answers.
@@ -31,7 +31,7 @@ describe("kill -9 of the server during a run", () => {
     let runId = "";
     {
       await using first = await startServer({ dataDir, env: withScript });
-      const { call, stream } = await client(first.url);
+      const { call, stream } = await openClient(first.url);
       const worker = await call("POST /api/workers", { name: "Ada" });
       ({ id: sessionId } = await call("POST /api/local/sessions", { worker_id: worker.id }));
       const events = await stream(sessionId);
@@ -46,7 +46,7 @@ describe("kill -9 of the server during a run", () => {
     }
     await using second = await startServer({ dataDir, env: withScript });
     expect(await findMarked(new Set([runId]))).toEqual([]);
-    const { call, stream } = await client(second.url);
+    const { call, stream } = await openClient(second.url);
     const events = await stream(sessionId, { "last-event-id": "0" });
     await events.until((one) => one.named("message").length === 1);
     expect(events.named("message")[0]?.data.content).toBe("done");
@@ -61,8 +61,8 @@ describe("kill -9 of the server during a run", () => {
 
 describe("stopping in order", () => {
   it("a second server does not start after the lock file was removed, nor with a separate data directory [DUR-5]", async () => {
-    await using folder = await tempDir();
-    await using other = await tempDir();
+    await using folder = await createTempDir();
+    await using other = await createTempDir();
     const database = `file:${join(folder.path, "elsewhere/own.db")}`;
     for (const name of ["data", "elsewhere"]) await Deno.mkdir(join(folder.path, name));
     await using server = await startServer({

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
-import { startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { client, fetchStatus, PASS_HASH } from "../../harness/service/client.ts";
-import { eventually } from "../../harness/wait.ts";
+import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
+import { fetchStatus, openClient, PASS_HASH } from "../../harness/service/client.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const ENV = {
   SVC_ENGINES__DEFAULT: "fake",
@@ -13,7 +13,7 @@ const ENV = {
 
 describe("stopping in order", () => {
   it("idle: exit 0 within a second [SHD-1]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       await using server = await startServer({ dataDir: folder.path });
       const { code, ms } = await server.end(signal);
@@ -24,7 +24,7 @@ describe("stopping in order", () => {
   });
 
   it("runs that finish in time are stored, the others return to the queue without using up an attempt [SHD-2]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const env = {
       ...ENV,
       SVC_AUTH__PASSWORD_HASH: PASS_HASH,
@@ -34,7 +34,7 @@ describe("stopping in order", () => {
     const sessions: string[] = [];
     {
       await using server = await startServer({ dataDir: folder.path, env });
-      const { call, stream } = await client(server.url);
+      const { call, stream } = await openClient(server.url);
       for (let i = 0; i < 4; i++) {
         const worker = await call("POST /api/workers", { name: `w${i}` });
         const session = await call("POST /api/local/sessions", { worker_id: worker.id });
@@ -50,7 +50,7 @@ describe("stopping in order", () => {
       expect(ms).toBeLessThan(1_500 + 5_000);
     }
     await using server = await startServer({ dataDir: folder.path, env });
-    const { call } = await client(server.url);
+    const { call } = await openClient(server.url);
     const executions: { instruction: string; status: string; failure: string }[] = await call(
       "GET /api/executions",
     );
@@ -66,17 +66,17 @@ describe("stopping in order", () => {
   });
 
   it("a second signal ends the wait [SHD-3]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const env = { ...ENV, SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_SHUTDOWN_GRACE: "60s" };
     await using server = await startServer({ dataDir: folder.path, env });
-    const { call, send, stream } = await client(server.url);
+    const { call, send, stream } = await openClient(server.url);
     const worker = await call("POST /api/workers", { name: "Ada" });
     const session = await call("POST /api/local/sessions", { worker_id: worker.id });
     const events = await stream(session.id);
     await call(`POST /api/local/sessions/${session.id}/messages`, { content: "sleep 60" });
     await events.until((one) => one.named("status").some(({ data }) => data.state === "working"));
     server.child.kill("SIGTERM");
-    await eventually(
+    await waitUntil(
       "the next state",
       async () => await fetchStatus(`${server.url}/readyz`) === 503,
     );
@@ -92,7 +92,7 @@ describe("stopping in order", () => {
   });
 
   it("a second server on the same data directory names the owner and exits 5 [DUR-5]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await using server = await startServer({ dataDir: folder.path });
     const started = performance.now();
     const second = await svc(["serve"], { dataDir: folder.path });

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { ForeignReader } from "../../harness/fakes/foreign.ts";
-import { svc, tempDir } from "../../harness/service/process.ts";
+import { createTempDir, svc } from "../../harness/service/process.ts";
 import { startConversation, World } from "../../harness/model/scenario.ts";
 import { overwriteFile, pause } from "../../harness/model/workload.ts";
 
@@ -41,7 +41,7 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
   });
 
   it("exit 1 with a message if no database can be created [DBF-8]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await Deno.writeTextFile(join(folder.path, "file"), "");
     const start = (env: Record<string, string>) => svc(["serve"], { dataDir: folder.path, env });
     const places: [Record<string, string>, RegExp][] = [

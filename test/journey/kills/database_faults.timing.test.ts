@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { fetchStatus, quiet } from "../../harness/service/client.ts";
+import { fetchStatus, waitUntilQuiet } from "../../harness/service/client.ts";
 import { ForeignWriter } from "../../harness/fakes/foreign.ts";
-import { svc, tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { createTempDir, svc } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { checkAtRest } from "../../torture/checker.ts";
 import { startConversation, World } from "../../harness/model/scenario.ts";
 import { overwriteFile, pause } from "../../harness/model/workload.ts";
@@ -51,7 +51,7 @@ describe("a lock that another process holds [DBF-3, DBF-4]", () => {
     waits.sort((a, b) => a - b);
     expect(waits.length).toBeGreaterThan(50);
     expect(waits[Math.floor(waits.length * 0.99)]).toBeLessThan(250);
-    await quiet(api);
+    await waitUntilQuiet(api);
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
     expect(await checkAtRest({ dataDir: world.dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);
   });
@@ -61,17 +61,17 @@ it("a permanent lock does not delay a stop: exit 0, and the next start takes up 
   await using world = await World.open();
   const { server, api, say, acknowledged } = await startConversation(world);
   await say("sleep 30");
-  await eventually("the run is going on", async () => (await api.call(RUNNING)).length === 1);
+  await waitUntil("the run is going on", async () => (await api.call(RUNNING)).length === 1);
   await using writer = await ForeignWriter.hold(world.database);
   server.child.kill("SIGTERM");
-  await eventually("it stops", () => server.stderr.includes("SIGTERM: stopping"));
+  await waitUntil("it stops", () => server.stderr.includes("SIGTERM: stopping"));
   const { code, ms } = await server.end("SIGTERM");
   expect(code).toBe(0);
   expect(ms).toBeLessThan(30_000);
   expect(server.stderr).toContain("the next start treats it as lost");
   await writer.release();
   const next = await startConversation(world);
-  await eventually("it is tried again", async () => {
+  await waitUntil("it is tried again", async () => {
     const [task] = await next.api.call(`GET /api/tasks?message_id=${acknowledged[0]}`);
     return task.attempt === 2;
   });
@@ -84,7 +84,7 @@ describe("a database that is damaged under the running service", () => {
     {
       const { server, api, say } = await startConversation(world);
       for (let i = 0; i < 30; i++) await say(`say ${i} ${"x".repeat(10_000)}`);
-      await quiet(api);
+      await waitUntilQuiet(api);
       expect((await svc(["ctl", "system", "backup", backup], { dataDir: world.dataDir })).code).toBe(0);
       await server.end("SIGTERM");
     }
@@ -144,7 +144,7 @@ describe("a database that is damaged under the running service", () => {
       if (how === "replaced") return;
       expect(server.stderr).toContain("nothing is lost");
       const again = await startConversation(world);
-      await quiet(again.api);
+      await waitUntilQuiet(again.api);
       expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
       expect(await checkAtRest({ dataDir: world.dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual(
         [],
@@ -166,7 +166,7 @@ describe("a database that is damaged under the running service", () => {
 });
 
 it(`${STATEMENTS} statements in a row: the event loop is not blocked, no byte is lost, and memory stays under 200 MB [DBF-13]`, async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const root = new URL("../../../", import.meta.url).href;
   const script = join(folder.path, "many.ts");
   await Deno.writeTextFile(

@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { FAULT_POINTS, type FaultPoint } from "../../../src/base/fault_point.ts";
-import { newId } from "../../../src/base/id.ts";
+import { createId } from "../../../src/base/id.ts";
 import { Database } from "../../../src/store/db/database.ts";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { type Client, quiet } from "../../harness/service/client.ts";
+import { type Client, waitUntilQuiet } from "../../harness/service/client.ts";
 import { insertRows } from "../../harness/model/counters.ts";
 import { svc } from "../../harness/service/process.ts";
 import { World } from "../../harness/model/scenario.ts";
@@ -56,7 +56,7 @@ class Talk implements AsyncDisposable {
     const now = Date.now();
     for (let i = 0; i < due; i++) {
       await db.write(insertRows("task", [{
-        id: newId(),
+        id: createId(),
         message_id: "due",
         worker_id: worker.id,
         session_key: "cli:due",
@@ -71,7 +71,7 @@ class Talk implements AsyncDisposable {
       }]));
       // No platform accepts this message, so the outbox fails it after the first attempt.
       await db.write(insertRows("outbound_message", [{
-        id: newId(),
+        id: createId(),
         session_key: "elsewhere:1",
         platform: "elsewhere",
         message_id: "m",
@@ -199,7 +199,7 @@ describe.skipIf(LEFT_OUT)(
           expect([point, seed, await checkAtAnyMoment(talk.world.dataDir)]).toEqual([point, seed, []]);
           const again = await talk.world.start();
           for (const content of talk.evidence.once) await talk.sayAgain(again.api, content);
-          await quiet(again.api);
+          await waitUntilQuiet(again.api);
           expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
           expect([point, seed, await checkAtRest(talk.evidence)]).toEqual([point, seed, []]);
         }
@@ -217,7 +217,7 @@ describe.skipIf(LEFT_OUT)(
         await talk.prepare();
         const { server, api } = await talk.world.start();
         await talk.say(api, "say hello");
-        await quiet(api);
+        await waitUntilQuiet(api);
         await server.end("SIGTERM");
         expect([step, await checkAtRest(talk.evidence)]).toEqual([step, []]);
         const db = await Database.open(`file:${talk.world.database}`);
@@ -243,7 +243,7 @@ it(`${RETRIES} kills between commit and response, with a retry under the same ke
   expect(before).toHaveLength(Math.min(RETRIES, 100));
   for (const content of talk.evidence.once) expect(await talk.sayAgain(api, content)).toBe(true);
   expect(await api.call("GET /api/messages/inbound?page_size=100")).toHaveLength(Math.min(RETRIES, 100));
-  await quiet(api);
+  await waitUntilQuiet(api);
   await server.end("SIGTERM");
   expect(await checkAtRest(talk.evidence)).toEqual([]);
 });
@@ -280,7 +280,7 @@ it("a stored reply that was not delivered reaches a reconnecting client once [DU
   const again = await talk.world.start();
   const after = await again.api.stream(talk.sessionId, { "last-event-id": lastId });
   await after.until((one) => one.named("message").length > 0);
-  await quiet(again.api);
+  await waitUntilQuiet(again.api);
   expect(after.named("message").map(({ data }) => data.content)).toEqual(["hello"]);
   await after.close();
   await again.server.end("SIGTERM");

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { openApp } from "../../harness/service/app.ts";
-import { random } from "../../harness/model/schedule.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -10,7 +10,7 @@ const AT_ONCE = 20;
 describe("cancel races claim [DSP-11]", () => {
   it(`${RACES} times: either cancelled without a run, or run, never both [DSP-11]`, async () => {
     await using app = await openApp({ config: { limits: { max_concurrent_runs: 3 } } });
-    const chance = random(7);
+    const chance = createRandom(7);
     const workers: string[] = [];
     for (let i = 0; i < AT_ONCE; i++) {
       workers.push((await app.call("POST /api/workers", { name: `w${i}` })).id);
@@ -44,7 +44,7 @@ describe("cancel races claim [DSP-11]", () => {
 
   it("deleting a worker during its tasks leaves nothing behind [DSP-15]", async () => {
     await using app = await openApp();
-    const chance = random(8);
+    const chance = createRandom(8);
     for (let race = 0; race < 100; race++) {
       const { id } = await app.call("POST /api/workers", { name: "w" });
       const made = Promise.all(

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ANSWER_MAX_MS } from "../../../src/store/db/remote_driver.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { Proxy } from "../../harness/fakes/proxy.ts";
-import { Place, SQLD } from "../../harness/fakes/sqld.ts";
-import { eventually } from "../../harness/wait.ts";
-import { taskFor } from "../../harness/service/runner.ts";
+import { SQLD, SqldSite } from "../../harness/fakes/sqld.ts";
+import { waitUntil } from "../../harness/wait.ts";
+import { createTask } from "../../harness/service/runner.ts";
 
 // The server keeps rows of earlier test runs.
 const RUN = crypto.randomUUID();
-let place: Place;
+let place: SqldSite;
 
 beforeAll(async () => {
-  if (SQLD !== undefined) place = await Place.open();
+  if (SQLD !== undefined) place = await SqldSite.open();
 });
 
 afterAll(async () => {
@@ -21,7 +21,9 @@ afterAll(async () => {
 
 /** Starts a service whose database is behind a network that the test breaks. */
 async function openAppBehind(proxy: Proxy): Promise<App> {
-  return await openApp({ config: { ...place.config, database: { url: proxy.url }, engines: fakeEngines() } });
+  return await openApp({
+    config: { ...place.config, database: { url: proxy.url }, engines: buildFakeEngines() },
+  });
 }
 
 async function measure<T>(work: Promise<T>): Promise<{ result: T; ms: number }> {
@@ -45,7 +47,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
     using proxy = new Proxy(place.sqld.url);
     await using app = await openAppBehind(proxy);
     const worker = await app.call("POST /api/workers", { name: "Ada" });
-    const task = await taskFor(app, worker.id, "sleep 1");
+    const task = await createTask(app, worker.id, "sleep 1");
     await app.until("execution.started");
     proxy.mode = "hold-answers";
     const { result, ms } = await measure(create(app, "silent", 6));
@@ -56,7 +58,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
     expect((await app.send("GET /api/workers")).status).toBe(503);
     expect((await app.send("GET /readyz")).status).toBe(503);
     proxy.mode = "pass";
-    await eventually("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
+    await waitUntil("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
     const done = await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`);
     expect([done.status, done.attempt]).toEqual(["completed", 1]);
     await create(app, "silent", 6);
@@ -91,11 +93,11 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
     expect([result.status, result.body.code]).toEqual([503, "unavailable"]);
     expect(ms).toBeLessThan(ANSWER_MAX_MS);
     proxy.mode = "trickle";
-    await eventually("it is back", async () => (await app.send("GET /readyz")).status === 200);
+    await waitUntil("it is back", async () => (await app.send("GET /readyz")).status === 200);
     const worker = await app.call("POST /api/workers", { name: "Slow" });
     const { id } = await app.call("POST /api/local/sessions", { worker_id: worker.id });
     await app.call(`POST /api/local/sessions/${id}/messages`, { content: "say slow" });
-    await eventually(
+    await waitUntil(
       "the reply is there",
       async () =>
         (await app.call(`GET /api/local/sessions/${id}/messages`))

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { fakeEngines, readLedger } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines, readLedger } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { client } from "../../harness/service/client.ts";
+import { openClient } from "../../harness/service/client.ts";
 import { svc } from "../../harness/service/process.ts";
 import { Proxy } from "../../harness/fakes/proxy.ts";
-import { Place, SQLD } from "../../harness/fakes/sqld.ts";
-import { Machines, stateOf } from "../../harness/fakes/standby.ts";
-import { eventually } from "../../harness/wait.ts";
-import { taskFor } from "../../harness/service/runner.ts";
+import { SQLD, SqldSite } from "../../harness/fakes/sqld.ts";
+import { Machines, readState } from "../../harness/fakes/standby.ts";
+import { waitUntil } from "../../harness/wait.ts";
+import { createTask } from "../../harness/service/runner.ts";
 
 vi.setConfig({ testTimeout: 600_000 });
 
@@ -20,21 +20,21 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     using proxy = new Proxy(machines.place.sqld.url);
     const first = await machines.start("one", { env: { SVC_DATABASE__URL: proxy.url } });
     const second = await machines.start("two", { standby: true });
-    const api = await client(first.url);
-    await eventually("it knows of the standby", async () => (await countStandbys(api)) === 1);
+    const api = await openClient(first.url);
+    await waitUntil("it knows of the standby", async () => (await countStandbys(api)) === 1);
     const worker = await api.call("POST /api/workers", { name: "Bob" });
     const done = join(machines.folder, "done");
-    const task = await taskFor(api, worker.id, `until ${done}`);
-    await eventually("it runs", async () => (await machines.starts()) === 1);
+    const task = await createTask(api, worker.id, `until ${done}`);
+    await waitUntil("it runs", async () => (await machines.starts()) === 1);
     proxy.mode = "hold";
     const began = performance.now();
     let leftAt = Infinity;
     void first.child.status.then(() => leftAt = performance.now());
     // A write that waits in the network until the other server serves.
     const late = api.send("POST /api/workers", { name: "Late" }).catch(() => null);
-    await eventually(
+    await waitUntil(
       "the standby serves",
-      async () => await stateOf(second.url) === "ready",
+      async () => await readState(second.url) === "ready",
       TAKEOVER_MAX_MS,
     );
     expect(performance.now() - began).toBeLessThan(TAKEOVER_MAX_MS);
@@ -43,9 +43,9 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     expect(first.stderr).toMatch(/STOPPED WRITING.*its standby may take over/);
     proxy.mode = "pass";
     await late;
-    await eventually("it runs again", async () => (await machines.starts()) === 2);
+    await waitUntil("it runs again", async () => (await machines.starts()) === 2);
     await Deno.writeTextFile(done, "");
-    const other = await client(second.url);
+    const other = await openClient(second.url);
     expect(await other.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
       status: "completed",
       attempt: 2,
@@ -58,16 +58,16 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     await using machines = await Machines.open();
     const first = await machines.start("one");
     const second = await machines.start("two", { standby: true });
-    const api = await client(first.url);
-    await eventually("it knows of the standby", async () => (await countStandbys(api)) === 1);
+    const api = await openClient(first.url);
+    await waitUntil("it knows of the standby", async () => (await countStandbys(api)) === 1);
     await api.call("POST /api/workers", { name: "Ada" });
     first.child.kill("SIGSTOP");
-    await eventually(
+    await waitUntil(
       "the standby serves",
-      async () => await stateOf(second.url) === "ready",
+      async () => await readState(second.url) === "ready",
       TAKEOVER_MAX_MS,
     );
-    const other = await client(second.url);
+    const other = await openClient(second.url);
     const before = await listEvents(other);
     const late = api.send("POST /api/workers", { name: "Late" }).catch(() => ({ status: 0 }));
     first.child.kill("SIGCONT");
@@ -78,7 +78,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     expect([0, 503]).toContain((await late).status);
     expect(await listEvents(other)).toEqual(before);
     const again = await machines.start("one", { standby: true });
-    expect([await stateOf(again.url), await stateOf(second.url)]).toEqual(["standby", "ready"]);
+    expect([await readState(again.url), await readState(second.url)]).toEqual(["standby", "ready"]);
   });
 
   it("another key, no key, and other files are each refused with the way out, and change nothing [RUN-4]", async () => {
@@ -121,14 +121,14 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     const key = join(machines.dataDir("two"), "secret.key");
     await Deno.copyFile(join(machines.dataDir("one"), "secret.key"), key);
     const second = await machines.start("two", { standby: true });
-    const api = await client(first.url);
+    const api = await openClient(first.url);
     await api.call("POST /api/system/rotate-key");
     expect(await second.child.status).toMatchObject({ code: 2 });
     expect(second.stderr).toContain("this one would sign with");
     await Deno.copyFile(join(machines.dataDir("one"), "secret.key"), key);
     const again = await machines.start("two", { standby: true });
     expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
-    await eventually("it serves", async () => await stateOf(again.url) === "ready");
+    await waitUntil("it serves", async () => await readState(again.url) === "ready");
   });
 
   it("without its database server a standby waits and says so; on a file it is refused", async () => {
@@ -136,10 +136,10 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     using proxy = new Proxy(machines.place.sqld.url);
     proxy.mode = "refuse";
     const lone = await machines.start("one", { standby: true, env: { SVC_DATABASE__URL: proxy.url } });
-    expect(await stateOf(lone.url)).toBe("standby");
-    await eventually("it says so", () => lone.stderr.includes("waits for the database server"));
+    expect(await readState(lone.url)).toBe("standby");
+    await waitUntil("it says so", () => lone.stderr.includes("waits for the database server"));
     proxy.mode = "pass";
-    await eventually("it serves", async () => await stateOf(lone.url) === "ready");
+    await waitUntil("it serves", async () => await readState(lone.url) === "ready");
     const dataDir = machines.dataDir("file");
     await Deno.mkdir(dataDir);
     const refused = await svc(["serve", "--standby"], { dataDir });
@@ -154,17 +154,17 @@ describe.skipIf(SQLD === undefined)(
   "a libSQL server that answers reads but no writes (facts, libSQL server 1)",
   () => {
     it("fails the heartbeat and is named with its cure; runs continue, and a restart resolves it", async () => {
-      await using place = await Place.open();
+      await using place = await SqldSite.open();
       using proxy = new Proxy(place.sqld.url);
       await using app = await openApp({
-        config: { ...place.config, database: { url: proxy.url }, engines: fakeEngines() },
+        config: { ...place.config, database: { url: proxy.url }, engines: buildFakeEngines() },
       });
       const worker = await app.call("POST /api/workers", { name: "Ada" });
-      const task = await taskFor(app, worker.id, "sleep 1");
+      const task = await createTask(app, worker.id, "sleep 1");
       await app.until("execution.started");
       proxy.mode = "hold-writes";
       const cure = /answers reads but no writes\. Restart sqld/;
-      await eventually(
+      await waitUntil(
         "it is noticed",
         async () => cure.test((await app.send("GET /readyz")).body.status),
         30_000,
@@ -180,7 +180,7 @@ describe.skipIf(SQLD === undefined)(
       expect((await app.send("GET /api/workers")).status).toBe(200);
       proxy.mode = "pass";
       await place.sqld.restart();
-      await eventually("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
+      await waitUntil("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
       expect(await metrics()).toContain("svc_database_server_well 1\n");
       expect(await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
         status: "completed",
@@ -190,12 +190,12 @@ describe.skipIf(SQLD === undefined)(
   },
 );
 
-async function countStandbys(api: Awaited<ReturnType<typeof client>>): Promise<number> {
+async function countStandbys(api: Awaited<ReturnType<typeof openClient>>): Promise<number> {
   const metrics = await api.text("/metrics");
   return Number(/^svc_standbys (\d+)$/m.exec(metrics)?.[1] ?? 0);
 }
 
 // Without a limit the response would be a stream.
-async function listEvents(api: Awaited<ReturnType<typeof client>>): Promise<unknown> {
+async function listEvents(api: Awaited<ReturnType<typeof openClient>>): Promise<unknown> {
   return await api.call("GET /api/events?page_size=100", undefined, { accept: "application/json" });
 }

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
 import { readLedger } from "../../harness/fakes/agents.ts";
-import { client } from "../../harness/service/client.ts";
+import { openClient } from "../../harness/service/client.ts";
 import type { ServerProcess } from "../../harness/service/process.ts";
-import { random } from "../../harness/model/schedule.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
 import { SQLD } from "../../harness/fakes/sqld.ts";
-import { Machines, stateOf } from "../../harness/fakes/standby.ts";
-import { eventually } from "../../harness/wait.ts";
+import { Machines, readState } from "../../harness/fakes/standby.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 // CI kills three times, .ci/long fifty times.
 const KILLS = Number(Deno.env.get("SVC_TEST_TAKEOVERS") ?? 1);
@@ -91,9 +91,9 @@ it.skipIf(SQLD === undefined)(
     machines.env.SVC_AUTH__ACCESS_TTL = "1d";
     // All tasks are of one conversation.
     machines.env.SVC_LIMITS__MAX_RUNS_PER_HOUR = "1000000";
-    const chance = random(SEED);
+    const chance = createRandom(SEED);
     let [serving, waiting] = [await machines.start("one"), await machines.start("two", { standby: true })];
-    const api = await client(serving.url);
+    const api = await openClient(serving.url);
     const workers: string[] = [];
     for (const name of ["a", "b", "c", "d"]) workers.push((await api.call("POST /api/workers", { name })).id);
     const load = new Load(api.token, () => workers[Math.floor(chance() * workers.length)] ?? "", chance);
@@ -114,7 +114,7 @@ it.skipIf(SQLD === undefined)(
       // A server that stops in order may still accept all of these.
       load.allow(SENDERS);
       const heir = waiting.url;
-      await eventually("a request is accepted again", () => load.firstBy.has(heir), TAKEOVER_MAX_MS);
+      await waitUntil("a request is accepted again", () => load.firstBy.has(heir), TAKEOVER_MAX_MS);
       taken[signal].push((load.firstBy.get(heir) ?? 0) - began);
       const name = names.get(serving) ?? "";
       [serving, waiting] = [waiting, await machines.start(name, { standby: true })];
@@ -123,8 +123,8 @@ it.skipIf(SQLD === undefined)(
     }
     load.end();
     await Promise.all(senders);
-    const other = await client(serving.url);
-    await eventually("all work is done", async () => (await countOpenTasks(other)) === 0, 120_000);
+    const other = await openClient(serving.url);
+    await waitUntil("all work is done", async () => (await countOpenTasks(other)) === 0, 120_000);
     console.info(
       `took over after SIGKILL ${formatTimes(taken.SIGKILL)}; after SIGTERM ${formatTimes(taken.SIGTERM)}`,
     );
@@ -140,20 +140,20 @@ it.skipIf(SQLD === undefined)(
     }
     const lines = await readLedger(machines.ledger);
     expect(lines.filter(({ word }) => word === "OVERLAP")).toEqual([]);
-    expect(await stateOf(waiting.url)).toBe("standby");
+    expect(await readState(waiting.url)).toBe("standby");
     expect(Math.max(...taken.SIGKILL)).toBeLessThan(TAKEOVER_MAX_MS);
     expect(Math.max(...taken.SIGTERM)).toBeLessThan(HANDOVER_MAX_MS);
   },
   240_000 + KILLS * 120_000,
 );
 
-async function countOpenTasks(api: Awaited<ReturnType<typeof client>>): Promise<number> {
+async function countOpenTasks(api: Awaited<ReturnType<typeof openClient>>): Promise<number> {
   const { tasks } = await api.call("GET /api/system/overview");
   return tasks.pending + tasks.running;
 }
 
 /** Counts the completed runs of each task. */
-async function countCompletedRuns(api: Awaited<ReturnType<typeof client>>): Promise<Map<string, number>> {
+async function countCompletedRuns(api: Awaited<ReturnType<typeof openClient>>): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (let page = 1;; page++) {
     const runs: { task_id: string; status: string }[] = await api.call(

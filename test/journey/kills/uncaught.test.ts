@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { Server } from "../../../src/boot/server.ts";
-import { fakeEnvironment } from "../../harness/fakes/agents.ts";
-import { openApp, testConfig } from "../../harness/service/app.ts";
-import { client } from "../../harness/service/client.ts";
-import { startServer, SVC, tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
+import { buildTestConfig, openApp } from "../../harness/service/app.ts";
+import { openClient } from "../../harness/service/client.ts";
+import { createTempDir, startServer, SVC } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { readRows } from "../../harness/model/workload.ts";
 // The long run: SVC_TEST_THROWS=reject,throw,text.
 const THROWS = (Deno.env.get("SVC_TEST_THROWS") ?? "reject").split(",");
@@ -33,8 +33,8 @@ it("stopping twice, and with a second signal, causes no error [SHD-6]", async ()
 });
 
 it("a stop in the middle of a start wins, and neither causes an error [SHD-6]", async () => {
-  await using folder = await tempDir();
-  const server = await Server.open(testConfig(folder.path));
+  await using folder = await createTempDir();
+  const server = await Server.open(buildTestConfig(folder.path));
   const starting = server.start();
   await server.stop();
   await starting;
@@ -46,18 +46,18 @@ describe("an uncaught error [SHD-8]", () => {
   it.each(THROWS)(
     "is logged with its cause and without secrets, runs return to the queue, and the exit code is 1: %s [SHD-8]",
     async (how) => {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       const dataDir = join(folder.path, "data");
       const file = join(folder.path, "now");
       await Deno.mkdir(dataDir);
-      const env = { ...fakeEnvironment(), SVC_LIMITS__STOP_GRACE: "100ms" };
+      const env = { ...buildFakeEnvironment(), SVC_LIMITS__STOP_GRACE: "100ms" };
       const program = [SVC[0] ?? "", "run", "-A", UNCAUGHT, file, how];
       await using server = await startServer({ dataDir, env, program });
-      const api = await client(server.url);
+      const api = await openClient(server.url);
       const worker = await api.call("POST /api/workers", { name: "Ada" });
       const body = { message_id: "m", worker_id: worker.id, instruction: "ignore-term", type: "immediate" };
       const task = await api.call("POST /api/tasks", body);
-      await eventually(
+      await waitUntil(
         "the run is going on",
         async () => (await api.call("GET /api/executions?status=running")).length === 1,
       );
@@ -90,7 +90,7 @@ describe("an uncaught error [SHD-8]", () => {
     const rounds = app.server.stages.map((stage) => stage.rounds);
     await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
     Object.assign(db, { read: broken, write: broken });
-    await eventually("every loop has met the error", () => {
+    await waitUntil("every loop has met the error", () => {
       for (const stage of app.server.stages) stage.wake();
       return app.server.stages.every((stage, index) => stage.rounds > (rounds[index] ?? 0) + 1);
     });

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Database, type Value } from "../../../src/store/db/database.ts";
 import { READ_MAX_BYTES } from "../../../src/store/db/size_limited_read.ts";
-import { newId } from "../../../src/base/id.ts";
+import { createId } from "../../../src/base/id.ts";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { type Client, client, quiet } from "../../harness/service/client.ts";
-import { type ServerProcess, startServer, tempDir } from "../../harness/service/process.ts";
+import { type Client, openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { createTempDir, type ServerProcess, startServer } from "../../harness/service/process.ts";
 
 vi.setConfig({ testTimeout: 900_000 });
 
@@ -43,10 +43,10 @@ async function seed(dataDir: string, { session, worker }: Omit<SeededIds, "messa
   const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
   const key = `local:${session}`;
   const now = Date.now();
-  const [message = newId()] = Array.from({ length: 1 }, newId);
+  const [message = createId()] = Array.from({ length: 1 }, createId);
   const many = (count: number, sql: (id: string, index: number) => [sql: string, args: Value[]]) =>
     db.write(Array.from({ length: count }, (_, index) => {
-      const [text, args] = sql(newId(), index);
+      const [text, args] = sql(createId(), index);
       return { sql: text, args };
     }));
   const inbound = (content: string, columns: string) =>
@@ -111,7 +111,7 @@ async function seed(dataDir: string, { session, worker }: Omit<SeededIds, "messa
 }
 
 describe("a database full of the largest texts of control characters", () => {
-  let folder: Awaited<ReturnType<typeof tempDir>>;
+  let folder: Awaited<ReturnType<typeof createTempDir>>;
   let server: ServerProcess;
   let api: Client;
   let seeded: SeededIds;
@@ -119,9 +119,9 @@ describe("a database full of the largest texts of control characters", () => {
   let watch: ReturnType<typeof setInterval>;
 
   beforeAll(async () => {
-    folder = await tempDir();
+    folder = await createTempDir();
     const first = await startServer({ dataDir: folder.path, env: ENV });
-    const before = await client(first.url, PASSWORD);
+    const before = await openClient(first.url, PASSWORD);
     const session = (await before.call("POST /api/local/sessions")).id;
     const worker = (await before.call("POST /api/workers", { name: "Ada" })).id;
     await first.end();
@@ -130,7 +130,7 @@ describe("a database full of the largest texts of control characters", () => {
     watch = setInterval(() => {
       void server.memory().then((bytes) => memory = Math.max(memory, bytes), () => {});
     }, 20);
-    api = await client(server.url, PASSWORD);
+    api = await openClient(server.url, PASSWORD);
   }, 900_000);
 
   afterAll(async () => {
@@ -152,7 +152,7 @@ describe("a database full of the largest texts of control characters", () => {
   }
 
   it("tasks run with a prompt that says which parts it omits [BYT-1]", async () => {
-    await quiet(api, 250_000);
+    await waitUntilQuiet(api, 250_000);
     const task = await api.call("POST /api/tasks", {
       message_id: seeded.message,
       worker_id: seeded.worker,
@@ -250,7 +250,7 @@ describe("a database full of the largest texts of control characters", () => {
     }
     const stream = await api.stream(seeded.session, { "last-event-id": "0" });
     await api.call(`POST /api/local/sessions/${seeded.session}/messages`, { content: "@Ada how many?" });
-    await quiet(api, 60_000);
+    await waitUntilQuiet(api, 60_000);
     await stream.close();
     expect((await api.send(`DELETE /api/local/sessions/${seeded.session}`)).status).toBe(200);
     expect((await read("/api/messages/inbound?page_size=100")).rows).toEqual([]);

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { fakeEnvironment } from "../../harness/fakes/agents.ts";
-import { client } from "../../harness/service/client.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
-import { freePort } from "../../harness/service/port.ts";
+import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
+import { openClient } from "../../harness/service/client.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
+import { findFreePort } from "../../harness/service/port.ts";
 
 const NGINX = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/bin/nginx"].find((path) => {
   try {
@@ -16,7 +16,7 @@ const NGINX = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/bin/nginx"].find
 
 /** Starts nginx with a cache in front of a server, as in docs/how-to/use-a-proxy-with-tls.md. */
 async function startProxy(folder: string, upstream: string): Promise<{ url: string } & AsyncDisposable> {
-  const port = freePort();
+  const port = findFreePort();
   const config = join(folder, "nginx.conf");
   await Deno.writeTextFile(
     config,
@@ -43,7 +43,7 @@ async function startProxy(folder: string, upstream: string): Promise<{ url: stri
   const child = new Deno.Command(NGINX ?? "", { args: ["-p", folder, "-c", config], stderr: "null" }).spawn();
   const url = `http://127.0.0.1:${port}`;
   const answers = async () => (await fetch(`${url}/livez`).then((answer) => answer.text(), () => "")) !== "";
-  await eventually("nginx answers", answers);
+  await waitUntil("nginx answers", answers);
   return {
     url,
     async [Symbol.asyncDispose]() {
@@ -56,9 +56,9 @@ async function startProxy(folder: string, upstream: string): Promise<{ url: stri
 it.skipIf(NGINX === undefined)(
   "a caching proxy returns a finished log again to its reader, and to no other client [SEC-4]",
   async () => {
-    await using folder = await tempDir();
-    await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });
-    const api = await client(server.url);
+    await using folder = await createTempDir();
+    await using server = await startServer({ dataDir: folder.path, env: buildFakeEnvironment() });
+    const api = await openClient(server.url);
     const ada = await api.call("POST /api/workers", { name: "Ada" });
     const eve = await api.call("POST /api/workers", { name: "Eve" });
     const give = (worker_id: string, instruction: string) =>
@@ -68,7 +68,7 @@ it.skipIf(NGINX === undefined)(
     const tokenFile = join(folder.path, "token");
     await give(eve.id, `show-token-and-stay ${tokenFile}`);
     const tokenOf = () => Deno.readTextFile(tokenFile).then((text) => text.trim(), () => "");
-    await eventually("Eve has a token", async () => await tokenOf() !== "");
+    await waitUntil("Eve has a token", async () => await tokenOf() !== "");
     const evil = await tokenOf();
 
     const proxyFolder = join(folder.path, "proxy");

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { client, quiet } from "../../harness/service/client.ts";
-import { canMount, SmallDisk } from "../../harness/service/disk.ts";
-import { startServer, svc, tempDir } from "../../harness/service/process.ts";
+import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { canMountDisk, SmallDisk } from "../../harness/service/disk.ts";
+import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
 import { checkAtRest } from "../../torture/checker.ts";
 import { openConversation } from "../../harness/model/workload.ts";
 
@@ -14,21 +14,21 @@ const ENV = {
   SVC_ENGINES__FAKE__KIND: "command",
   SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
 };
-const MOUNTS = await canMount();
+const MOUNTS = await canMountDisk();
 
 describe.skipIf(!MOUNTS)("a full disk", () => {
   it("of the logs: the run and its reply are complete, its log ends early, and nothing else is affected [DBF-2]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = folder.path;
     await using disk = await SmallDisk.mount(join(dataDir, "logs"), 1);
     await using server = await startServer({ dataDir, env: ENV });
-    const api = await client(server.url, PASSWORD);
+    const api = await openClient(server.url, PASSWORD);
     const { say, acknowledged } = await openConversation(api);
     await disk.fill();
     expect((await say("flood 3000000")).status).toBe(202);
-    await quiet(api);
+    await waitUntilQuiet(api);
     expect((await say("say all is well")).status).toBe(202);
-    await quiet(api);
+    await waitUntilQuiet(api);
     const [second, first] = await api.call("GET /api/executions");
     expect(first).toMatchObject({ status: "completed", failure: "" });
     expect(second).toMatchObject({ status: "completed", result: "all is well" });
@@ -36,7 +36,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     expect(server.stderr).toContain("Cannot write the log");
     await disk.free();
     expect((await say("say and again")).status).toBe(202);
-    await quiet(api);
+    await waitUntilQuiet(api);
     const [third] = await api.call("GET /api/executions");
     expect(await api.text(`/api/executions/${third.id}/logs`)).toContain("and again");
     await server.end("SIGTERM");
@@ -44,11 +44,11 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
   });
 
   it("of the uploads: 507, and no part of the file is left [DBF-2]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = folder.path;
     await using disk = await SmallDisk.mount(join(dataDir, "uploads"), 2);
     await using server = await startServer({ dataDir, env: ENV });
-    const api = await client(server.url, PASSWORD);
+    const api = await openClient(server.url, PASSWORD);
     const { sessionId: session } = await openConversation(api);
     const send = (bytes: number) => {
       const form = new FormData();
@@ -64,12 +64,12 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
   });
 
   it("of the backup's target, or of the copy: no file under its name, and the older backup is unchanged [BAK-3]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await using target = await SmallDisk.mount(join(folder.path, "target"), 1);
     await using data = await SmallDisk.mount(join(folder.path, "data"), 24);
     const dataDir = data.path;
     await using server = await startServer({ dataDir, env: ENV });
-    const api = await client(server.url, PASSWORD);
+    const api = await openClient(server.url, PASSWORD);
     const { sessionId: session } = await openConversation(api);
     const file = join(target.path, "b.tar");
     expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { client, fetchStatus, quiet } from "../../harness/service/client.ts";
-import { canMount, SmallDisk } from "../../harness/service/disk.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
+import { fetchStatus, openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { canMountDisk, SmallDisk } from "../../harness/service/disk.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
 import { checkAtRest } from "../../torture/checker.ts";
 import { openConversation } from "../../harness/model/workload.ts";
 
@@ -16,17 +16,17 @@ const ENV = {
   SVC_ENGINES__FAKE__KIND: "command",
   SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
 };
-const MOUNTS = await canMount();
+const MOUNTS = await canMountDisk();
 
 describe.skipIf(!MOUNTS)("a full disk", () => {
   it("of the database: writes get an error code, reads continue, no acknowledged data is lost, and the service recovers automatically [DBF-1]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await using disk = await SmallDisk.mount(join(folder.path, "small"), 8);
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
     const env = { ...ENV, SVC_DATABASE__URL: `file:${disk.path}/svc.db` };
     await using server = await startServer({ dataDir, env });
-    const api = await client(server.url, PASSWORD);
+    const api = await openClient(server.url, PASSWORD);
     const { say, acknowledged } = await openConversation(api);
     for (let i = 0; i < 5; i++) expect((await say(`say before ${i}`)).status).toBe(202);
     await disk.fill();
@@ -46,7 +46,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     while ((await say("say after")).status !== 202) {
       expect(performance.now() - started).toBeLessThan(5_000);
     }
-    await quiet(api);
+    await waitUntilQuiet(api);
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
     await Deno.copyFile(join(disk.path, "svc.db"), join(dataDir, "svc.db"));
     expect(await checkAtRest({ dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { fakeEnvironment } from "../../harness/fakes/agents.ts";
-import { client } from "../../harness/service/client.ts";
-import { type ServerProcess, startServer, tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
+import { openClient } from "../../harness/service/client.ts";
+import { createTempDir, type ServerProcess, startServer } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { startRun } from "../../harness/model/workload.ts";
 
 // The long run: SVC_TEST_FLOOD_MB=1000 SVC_TEST_READERS=100.
@@ -26,12 +26,12 @@ function watchMemory(server: ServerProcess): { stop: () => number } {
 vi.setConfig({ testTimeout: 180_000 + FLOOD_MB * 300 });
 
 it(`an agent that prints ${FLOOD_MB} MB costs no memory, its log is cut with a notice, and other clients are served [CHD-6]`, async () => {
-  await using folder = await tempDir();
-  const env = { ...fakeEnvironment(), SVC_LIMITS__MAX_LOG_BYTES: "1000000" };
+  await using folder = await createTempDir();
+  const env = { ...buildFakeEnvironment(), SVC_LIMITS__MAX_LOG_BYTES: "1000000" };
   await using server = await startServer({ dataDir: folder.path, env });
-  const api = await client(server.url);
+  const api = await openClient(server.url);
   const warm = await startRun(api, "flood 50000000");
-  await eventually("the first one ends", warm.ended, 60_000);
+  await waitUntil("the first one ends", warm.ended, 60_000);
   const before = await server.memory();
   const watch = watchMemory(server);
   const run = await startRun(api, `flood ${FLOOD_MB * 1_000_000}`);
@@ -56,11 +56,11 @@ it(`an agent that prints ${FLOOD_MB} MB costs no memory, its log is cut with a n
 });
 
 it(`${READERS} slow readers of a log of ${LOG_MB} MB cost no memory and delay no other client [BKP-3]`, async () => {
-  await using folder = await tempDir();
-  await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });
-  const api = await client(server.url);
+  await using folder = await createTempDir();
+  await using server = await startServer({ dataDir: folder.path, env: buildFakeEnvironment() });
+  const api = await openClient(server.url);
   const run = await startRun(api, "ok");
-  await eventually("it ends", run.ended);
+  await waitUntil("it ends", run.ended);
   const path = join(folder.path, "logs", run.id.slice(-2), `${run.id}.log`);
   const file = await Deno.open(path, { write: true, truncate: true });
   const block = new TextEncoder().encode(`${"x".repeat(99)}\n`.repeat(10_000));
@@ -101,7 +101,7 @@ it(`${READERS} slow readers of a log of ${LOG_MB} MB cost no memory and delay no
   for (const reader of readers) reader.close();
   // Each reader had a file and a connection. A process that waits for the next run may have added four
   // descriptors.
-  await eventually(
+  await waitUntil(
     "files and connections are closed",
     () => server.descriptors() <= before.descriptors + 6,
   );

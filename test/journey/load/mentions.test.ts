@@ -1,21 +1,21 @@
 import { expect, it, vi } from "vitest";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { client, quiet } from "../../harness/service/client.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 vi.setConfig({ testTimeout: 720_000 });
 
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
 
 it("a message whose routing always kills the service fails after its attempts, with a notice in the conversation [BYT-4]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = folder.path;
   const deadly = { ...ENV, SVC_FAULT: "routing:1:kill" };
   let session = "";
   {
     await using server = await startServer({ dataDir, env: deadly });
-    const api = await client(server.url, PASSWORD);
+    const api = await openClient(server.url, PASSWORD);
     await api.call("POST /api/workers", { name: "Ada" });
     session = (await api.call("POST /api/local/sessions")).id;
     await api.send(`POST /api/local/sessions/${session}/messages`, { content: "@Ada hello" }).catch(() => {});
@@ -39,33 +39,33 @@ it("a message whose routing always kills the service fails after its attempts, w
   // The first routing and bee.max_attempts repetitions.
   expect(deaths).toBe(4);
   await using server = await startServer({ dataDir, env: ENV });
-  const api = await client(server.url, PASSWORD);
-  await quiet(api);
+  const api = await openClient(server.url, PASSWORD);
+  await waitUntilQuiet(api);
   const [message] = await api.call("GET /api/messages/inbound");
   expect(message).toMatchObject({ status: "failed", attempt: 3 });
   expect(message.error).toMatch(/ended 3 times while routing it/);
   const history = await api.call(`GET /api/local/sessions/${session}/messages`);
   expect(history.at(-1).content).toMatch(/Cannot route this message/);
   await api.call(`POST /api/local/sessions/${session}/messages`, { content: "@Ada and now" });
-  await eventually(
+  await waitUntil(
     "it is answered",
     async () => (await api.call(`GET /api/local/sessions/${session}/messages`)).length >= 4,
   );
 });
 
 it("parts of one send are merged up to 256 KiB, and the rest is the next message [BYT-1]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   await using server = await startServer({
     dataDir: folder.path,
     env: { ...ENV, SVC_BEE__QUIET_WINDOW: "1500ms" },
   });
-  const api = await client(server.url, PASSWORD);
+  const api = await openClient(server.url, PASSWORD);
   const worker = await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
   for (let i = 0; i < 6; i++) {
     await api.call(`POST /api/local/sessions/${id}/messages`, { content: String(i).repeat(100_000) });
   }
-  await eventually(
+  await waitUntil(
     "three messages are routed and their runs have ended",
     async () => (await api.call("GET /api/executions?status=completed")).length === 3,
     30_000,

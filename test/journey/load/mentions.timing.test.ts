@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { client, quiet } from "../../harness/service/client.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
+import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
 import { readRows } from "../../harness/model/workload.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -9,9 +9,9 @@ vi.setConfig({ testTimeout: 180_000 });
 const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
 
 it("a megabyte of mentions for 200 workers delays no other request (figures: make torture ARGS=--hostile) [BYT-4]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   await using server = await startServer({ dataDir: folder.path, env: ENV });
-  const api = await client(server.url, PASSWORD);
+  const api = await openClient(server.url, PASSWORD);
   for (let i = 0; i < 200; i++) await api.call("POST /api/workers", { name: `worker-${i}` });
   const sessions = await Promise.all(
     Array.from({ length: 4 }, async () => (await api.call("POST /api/local/sessions")).id),
@@ -31,7 +31,7 @@ it("a megabyte of mentions for 200 workers delays no other request (figures: mak
     times.push(performance.now() - started);
   }
   await sending;
-  await quiet(api, 30_000);
+  await waitUntilQuiet(api, 30_000);
   // An earlier version blocked the event loop for 13 seconds here.
   expect(Math.max(...times)).toBeLessThan(2_000);
   await server.end();

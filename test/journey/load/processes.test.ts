@@ -1,35 +1,35 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
-import { fakeEnvironment } from "../../harness/fakes/agents.ts";
-import { client, fetchStatus } from "../../harness/service/client.ts";
-import { type ServerProcess, startServer, tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
+import { fetchStatus, openClient } from "../../harness/service/client.ts";
+import { createTempDir, type ServerProcess, startServer } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { createWorkers, readRunMarks } from "../../harness/model/workload.ts";
-import { taskFor } from "../../harness/service/runner.ts";
+import { createTask } from "../../harness/service/runner.ts";
 const RUNS = Number(Deno.env.get("SVC_TEST_RUNS") ?? 60);
 
 vi.setConfig({ testTimeout: 180_000 + RUNS * 500 });
 
 it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, async () => {
-  await using folder = await tempDir();
-  await using server = await startServer({ dataDir: folder.path, env: fakeEnvironment() });
-  const api = await client(server.url);
+  await using folder = await createTempDir();
+  await using server = await startServer({ dataDir: folder.path, env: buildFakeEnvironment() });
+  const api = await openClient(server.url);
   const workers = await createWorkers(api, 4);
   const MODES = ["ok", "exit 3", "both", "setsid-escape", "silent", "hold-stdout"];
   const round = async (count: number) => {
     for (let i = 0; i < count; i++) {
-      await taskFor(
+      await createTask(
         api,
         workers[i % workers.length] ?? "",
         MODES[i % 4 === 3 ? i % MODES.length : i % 3] ?? "",
       );
     }
-    await eventually("all runs end", async () => {
+    await waitUntil("all runs end", async () => {
       const { tasks } = await api.call("GET /api/system/overview");
       return tasks.pending + tasks.running === 0;
     }, 20_000 + count * 200);
-    await eventually("no child is left", async () => (await server.children()).length === 0);
+    await waitUntil("no child is left", async () => (await server.children()).length === 0);
     return { descriptors: server.descriptors(), memory: await server.memory() };
   };
   const warm = await round(Math.ceil(RUNS / 3));
@@ -42,18 +42,18 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, 
 });
 
 it("a task that kills the server fails after three attempts, and all others are done [DSP-4]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = join(folder.path, "data");
   const wish = join(folder.path, "wish");
   await Deno.mkdir(dataDir);
-  const env = fakeEnvironment();
+  const env = buildFakeEnvironment();
   let server: ServerProcess = await startServer({ dataDir, env });
-  let api = await client(server.url);
+  let api = await openClient(server.url);
   const [poison = "", ...healthy] = await createWorkers(api, 5);
   // An agent cannot reach the server from its namespace, so the test kills it.
-  const bomb = await taskFor(api, poison, `touch-and-stay ${wish}`);
+  const bomb = await createTask(api, poison, `touch-and-stay ${wish}`);
   const others: string[] = [];
-  for (let i = 0; i < 50; i++) others.push(await taskFor(api, healthy[i % 4] ?? "", "ok"));
+  for (let i = 0; i < 50; i++) others.push(await createTask(api, healthy[i % 4] ?? "", "ok"));
   let deaths = 0;
   const taskOf = (id: string) => api.call(`GET /api/tasks/${id}`);
   while ((await taskOf(bomb)).status !== "failed") {
@@ -61,13 +61,13 @@ it("a task that kills the server fails after three attempts, and all others are 
       await server.end("SIGKILL");
       deaths++;
       server = await startServer({ dataDir, env });
-      api = await client(server.url);
+      api = await openClient(server.url);
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   expect(deaths).toBe(3);
   expect(await taskOf(bomb)).toMatchObject({ attempt: 3, reason: expect.stringMatching(/^server_lost: /) });
-  await eventually("the others are done", async () => {
+  await waitUntil("the others are done", async () => {
     const { tasks } = await api.call("GET /api/system/overview");
     return tasks.pending + tasks.running === 0;
   });
@@ -76,38 +76,38 @@ it("a task that kills the server fails after three attempts, and all others are 
 });
 
 it("a run's token is invalid a second after its end, in every way to end, and in the next attempt [SCP-5, SCP-6]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = join(folder.path, "data");
   await Deno.mkdir(dataDir);
   const env = {
-    ...fakeEnvironment(),
+    ...buildFakeEnvironment(),
     SVC_ENGINES__FAKE__TIMEOUT: "6s",
     SVC_LIMITS__STOP_GRACE: "100ms",
   };
   let server: ServerProcess = await startServer({ dataDir, env });
-  let api = await client(server.url);
+  let api = await openClient(server.url);
   const [worker = ""] = await createWorkers(api, 1);
   const tokenFile = join(folder.path, "token");
   const statusWith = (token: string) =>
     fetchStatus(`${server.url}/api/workers`, { authorization: `Bearer ${token}` });
   const begin = async (mode: string) => {
     await Deno.remove(tokenFile).catch(() => {});
-    const task = await taskFor(api, worker, `${mode} ${tokenFile}`);
+    const task = await createTask(api, worker, `${mode} ${tokenFile}`);
     return { task, token: await tokenOfRun() };
   };
   const tokenOfRun = async () => {
     let token = "";
-    await eventually("the agent has shown its token", async () => {
+    await waitUntil("the agent has shown its token", async () => {
       token = (await Deno.readTextFile(tokenFile).catch(() => "")).trim();
       return token !== "";
     });
     return token;
   };
   const deadWithin = async (what: string, ms: number, token: string) => {
-    await eventually(`the token is dead after ${what}`, async () => await statusWith(token) === 401, ms);
+    await waitUntil(`the token is dead after ${what}`, async () => await statusWith(token) === 401, ms);
   };
   const ended = (task: string) =>
-    eventually(
+    waitUntil(
       "the task ends",
       async () =>
         ["completed", "failed", "cancelled"].includes((await api.call(`GET /api/tasks/${task}`)).status),
@@ -125,7 +125,7 @@ it("a run's token is invalid a second after its end, in every way to end, and in
 
   const late = await begin("show-token-and-stay");
   expect(await statusWith(late.token)).toBe(200);
-  await eventually(
+  await waitUntil(
     "its tree is ended",
     async () => (await findMarked(await readRunMarks(dataDir))).length === 0,
   );
@@ -136,7 +136,7 @@ it("a run's token is invalid a second after its end, in every way to end, and in
   await Deno.remove(tokenFile);
   await server.end("SIGKILL");
   server = await startServer({ dataDir, env });
-  api = await client(server.url);
+  api = await openClient(server.url);
   expect(await statusWith(first.token)).toBe(401);
   const second = await tokenOfRun();
   expect(await statusWith(second)).toBe(200);

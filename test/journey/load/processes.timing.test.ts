@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
-import { fakeEnvironment, readLedger } from "../../harness/fakes/agents.ts";
-import { client } from "../../harness/service/client.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { buildFakeEnvironment, readLedger } from "../../harness/fakes/agents.ts";
+import { openClient } from "../../harness/service/client.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { createWorkers, readRunMarks } from "../../harness/model/workload.ts";
-import { taskFor } from "../../harness/service/runner.ts";
+import { createTask } from "../../harness/service/runner.ts";
 
 // The long run: SVC_TEST_AGENT_KILLS=50 SVC_TEST_RUNS=1000.
 const KILLS = Number(Deno.env.get("SVC_TEST_AGENT_KILLS") ?? 1);
@@ -15,29 +15,29 @@ const AGENTS = 8;
 vi.setConfig({ testTimeout: 60_000 + KILLS * 60_000 });
 
 it(`${KILLS} kills of the server with ${AGENTS} stubborn agents: all are dead before their task is claimed again [CHD-3]`, async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = join(folder.path, "data");
   const ledger = join(folder.path, "ledger");
   await Deno.mkdir(dataDir);
   const env = {
-    ...fakeEnvironment(ledger),
+    ...buildFakeEnvironment(ledger),
     SVC_LIMITS__MAX_CONCURRENT_RUNS: String(AGENTS),
     SVC_LIMITS__STOP_GRACE: "100ms",
   };
   let server = await startServer({ dataDir, env });
-  let api = await client(server.url);
+  let api = await openClient(server.url);
   const workers = await createWorkers(api, AGENTS);
   for (let kill = 1; kill <= KILLS; kill++) {
-    const tasks = await Promise.all(workers.map((worker) => taskFor(api, worker, "tick")));
+    const tasks = await Promise.all(workers.map((worker) => createTask(api, worker, "tick")));
     const working = async () => {
       const lines = await readLedger(ledger);
       return tasks.every((task) => lines.some((line) => line.task === task && line.word === "tick"));
     };
-    await eventually("all agents work", working);
+    await waitUntil("all agents work", working);
     await server.end("SIGKILL");
     const killedAt = Date.now();
     const runs = await readRunMarks(dataDir);
-    await eventually(
+    await waitUntil(
       "the agents end with their server",
       async () => (await findMarked(runs)).length === 0,
       5_000,
@@ -45,12 +45,12 @@ it(`${KILLS} kills of the server with ${AGENTS} stubborn agents: all are dead be
     const lastTick = Math.max(...(await readLedger(ledger)).map((line) => line.at));
     expect(lastTick - killedAt).toBeLessThan(5_000);
     server = await startServer({ dataDir, env });
-    api = await client(server.url);
+    api = await openClient(server.url);
     const again = async () => {
       const second = (await readLedger(ledger)).filter((line) => line.word === "start" && line.attempt === 2);
       return tasks.every((task) => second.some((line) => line.task === task));
     };
-    await eventually("every task is given out again", again);
+    await waitUntil("every task is given out again", again);
     await api.call("DELETE /api/contexts?session_key=cli:script");
   }
   // Every process of a run holds the lock of its task, so a leftover process would appear here.

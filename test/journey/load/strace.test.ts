@@ -1,9 +1,14 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { fakeEnvironment } from "../../harness/fakes/agents.ts";
-import { type Client, client, quiet } from "../../harness/service/client.ts";
-import { type ServerProcess, startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { type Call, callsIn, traced, TRACES } from "../../harness/service/strace.ts";
+import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
+import { type Client, openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { createTempDir, type ServerProcess, startServer, svc } from "../../harness/service/process.ts";
+import {
+  buildTraceCommand,
+  CAN_TRACE,
+  readSystemCalls,
+  type SystemCall,
+} from "../../harness/service/strace.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -15,15 +20,19 @@ async function traceConversation(
 ): Promise<{ dataDir: string; trace: string; path: string }> {
   const [dataDir, trace] = [join(folder, "data"), join(folder, "trace")];
   await Deno.mkdir(dataDir);
-  await using server = await startServer({ dataDir, env: fakeEnvironment(), program: traced(trace, calls) });
-  const api = await client(server.url);
+  await using server = await startServer({
+    dataDir,
+    env: buildFakeEnvironment(),
+    program: buildTraceCommand(trace, calls),
+  });
+  const api = await openClient(server.url);
   const worker = await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
   const form = new FormData();
   form.append("file", new Blob(["text"]), "note.txt");
   const { path } = await api.upload(`/api/local/sessions/${id}/media`, form);
   await api.call(`POST /api/local/sessions/${id}/messages`, { content: "say hello", media_path: path });
-  await quiet(api);
+  await waitUntilQuiet(api);
   await meanwhile(server, api);
   const { pid } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
   Deno.kill(pid, "SIGTERM");
@@ -31,10 +40,10 @@ async function traceConversation(
   return { dataDir, trace, path };
 }
 
-it.skipIf(!TRACES)(
+it.skipIf(!CAN_TRACE)(
   "the server leaves its database files to libSQL: no other code opens them [DUR-6]",
   async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const calls = ["open", "openat", "openat2", "creat", "copy_file_range"];
     const { dataDir, trace } = await traceConversation(folder.path, calls, async (server, api) => {
       const options = { dataDir: join(folder.path, "data") };
@@ -52,23 +61,23 @@ it.skipIf(!TRACES)(
 );
 
 // A SIGKILL loses no written data, synced or not, so this test checks system calls and their order.
-it.skipIf(!TRACES)(
+it.skipIf(!CAN_TRACE)(
   "a run's log is synced before its outcome, an upload before its name, and a commit before its acknowledgment [DUR-9, UPL-5, DUR-8]",
   async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     let run = { id: "" };
     const names = ["pwrite64", "fdatasync", "fsync", "rename", "renameat", "renameat2"];
     const { trace, path } = await traceConversation(folder.path, names, async (_server, api) => {
       [run] = await api.call("GET /api/executions");
     });
-    const calls = await callsIn(trace);
-    const isSync = ({ name }: Call) => name === "fdatasync" || name === "fsync";
+    const calls = await readSystemCalls(trace);
+    const isSync = ({ name }: SystemCall) => name === "fdatasync" || name === "fsync";
     const named = calls.find(({ name, args }) => name.startsWith("rename") && args.includes(`"${path}"`));
     const upload = calls.find((call) => isSync(call) && call.args.includes(".part>"));
     expect(upload?.ended).toBeLessThan(named?.began ?? NaN);
 
     const log = calls.find((call) => isSync(call) && call.args.includes(`${run.id}.log>`));
-    const inWal = ({ args }: Call) => args.includes("svc.db-wal>");
+    const inWal = ({ args }: SystemCall) => args.includes("svc.db-wal>");
     // The page of the journal's new row.
     const outcome = calls.find((call) =>
       call.name === "pwrite64" && inWal(call) && call.args.includes("execution.completed")

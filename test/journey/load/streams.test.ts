@@ -1,8 +1,8 @@
 import { expect, it, vi } from "vitest";
-import { type Client, client, PASS_HASH } from "../../harness/service/client.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
-import { random } from "../../harness/model/schedule.ts";
-import { eventually } from "../../harness/wait.ts";
+import { type Client, openClient, PASS_HASH } from "../../harness/service/client.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 // The long run: SVC_TEST_REPLIES=1000.
 const REPLIES = Number(Deno.env.get("SVC_TEST_REPLIES") ?? 60);
@@ -15,11 +15,11 @@ const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
 vi.setConfig({ testTimeout: 270_000 + REPLIES * 200 });
 
 it(`${REPLIES} replies with ${DROPS} dropped streams and ${KILLS} kills of the server arrive once each, in order (seed ${SEED}) [SSE-1, SSE-2]`, async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = folder.path;
-  const chance = random(SEED);
+  const chance = createRandom(SEED);
   let server = await startServer({ dataDir, env: ENV });
-  let api = await client(server.url);
+  let api = await openClient(server.url);
   const { id: worker_id } = await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions", { worker_id });
   const { message_id } = await api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
@@ -46,7 +46,7 @@ it(`${REPLIES} replies with ${DROPS} dropped streams and ${KILLS} kills of the s
       serving = false;
       await server.end("SIGKILL");
       server = await startServer({ dataDir, env: ENV });
-      api = await client(server.url);
+      api = await openClient(server.url);
       serving = true;
       kills++;
     }
@@ -83,9 +83,9 @@ async function give(api: Client, body: object, key: string): Promise<boolean> {
 }
 
 it(`${STALLED} readers that stop reading during 30 MB cost no memory, and miss nothing after they reconnect [SSE-4, SSE-5]`, async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   await using server = await startServer({ dataDir: folder.path, env: ENV });
-  const api = await client(server.url);
+  const api = await openClient(server.url);
   const { id: worker_id } = await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions", { worker_id });
   const { message_id } = await api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
@@ -109,7 +109,7 @@ it(`${STALLED} readers that stop reading during 30 MB cost no memory, and miss n
   }
   expect(most - before.memory).toBeLessThan(150e6);
   for (const reader of readers) reader.close();
-  await eventually("the connections are closed", () => server.descriptors() <= before.descriptors + 2);
+  await waitUntil("the connections are closed", () => server.descriptors() <= before.descriptors + 2);
   const again = await api.stream(id, { "last-event-id": "0" });
   await again.until((one) => one.named("message").length >= 121, 20_000);
   const numbers = again.named("message").map(({ data }) => data.content.split(" ")[0]);

@@ -2,9 +2,9 @@ import { statfsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { client } from "../../harness/service/client.ts";
-import { canMount, SmallDisk } from "../../harness/service/disk.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
+import { openClient } from "../../harness/service/client.ts";
+import { canMountDisk, SmallDisk } from "../../harness/service/disk.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -12,16 +12,16 @@ const DISK_MB = 64;
 const FILE_BYTES = 20_000_000;
 const UPLOADS = 6;
 const FLOOR_BYTES = DISK_MB * 1024 * 1024 * 0.05;
-const MOUNTS = await canMount();
+const MOUNTS = await canMountDisk();
 
 it.skipIf(!MOUNTS).each(["said", "not said"])(
   "six concurrent uploads with size %s never fill a disk: those that fit are kept, the others get 507 [UPL-2]",
   async (size) => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await using disk = await SmallDisk.mount(join(folder.path, "uploads"), DISK_MB);
     const env = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
     await using server = await startServer({ dataDir: folder.path, env });
-    const api = await client(server.url, PASSWORD);
+    const api = await openClient(server.url, PASSWORD);
     const { id } = await api.call("POST /api/local/sessions");
     const freeBytes = () => {
       const { bavail, bsize } = statfsSync(disk.path);

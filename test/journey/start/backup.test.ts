@@ -3,10 +3,10 @@ import { describe, expect, it, vi } from "vitest";
 import { unpackArchive } from "../../../src/base/archive.ts";
 import { Database, inspect } from "../../../src/store/db/database.ts";
 import { SCHEMA_VERSION } from "../../../src/store/db/migrate.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { type Client, client, PASS_HASH } from "../../harness/service/client.ts";
-import { startServer, svc, tempDir } from "../../harness/service/process.ts";
+import { type Client, openClient, PASS_HASH } from "../../harness/service/client.ts";
+import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
 import { ctl, splitWords } from "../../harness/terminal.ts";
 import { overwriteFile, readRows } from "../../harness/model/workload.ts";
 
@@ -19,7 +19,7 @@ vi.setConfig({ testTimeout: 60_000 + BACKUPS * 2_000 });
 
 describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   it("everything is restored, in another directory: rows, replies, logs, uploads, logins [BAK-4]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
     await Deno.mkdir(first);
     await Deno.mkdir(second);
@@ -28,7 +28,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     let refresh = "";
     {
       await using server = await startServer({ dataDir: first, env: ENV });
-      const api = await client(server.url);
+      const api = await openClient(server.url);
       refresh = api.refreshToken;
       await createConversation(api);
       before = await readEverything(api);
@@ -47,7 +47,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     const restored = await svc(["restore", file, "--yes"], { dataDir: second });
     expect(restored.code, restored.err).toBe(0);
     await using server = await startServer({ dataDir: second, env: ENV });
-    const api = await client(server.url);
+    const api = await openClient(server.url);
     const after = await readEverything(api);
     // A log is history and keeps the old path; all other paths were rewritten.
     const { log, ...rest } = after;
@@ -64,7 +64,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
 
   it(`${BACKUPS} backups during messages: each holds all data acknowledged before its start [BAK-1]`, async () => {
     await using app = await openApp();
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const { id } = await app.call("POST /api/local/sessions");
     const acknowledged: string[] = [];
     const written = new AbortController();
@@ -94,7 +94,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it.skipIf(!APART)("a database on another file system is kept and restored as well", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const elsewhere = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "svc-test-" });
     try {
       const dataDir = folder.path;
@@ -103,7 +103,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       const env = { ...ENV, SVC_DATABASE__URL: `file:${database}` };
       {
         await using server = await startServer({ dataDir, env });
-        const api = await client(server.url);
+        const api = await openClient(server.url);
         await createConversation(api);
         expect((await svc(["ctl", "system", "backup", file], { dataDir, env })).code).toBe(0);
         await api.call("POST /api/workers", { name: "Late" });
@@ -117,7 +117,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       expect((await Deno.stat(join(dataDir, aside, "far.db"))).mode ?? 0).toBe(0o100600);
       expect([...Deno.readDirSync(elsewhere)].map(({ name }) => name)).not.toContain("far.db.part");
       await using server = await startServer({ dataDir, env });
-      const workers = await (await client(server.url)).call("GET /api/workers");
+      const workers = await (await openClient(server.url)).call("GET /api/workers");
       expect(workers.map((one: { name: string }) => one.name)).not.toContain("Late");
       expect(workers).toHaveLength(1);
     } finally {
@@ -126,13 +126,13 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it("a restore is refused while the service runs, and asks before it changes anything [BAK-4]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
     const file = join(folder.path, "backup.tar");
     {
       await using server = await startServer({ dataDir, env: ENV });
-      await createConversation(await client(server.url));
+      await createConversation(await openClient(server.url));
       expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
       const running = await svc(["restore", file, "--yes"], { dataDir });
       expect(running).toMatchObject({
@@ -158,7 +158,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it("--new-key makes old tokens invalid [BAK-4]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = join(folder.path, "data");
     await Deno.mkdir(dataDir);
     const file = join(folder.path, "backup.tar");
@@ -166,7 +166,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     let key = "";
     {
       await using server = await startServer({ dataDir, env: ENV });
-      old = await client(server.url);
+      old = await openClient(server.url);
       key = await Deno.readTextFile(join(dataDir, "secret.key"));
       const words = ["ctl", "system", "backup", file, "--include-key", "--password-stdin"];
       expect((await svc(words, { dataDir, stdin: "pass\n" })).code).toBe(0);
@@ -174,7 +174,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     }
     expect((await svc(["restore", file, "--yes", "--new-key"], { dataDir })).code).toBe(0);
     await using server = await startServer({ dataDir, env: ENV });
-    const api = await client(server.url);
+    const api = await openClient(server.url);
     expect(await Deno.readTextFile(join(dataDir, "secret.key"))).not.toBe(key);
     const withOld = await fetch(`${server.url}/api/workers`, {
       headers: { authorization: `Bearer ${old.token}` },
@@ -184,7 +184,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it("refuses an incomplete or changed backup with a reason, and changes nothing [BAK-4]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const { dataDir, file: good } = await createBackup(folder.path);
     const bytes = await Deno.readFile(good);
     const write = async (name: string, content: Uint8Array | string) => {
@@ -259,7 +259,7 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it("an interrupted restore prevents the next start, and can be completed by running it again", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const { dataDir, file } = await createBackup(folder.path);
     // Simulates a kill after the old database was moved away and before the new one was moved in.
     const aside = join(dataDir, "before-restore-x");
@@ -270,13 +270,13 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     expect(start).toMatchObject({ code: 1, err: expect.stringContaining(aside) });
     expect((await svc(["restore", file, "--yes"], { dataDir })).code).toBe(0);
     await using server = await startServer({ dataDir, env: ENV });
-    expect(await (await client(server.url)).call("GET /api/workers")).toHaveLength(1);
+    expect(await (await openClient(server.url)).call("GET /api/workers")).toHaveLength(1);
   });
 });
 
 describe("POST /api/system/backup (contract 5)", () => {
   it("is for operators with write:system only, one at a time, and leaves nothing behind when the client disconnects", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
     // Larger than the buffers in between, so that the backup is really in progress.
     await Deno.mkdir(join(app.dataDir, "uploads", "x"), { recursive: true });
@@ -304,7 +304,7 @@ describe("POST /api/system/backup (contract 5)", () => {
 
   it("ctl replaces a file only with --force, and an interrupted response leaves no file", async () => {
     await using app = await openApp();
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const file = join(folder.path, "b.tar");
     await Deno.writeTextFile(file, "precious");
     expect(await ctl(app, ["system", "backup", file])).toMatchObject({
@@ -334,7 +334,7 @@ async function createBackup(folder: string): Promise<{ dataDir: string; file: st
   const [dataDir, file] = [join(folder, "data"), join(folder, "backup.tar")];
   await Deno.mkdir(dataDir);
   await using server = await startServer({ dataDir, env: ENV });
-  await createConversation(await client(server.url));
+  await createConversation(await openClient(server.url));
   expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
   await server.end("SIGTERM");
   return { dataDir, file };

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { unpackArchive } from "../../../src/base/archive.ts";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { svc, tempDir } from "../../harness/service/process.ts";
+import { createTempDir, svc } from "../../harness/service/process.ts";
 import { ctl } from "../../harness/terminal.ts";
 
 const BACKUP = "POST /api/system/backup";
@@ -67,7 +67,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
 
   it("ctl takes the password from stdin or asks on a terminal, and never in a pipe", async () => {
     await using app = await openApp();
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const backup = (name: string, flags: string[], options: Parameters<typeof ctl>[2] = {}) =>
       ctl(app, ["system", "backup", join(folder.path, name), ...flags], options);
     expect(await backup("a.tar", ["--include-key", "--password-stdin"], { stdin: `${PASSWORD}\n` }))
@@ -91,7 +91,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
   });
 
   it("restored without the key the service creates a new one, logs it, and every login ends [BAK-9]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
     const file = join(folder.path, "backup.tar");
     let refresh_token = "";
@@ -118,7 +118,7 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
 
 describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
   it("fires nothing until system resume, then missed times count as missed [BAK-11]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
     const file = join(folder.path, "backup.tar");
     const clock = new TestClock();

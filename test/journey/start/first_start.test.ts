@@ -2,12 +2,12 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { Server } from "../../../src/boot/server.ts";
 import { findCredential } from "../../../src/store/account/credential.ts";
-import { testConfig } from "../../harness/service/app.ts";
-import { svc, tempDir } from "../../harness/service/process.ts";
-import { freePort } from "../../harness/service/port.ts";
+import { buildTestConfig } from "../../harness/service/app.ts";
+import { createTempDir, svc } from "../../harness/service/process.ts";
+import { findFreePort } from "../../harness/service/port.ts";
 
 it("finds a taken port before it creates a password, so the next start still prints one (contract 8.17)", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   try {
     const env = { SVC_SERVER__PORT: String(taken.addr.port) };
@@ -26,8 +26,8 @@ it("finds a taken port before it creates a password, so the next start still pri
 });
 
 it("takes the port, but responds only after the password's hash is stored (contract 8.17)", async () => {
-  await using folder = await tempDir();
-  const port = freePort();
+  await using folder = await createTempDir();
+  const port = findFreePort();
   const loaded = buildConfig(folder.path);
   loaded.config.server.port = port;
   const server = await Server.open(loaded);
@@ -46,6 +46,6 @@ it("takes the port, but responds only after the password's hash is stored (contr
   }
 });
 
-function buildConfig(folder: string): ReturnType<typeof testConfig> {
-  return testConfig(folder, { auth: { password_hash: "" } });
+function buildConfig(folder: string): ReturnType<typeof buildTestConfig> {
+  return buildTestConfig(folder, { auth: { password_hash: "" } });
 }

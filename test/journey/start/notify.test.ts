@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { startServer, svc, tempDir } from "../../harness/service/process.ts";
+import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
 
 /** Listens on a service manager's socket and yields its messages, in order. */
 async function* readMessages(path: string): AsyncGenerator<string> {
@@ -14,7 +14,7 @@ async function* readMessages(path: string): AsyncGenerator<string> {
 
 describe("svc serve under a service manager", () => {
   it("reports its start, its life signs, and its stop (sd_notify)", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     const path = join(data.path, "manager");
     const words = readMessages(path);
     const first = words.next();
@@ -31,7 +31,7 @@ describe("svc serve under a service manager", () => {
   });
 
   it("continues and logs an error if it cannot reach the manager", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     const env = { NOTIFY_SOCKET: join(data.path, "nobody") };
     await using server = await startServer({ dataDir: data.path, env });
     expect((await server.end("SIGTERM")).code).toBe(0);
@@ -41,7 +41,7 @@ describe("svc serve under a service manager", () => {
 
 describe("svc health", () => {
   it("exits 0 when the service is ready, and 6 without a service", async () => {
-    await using data = await tempDir();
+    await using data = await createTempDir();
     const server = await startServer({ dataDir: data.path });
     expect(await svc(["health"], { dataDir: data.path })).toEqual({ code: 0, out: "ready\n", err: "" });
     await server.end("SIGTERM");

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { createTempDir } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const NOBODY = 65_534;
 
@@ -28,7 +28,7 @@ try sudo -n true
 it.skipIf(Deno.uid() !== 0)(
   "agents under a separate user reach neither the service's files nor its process nor each other's directories (docs/how-to/isolate-agents.md, level 1)",
   async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await Deno.chmod(folder.path, 0o755);
     const program = join(folder.path, "agent.sh");
     await Deno.writeTextFile(program, PROGRAM, { mode: 0o755 });
@@ -81,7 +81,7 @@ it.skipIf(Deno.uid() !== 0)(
     const [run] = await app.db.read<{ id: string; run_id: string }>(
       "select id, run_id from execution where status = 'running'",
     );
-    await eventually(
+    await waitUntil(
       "its processes are there",
       async () => (await findMarked(new Set([run?.run_id ?? ""]))).length >= 3,
     );

@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Database } from "../../../src/store/db/database.ts";
 import { findOwner } from "../../../src/store/db/database_owner.ts";
-import { fakeEnvironment } from "../../harness/fakes/agents.ts";
+import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { type Client, client } from "../../harness/service/client.ts";
+import { type Client, openClient } from "../../harness/service/client.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
-import { startServer, svc, tempDir } from "../../harness/service/process.ts";
-import { Place, SQLD } from "../../harness/fakes/sqld.ts";
-import { eventually } from "../../harness/wait.ts";
+import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
+import { SQLD, SqldSite } from "../../harness/fakes/sqld.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
-let place: Place;
+let place: SqldSite;
 
 beforeAll(async () => {
-  if (SQLD !== undefined) place = await Place.open();
+  if (SQLD !== undefined) place = await SqldSite.open();
 });
 
 afterAll(async () => {
@@ -60,7 +60,7 @@ describe.skipIf(SQLD === undefined)("the whole service on a real libSQL server",
 });
 
 describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 4) [DSP-2]", () => {
-  const environment = () => ({ ...fakeEnvironment(), ...place.env });
+  const environment = () => ({ ...buildFakeEnvironment(), ...place.env });
 
   /** Makes the owner's last heartbeat a minute old. */
   async function ageHeartbeat(): Promise<void> {
@@ -71,8 +71,8 @@ describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 
   }
 
   it("the second is refused and names the owner, until the first is killed or stopped", async () => {
-    await using one = await tempDir();
-    await using two = await tempDir();
+    await using one = await createTempDir();
+    await using two = await createTempDir();
     const env = environment();
     const first = await startServer({ dataDir: one.path, env });
     const refused = await svc(["serve"], { dataDir: two.path, env });
@@ -87,26 +87,26 @@ describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 
     const again = await startServer({ dataDir: one.path, env });
     expect(await again.end("SIGTERM")).toMatchObject({ code: 0 });
     await using other = await startServer({ dataDir: two.path, env });
-    expect((await client(other.url)).token).toMatch(/^eyJ/);
+    expect((await openClient(other.url)).token).toMatch(/^eyJ/);
     expect(await other.end("SIGTERM")).toMatchObject({ code: 0 });
   });
 
   it("a server that was silent until another took over its run writes nothing when it wakes [DSP-2]", async () => {
-    await using one = await tempDir();
-    await using two = await tempDir();
+    await using one = await createTempDir();
+    await using two = await createTempDir();
     const env = environment();
     await using stalled = await startServer({ dataDir: one.path, env });
-    const api = await client(stalled.url);
+    const api = await openClient(stalled.url);
     const worker = await api.call("POST /api/workers", { name: "Bob" });
     const chat = await api.call("POST /api/local/sessions", { worker_id: worker.id });
     await api.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "sleep 2" });
     const runs = (by: Client) => by.call(`GET /api/executions?worker_id=${worker.id}`);
-    await eventually("it is running", async () => (await runs(api))[0]?.status === "running");
+    await waitUntil("it is running", async () => (await runs(api))[0]?.status === "running");
     stalled.child.kill("SIGSTOP");
     await ageHeartbeat();
     await using heir = await startServer({ dataDir: two.path, env });
-    const other = await client(heir.url);
-    await eventually(
+    const other = await openClient(heir.url);
+    await waitUntil(
       "the heir has done it again",
       async () => (await runs(other))[0]?.status === "completed",
     );
@@ -114,7 +114,7 @@ describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 
     const before = await other.call(`GET /api/executions/${latest.id}`);
     stalled.child.kill("SIGCONT");
     const words = /STOPPED WRITING.*another server has taken it over/;
-    await eventually("it says that it is over", () => Promise.resolve(words.test(stalled.stderr)));
+    await waitUntil("it says that it is over", () => Promise.resolve(words.test(stalled.stderr)));
     // The server ends its runs and exits; a service manager starts it again (decision 0021).
     await api.send("POST /api/workers", { name: "Late" }).then(
       ({ status }) => expect(status).toBe(503),
@@ -142,6 +142,6 @@ describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 
     const silent = async () => (await findOwner(app.db))?.silent_ms ?? Infinity;
     expect(await silent()).toBeGreaterThan(59_000);
     clock.advance(10_000);
-    await eventually("it has been heard of", async () => await silent() < 10_000);
+    await waitUntil("it has been heard of", async () => await silent() < 10_000);
   });
 });

@@ -3,10 +3,10 @@ import { expect, it } from "vitest";
 import { restore } from "../../../src/boot/restore.ts";
 import { Database } from "../../../src/store/db/database.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { tempDir } from "../../harness/service/process.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 
 it("restore refuses, and changes nothing, when its own changes cannot reach the database file [BAK-4]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const file = join(folder.path, "backup.tar");
   {
     await using app = await openApp();

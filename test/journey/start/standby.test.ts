@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
-import { client } from "../../harness/service/client.ts";
+import { openClient } from "../../harness/service/client.ts";
 import { SQLD } from "../../harness/fakes/sqld.ts";
-import { Machines, stateOf } from "../../harness/fakes/standby.ts";
-import { eventually } from "../../harness/wait.ts";
+import { Machines, readState } from "../../harness/fakes/standby.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -11,7 +11,7 @@ const HANDOVER_MAX_MS = 3_000;
 
 async function waitForState(url: string, state: string, ms: number): Promise<number> {
   const began = performance.now();
-  await eventually(`${url} is ${state}`, async () => await stateOf(url) === state, ms);
+  await waitUntil(`${url} is ${state}`, async () => await readState(url) === state, ms);
   return performance.now() - began;
 }
 
@@ -20,7 +20,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
     await using machines = await Machines.open();
     const first = await machines.start("one");
     const second = await machines.start("two", { standby: true });
-    expect(await stateOf(second.url)).toBe("standby");
+    expect(await readState(second.url)).toBe("standby");
     expect((await fetch(`${second.url}/livez`)).status).toBe(200);
     const refused = await fetch(`${second.url}/api/workers`);
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
@@ -28,12 +28,12 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
       code: "unavailable",
       detail: expect.stringContaining("this service is a standby"),
     });
-    const api = await client(first.url);
+    const api = await openClient(first.url);
     await api.call("POST /api/workers", { name: "Ada" });
 
     expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
     expect(await waitForState(second.url, "ready", HANDOVER_MAX_MS)).toBeLessThan(HANDOVER_MAX_MS);
-    const other = await client(second.url);
+    const other = await openClient(second.url);
     expect(await other.call("GET /api/workers")).toMatchObject([{ name: "Ada" }]);
     expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
   });
@@ -42,18 +42,18 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
     await using machines = await Machines.open();
     const first = await machines.start("one");
     const second = await machines.start("two", { standby: true });
-    const api = await client(first.url);
+    const api = await openClient(first.url);
     const worker = await api.call("POST /api/workers", { name: "Bob" });
     const chat = await api.call("POST /api/local/sessions", { worker_id: worker.id });
     await api.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "sleep 3" });
-    await eventually(
+    await waitUntil(
       "it runs",
       async () => (await api.call(`GET /api/executions?worker_id=${worker.id}`))[0]?.status === "running",
     );
     await first.end("SIGKILL");
     expect(await waitForState(second.url, "ready", TAKEOVER_MAX_MS)).toBeLessThan(TAKEOVER_MAX_MS);
-    const other = await client(second.url);
-    await eventually(
+    const other = await openClient(second.url);
+    await waitUntil(
       "it was done again",
       async () => (await other.call(`GET /api/executions?worker_id=${worker.id}`))[0]?.status === "completed",
     );
@@ -63,7 +63,7 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
     ]);
     // The killed server starts again and waits.
     const back = await machines.start("one", { standby: true });
-    expect(await stateOf(back.url)).toBe("standby");
+    expect(await readState(back.url)).toBe("standby");
     expect(await back.end("SIGTERM")).toMatchObject({ code: 0 });
     expect(await second.end("SIGTERM")).toMatchObject({ code: 0 });
   });

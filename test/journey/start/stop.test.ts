@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { client, quiet } from "../../harness/service/client.ts";
-import { startServer, SVC, tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { createTempDir, startServer, SVC } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { checkAtRest } from "../../torture/checker.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -12,10 +12,10 @@ const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
 const UPLOADS = 20;
 
 it(`${UPLOADS} uploads during SIGTERM are stored whole or refused, never half a file [SHD-5]`, async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = folder.path;
   const server = await startServer({ dataDir, env: ENV });
-  const api = await client(server.url, PASSWORD);
+  const api = await openClient(server.url, PASSWORD);
   const { id } = await api.call("POST /api/local/sessions");
   const data = new Uint8Array(8_000_000).fill(7);
   const sending = Array.from({ length: UPLOADS }, async (_, i) => {
@@ -48,7 +48,7 @@ it(`${UPLOADS} uploads during SIGTERM are stored whole or refused, never half a 
 });
 
 it("new work during an orderly stop is refused, and not logged as an error", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const env = {
     ...ENV,
     SVC_ENGINES__PROG__KIND: "command",
@@ -56,31 +56,31 @@ it("new work during an orderly stop is refused, and not logged as an error", asy
     SVC_ENGINES__PROG__ARGS: "60",
   };
   await using server = await startServer({ dataDir: folder.path, env });
-  const api = await client(server.url, PASSWORD);
+  const api = await openClient(server.url, PASSWORD);
   const { id } = await api.call("POST /api/workers", { name: "Ada", engine: "prog" });
   const task = { message_id: "m", worker_id: id, instruction: "x", type: "immediate" };
   await api.call("POST /api/tasks", task);
-  await eventually("it runs", async () => (await api.call("GET /api/executions"))[0]?.status === "running");
+  await waitUntil("it runs", async () => (await api.call("GET /api/executions"))[0]?.status === "running");
   server.child.kill("SIGTERM");
-  await eventually("it is stopping", async () => (await api.send("POST /api/tasks", task)).status === 503);
+  await waitUntil("it is stopping", async () => (await api.send("POST /api/tasks", task)).status === 503);
   expect((await api.send("GET /api/executions")).status).toBe(200);
   expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
   expect(server.stderr).not.toMatch(/"level":"error"|\berror\b|at file:/i);
 });
 
 it("files and directories are readable by the service's user only under any umask [SEC-7]", async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = join(folder.path, "data");
   const program = ["sh", "-c", 'umask 000; exec "$@"', "sh", ...SVC];
   await using server = await startServer({ dataDir, env: ENV, program, cwd: folder.path });
-  const api = await client(server.url, PASSWORD);
+  const api = await openClient(server.url, PASSWORD);
   const { id: worker } = await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions", { worker_id: worker });
   const form = new FormData();
   form.append("file", new Blob(["text"]), "note.txt");
   const { path } = await api.upload(`/api/local/sessions/${id}/media`, form);
   await api.call(`POST /api/local/sessions/${id}/messages`, { content: "hello", media_path: path });
-  await quiet(api);
+  await waitUntilQuiet(api);
   const open: string[] = [];
   for await (const found of walk(dataDir)) {
     // The program on the agents' PATH holds no secret.

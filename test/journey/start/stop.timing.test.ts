@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { newId } from "../../../src/base/id.ts";
+import { createId } from "../../../src/base/id.ts";
 import { Database } from "../../../src/store/db/database.ts";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { client, quiet } from "../../harness/service/client.ts";
+import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
 import { insertRows } from "../../harness/model/counters.ts";
-import { startServer, tempDir } from "../../harness/service/process.ts";
-import { eventually } from "../../harness/wait.ts";
+import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -16,25 +16,25 @@ const OLD = 100_000;
 const OPEN = 500;
 
 it(`the service ends ${STREAMS} open streams, each with its last event, without a delay [SHD-4]`, async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   await using server = await startServer({ dataDir: folder.path, env: ENV });
-  const api = await client(server.url, PASSWORD);
+  const api = await openClient(server.url, PASSWORD);
   const { id } = await api.call("POST /api/local/sessions");
   const streams = await Promise.all(Array.from({ length: STREAMS }, () => api.stream(id)));
   const { code, ms } = await server.end("SIGTERM");
   expect(code).toBe(0);
   expect(ms).toBeLessThan(5_000);
   // Events may still be on their way to a busy reader.
-  await eventually("each has its last event", () => streams.every((one) => one.named("end").length > 0));
+  await waitUntil("each has its last event", () => streams.every((one) => one.named("end").length > 0));
   for (const stream of streams) await stream.close();
   expect(streams.filter((one) => one.named("end")[0]?.data.reason !== "shutdown")).toEqual([]);
 });
 
 it(`a start with ${OLD} old rows and ${OPEN} open tasks is ready within three seconds [SHD-7]`, async () => {
-  await using folder = await tempDir();
+  await using folder = await createTempDir();
   const dataDir = folder.path;
   const first = await startServer({ dataDir, env: ENV });
-  const { id: worker } = await (await client(first.url, PASSWORD)).call("POST /api/workers", {
+  const { id: worker } = await (await openClient(first.url, PASSWORD)).call("POST /api/workers", {
     name: "Ada",
   });
   await first.end("SIGTERM");
@@ -42,8 +42,8 @@ it(`a start with ${OLD} old rows and ${OPEN} open tasks is ready within three se
   const started = performance.now();
   await using server = await startServer({ dataDir, env: ENV });
   expect(performance.now() - started).toBeLessThan(3_000);
-  const api = await client(server.url, PASSWORD);
-  await quiet(api);
+  const api = await openClient(server.url, PASSWORD);
+  await waitUntilQuiet(api);
   expect((await api.call("GET /api/system/overview")).tasks).toMatchObject({ completed: OLD + OPEN });
 });
 
@@ -68,7 +68,7 @@ async function fill(dataDir: string, worker: string): Promise<void> {
   ]);
   for (let i = 0; i < OPEN; i++) {
     await db.write(insertRows("task", [{
-      id: newId(),
+      id: createId(),
       message_id: "m",
       worker_id: worker,
       session_key: "cli:m",

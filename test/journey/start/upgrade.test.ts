@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
-import { dataPaths } from "../../../src/base/paths.ts";
+import { buildDataPaths } from "../../../src/base/paths.ts";
 import { Database } from "../../../src/store/db/database.ts";
 import {
   migrate,
@@ -12,8 +12,8 @@ import {
   SCHEMA_VERSION,
 } from "../../../src/store/db/migrate.ts";
 import { upgrade, UPGRADE_BACKUPS_MAX } from "../../../src/boot/upgrade.ts";
-import { dumpSchema, fixtureStatements } from "../../harness/service/fixture.ts";
-import { startServer, svc, tempDir } from "../../harness/service/process.ts";
+import { dumpSchema, splitFixture } from "../../harness/service/fixture.ts";
+import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
 import { ROOT } from "../../harness/house/tree.ts";
 
 const FIXTURE = join(ROOT, "test/fixtures", `schema_${String(SCHEMA_VERSION).padStart(4, "0")}.sql`);
@@ -39,7 +39,7 @@ const ROWS = [
 /** Opens a database that the first release wrote. */
 async function openFixture(path: string): Promise<Database> {
   const db = await Database.open(`file:${path}`);
-  const schema = fixtureStatements(await Deno.readTextFile(FIXTURE));
+  const schema = splitFixture(await Deno.readTextFile(FIXTURE));
   const counters = MIGRATIONS[0]?.statements.filter((sql) => sql.startsWith("insert into counter")) ?? [];
   await db.write([...schema, ...counters, ...ROWS].map((sql) => ({ sql, args: [] })));
   return db;
@@ -64,9 +64,9 @@ describe("the fixture of the schema", () => {
   });
 
   it("becomes the schema of a fresh database and keeps its rows [BAK-7]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const db = await openFixture(join(folder.path, "svc.db"));
-    await upgrade(db, dataPaths(folder.path), clock, NEXT);
+    await upgrade(db, buildDataPaths(folder.path), clock, NEXT);
     const fresh = await Database.open(":memory:");
     await migrate(fresh, 1, NEXT);
     const objects = "select type, name, tbl_name, sql from sqlite_master order by type, name";
@@ -79,7 +79,7 @@ describe("the fixture of the schema", () => {
   });
 
   it("can be served with its workers, tasks and memory", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await (await openFixture(join(folder.path, "svc.db"))).close();
     await using _server = await startServer({ dataDir: folder.path });
     const ctl = async (...args: string[]) => (await svc(["ctl", ...args], { dataDir: folder.path })).out;
@@ -91,8 +91,8 @@ describe("the fixture of the schema", () => {
 
 describe("upgrade", () => {
   it("creates a checked copy before it changes an older database, and none for a new or current one", async () => {
-    await using folder = await tempDir();
-    const paths = dataPaths(folder.path);
+    await using folder = await createTempDir();
+    const paths = buildDataPaths(folder.path);
     const db = await Database.open(`file:${join(folder.path, "svc.db")}`);
     await upgrade(db, paths, clock);
     await upgrade(db, paths, clock);
@@ -108,8 +108,8 @@ describe("upgrade", () => {
   });
 
   it(`keeps the ${UPGRADE_BACKUPS_MAX} newest copies and deletes no other file`, async () => {
-    await using folder = await tempDir();
-    const paths = dataPaths(folder.path);
+    await using folder = await createTempDir();
+    const paths = buildDataPaths(folder.path);
     await Deno.mkdir(paths.backups);
     for (let age = 1; age <= UPGRADE_BACKUPS_MAX; age++) {
       const path = join(paths.backups, `schema-0-old-${age}.db`);
@@ -128,8 +128,8 @@ describe("upgrade", () => {
   });
 
   it("changes nothing if it cannot create a copy, and says so", async () => {
-    await using folder = await tempDir();
-    const paths = dataPaths(folder.path);
+    await using folder = await createTempDir();
+    const paths = buildDataPaths(folder.path);
     await Deno.writeTextFile(paths.backups, "a file is in the way");
     const db = await openFixture(join(folder.path, "svc.db"));
     await expect(upgrade(db, paths, clock, NEXT)).rejects.toThrow(
@@ -142,8 +142,8 @@ describe("upgrade", () => {
 
 describe("the way back (docs/how-to/upgrade.md)", () => {
   it("is the copy in place of the database: the older program serves the old data", async () => {
-    await using folder = await tempDir();
-    const [paths, path] = [dataPaths(folder.path), join(folder.path, "svc.db")];
+    await using folder = await createTempDir();
+    const [paths, path] = [buildDataPaths(folder.path), join(folder.path, "svc.db")];
     const ctl = async (...args: string[]) => (await svc(["ctl", ...args], { dataDir: folder.path })).out;
     const first = await startServer({ dataDir: folder.path });
     const worker = await ctl("worker", "create", "-n", "Ada", "-q");
@@ -161,7 +161,7 @@ describe("the way back (docs/how-to/upgrade.md)", () => {
 
 describe("svc serve on the data of another program", () => {
   it("refuses a newer version, names both versions, and changes nothing [BAK-6]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await changeDatabase(folder.path, [
       `insert into migration (version, name, applied_at) values (${
         SCHEMA_VERSION + 1
@@ -173,7 +173,7 @@ describe("svc serve on the data of another program", () => {
   });
 
   it("refuses a development state, names the way out, and changes nothing", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     await changeDatabase(folder.path, [
       "update migration set name = '0001_start'",
       "insert into migration (version, name, applied_at) values (2, '0002_answers', 1), (3, '0003_people', 1)",

@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { EventKind } from "../../../src/domain/call/vocabulary.ts";
 import { record } from "../../../src/store/events/journal.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp, type TestSettings } from "../../harness/service/app.ts";
-import { startAsker } from "../../harness/fakes/asker.ts";
+import { startAskingRun } from "../../harness/fakes/asker.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { Receiver } from "../../platform/fakes/receiver.ts";
 
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
@@ -52,7 +52,7 @@ async function saidIn(app: App, sessionId: string): Promise<string[]> {
 async function looked(app: App): Promise<void> {
   const stage = app.server.stages.find(({ name }) => name === "notices");
   const rounds = stage?.rounds ?? 0;
-  await eventually("notices are looked at", () => {
+  await waitUntil("notices are looked at", () => {
     stage?.wake();
     return (stage?.rounds ?? 0) > rounds + 1;
   });
@@ -74,7 +74,7 @@ describe("notices (contract 11)", () => {
       await app.settle();
     };
     for (let i = 0; i < 3; i++) await fail();
-    await eventually("all are counted", async () => {
+    await waitUntil("all are counted", async () => {
       const row = await app.db.first<{ suppressed_count: number }>("select suppressed_count from notice");
       return row?.suppressed_count === 2;
     });
@@ -83,7 +83,7 @@ describe("notices (contract 11)", () => {
     ]);
     clock.advance(HOUR_MS);
     await fail();
-    await eventually("it is told again", async () => (await it.said(app)).length === 2);
+    await waitUntil("it is told again", async () => (await it.said(app)).length === 2);
     expect((await it.said(app))[1]).toMatch(/\n2 similar notices since 20\d\d-.*Z\.$/);
   });
 
@@ -91,7 +91,7 @@ describe("notices (contract 11)", () => {
     await using it = await withOps((to) => [{ on: ["*"], to, every: "0ms" }]);
     for (let round = 1; round <= 3; round++) {
       await happen(it.app, "system.backup_failed", { detail: `reason ${round}` });
-      await eventually("it is told", async () => (await it.said(it.app)).length === round);
+      await waitUntil("it is told", async () => (await it.said(it.app)).length === round);
       await it.app.stop();
       it.app = await it.open();
       await looked(it.app);
@@ -104,16 +104,18 @@ describe("notices (contract 11)", () => {
     clock.advance(25 * HOUR_MS);
     it.app = await it.open();
     await happen(it.app, "system.backup_failed", { detail: "of today" });
-    await eventually("it is told", async () => (await it.said(it.app)).length === 4);
+    await waitUntil("it is told", async () => (await it.said(it.app)).length === 4);
     expect((await it.said(it.app)).at(-1)).toBe("The backup failed: of today.");
   });
 
   it("describe questions, budgets, schedules, engines, platforms, webhooks and the disk", async () => {
-    await using it = await withOps((to) => [{ on: ["*"], to, every: "0ms" }], { engines: fakeEngines() });
+    await using it = await withOps((to) => [{ on: ["*"], to, every: "0ms" }], {
+      engines: buildFakeEngines(),
+    });
     const { app, worker } = it;
-    const run = await startAsker(app);
+    const run = await startAskingRun(app);
     const question = await run.ask({ text: "Which colour?" });
-    await eventually("the question is told", async () => (await it.said(app)).length === 1);
+    await waitUntil("the question is told", async () => (await it.said(app)).length === 1);
     await app.call(`POST /api/questions/${question.id}/cancel`, {});
     await run.end();
     await app.call("POST /api/budgets", {
@@ -141,7 +143,7 @@ describe("notices (contract 11)", () => {
     await happen(app, "platform.down", { platform: "alerts", error: "no route" });
     await happen(app, "webhook.disabled", { name: "ci", reason: "its receiver answered 410 (gone)" });
     await happen(app, "system.disk_low", { detail: "5 MB are free in /data" });
-    await eventually("the last is told", async () => (await it.said(app)).at(-1)?.includes("5 MB") === true);
+    await waitUntil("the last is told", async () => (await it.said(app)).at(-1)?.includes("5 MB") === true);
     expect(await it.said(app)).toEqual([
       `Open question: Which colour?\nAnswer it there, or with: svc ctl question answer ${question.id} <answer>`,
       'The budget "None" has used or reserved 0 of 0 runs (24h).',
@@ -186,7 +188,7 @@ describe("notices (contract 11)", () => {
     await looked(app);
     await happen(app, "system.backup_failed", { detail: "no room" });
     await app.call("PUT /api/memory/entry", { scope: "global", key: "a", value: "a" });
-    await eventually("both arrive", () => receiver.got.length === 2 && other.got.length === 1);
+    await waitUntil("both arrive", () => receiver.got.length === 2 && other.got.length === 1);
     const arrived = receiver.got.map(({ body }) => body).sort((a, b) => a.type < b.type ? 1 : -1);
     expect(arrived).toMatchObject([
       {
@@ -218,7 +220,7 @@ describe("notices (contract 11)", () => {
     await happen(app, "system.backup_failed", { detail: "again" });
     const lines = async () =>
       (await Deno.readTextFile(file).catch(() => "")).split("\n").filter((line) => line !== "");
-    await eventually("both are told", async () => (await lines()).length === 2);
+    await waitUntil("both are told", async () => (await lines()).length === 2);
     expect((await lines()).map((line) => JSON.parse(line))).toMatchObject([
       { type: "backup.failed", timestamp: expect.any(String), data: { text: "The backup failed: no room." } },
       { type: "backup.failed", data: { text: "The backup failed: again." } },
@@ -252,7 +254,7 @@ describe("notices (contract 11)", () => {
     await undelivered("of-a-worker");
     await happen(app, "webhook.disabled", { name: "ci", reason: "gone" });
     await happen(app, "system.backup_failed", { detail: "last" });
-    await eventually("the last is told", async () => (await it.said(app)).length === 3);
+    await waitUntil("the last is told", async () => (await it.said(app)).length === 3);
     const places = await app.db.read(
       "select data ->> '$.to' as place, data ->> '$.about' as about from journal where kind = 'notice.raised'",
     );
@@ -280,7 +282,7 @@ describe("notices (contract 11)", () => {
     await Deno.writeTextFile(join(worker.work_dir, "free"), "");
     const { limited_until } = await app.call("GET /api/engines/claude");
     clock.advance(limited_until - clock.now());
-    await eventually("both are told", async () => (await it.said(app)).length === 2);
+    await waitUntil("both are told", async () => (await it.said(app)).length === 2);
     expect(await it.said(app)).toEqual([
       `claude is rate-limited until ${new Date(limited_until).toISOString()}.`,
       "claude is available again.",
@@ -299,6 +301,6 @@ describe("notices (contract 11)", () => {
       });
       await app.settle();
     }
-    await eventually("both are told", async () => (await it.said(app)).length === 2);
+    await waitUntil("both are told", async () => (await it.said(app)).length === 2);
   });
 });

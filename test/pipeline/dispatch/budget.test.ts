@@ -2,8 +2,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { random } from "../../harness/model/schedule.ts";
-import { eventually } from "../../harness/wait.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 3);
 const HOUR_MS = 3_600_000;
@@ -13,7 +13,7 @@ function give(app: App, worker_id: string, instruction: string, message_id = "sc
 }
 
 function held(app: App, id: string) {
-  return eventually(`the task ${id} is held`, async () => {
+  return waitUntil(`the task ${id} is held`, async () => {
     app.server.dispatcher.stage.wake();
     return (await app.call(`GET /api/tasks/${id}`)).held_by !== null;
   });
@@ -57,7 +57,7 @@ describe("a budget of runs (contract 14)", () => {
     await app.settle();
     expect((await app.call(`GET /api/tasks/${third.id}`)).status).toBe("pending");
     clock.advance(1);
-    await eventually(
+    await waitUntil(
       "the third runs",
       async () => (await app.call(`GET /api/tasks/${third.id}`)).status === "completed",
     );
@@ -117,7 +117,7 @@ describe("a budget of 0, and one of a month (contract 14)", () => {
     await app.settle();
     expect((await app.call(`GET /api/tasks/${task.id}`)).status).toBe("pending");
     await app.call(`POST /api/budgets/${id}/lift`, { for_ms: HOUR_MS });
-    await eventually(
+    await waitUntil(
       "it runs",
       async () => (await app.call(`GET /api/tasks/${task.id}`)).status === "completed",
     );
@@ -155,7 +155,7 @@ describe("a budget of 0, and one of a month (contract 14)", () => {
       await app.settle();
       expect(await status()).toBe("pending");
       clock.advance(1);
-      await eventually("the third runs", async () => await status() === "completed");
+      await waitUntil("the third runs", async () => await status() === "completed");
     }
   });
 });
@@ -257,7 +257,7 @@ describe("a work directory with blocked tasks [BUD-2]", () => {
 
 // Gives a paused worker tasks of six conversations, some with a budget of runs, and resumes it.
 async function tryLane(seed: number): Promise<void> {
-  const chance = random(seed);
+  const chance = createRandom(seed);
   await using app = await openApp({ inMemory: true });
   const ada = await app.call("POST /api/workers", { name: "Ada", paused: true });
   const limits = new Map<string, number>();

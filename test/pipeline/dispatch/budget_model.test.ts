@@ -1,24 +1,28 @@
 import { describe, expect, it } from "vitest";
 import type { Call } from "../../../src/api/call/call.ts";
-import { newId } from "../../../src/base/id.ts";
+import { createId } from "../../../src/base/id.ts";
 import type { Budget } from "../../../src/domain/workers/budget.ts";
-import { valueOf } from "../../../src/domain/call/json.ts";
+import { parseJson } from "../../../src/domain/call/json.ts";
 import type { BudgetPeriod, BudgetUnit } from "../../../src/domain/call/vocabulary.ts";
 import { Admission } from "../../../src/pipeline/dispatch/admission.ts";
 import { finishBeeRun, insertBeeRun } from "../../../src/store/chat/bee_run.ts";
 import { finishExecution, insertExecution, startExecution } from "../../../src/store/work/execution.ts";
-import { countUse, countWaiting, reserve } from "../../../src/store/workers/budget_ledger.ts";
+import {
+  insertReservation,
+  updateReservationUse,
+  updateReservationWait,
+} from "../../../src/store/workers/budget_ledger.ts";
 import type { WaitingTask } from "../../../src/store/work/task_queue.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { random } from "../../harness/model/schedule.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
 
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 3);
 const OPERATIONS = 2_000;
 const ZONE = "Europe/Berlin";
 const CALL: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
-  ended: () => Promise.resolve(null),
+  findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
 };
 const PERIODS: Partial<Record<BudgetPeriod, number>> = { "5h": 18e6, "24h": 864e5, "7d": 6048e5 };
@@ -165,7 +169,7 @@ async function compare(seed: number): Promise<void> {
   const clock = new TestClock("2026-03-20T08:00:00Z");
   await using app = await openApp({ clock, inMemory: true, config: { scheduler: { time_zone: ZONE } } });
   await Promise.all(app.server.stages.map((stage) => stage.stop()));
-  const chance = random(seed);
+  const chance = createRandom(seed);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(chance() * list.length)] as T;
   const world: World = {
     app,
@@ -234,7 +238,7 @@ async function changeBudgets({ app, pick, chance, budgets, targets, model }: Wor
     const limit = pick([0, 1, 3, 10, 40]) * { runs: 1, tokens: 100, minutes: 20, usd: 0.5 }[unit];
     const period = pick(["5h", "24h", "7d", "month", "total"] as const);
     const input = {
-      name: newId(),
+      name: createId(),
       target: pick(targets),
       unit,
       limit,
@@ -242,7 +246,7 @@ async function changeBudgets({ app, pick, chance, budgets, targets, model }: Wor
       soft: 80,
       action: "hold" as const,
     };
-    budgets.add(valueOf((await api.budget.create(CALL, input)).json).id);
+    budgets.add(parseJson((await api.budget.create(CALL, input)).json).id);
   } else if (dice < 0.6) {
     await api.budget.update(CALL, id, {
       limit: pick([0, 2, 5, 50, 500]),
@@ -259,7 +263,7 @@ async function changeBudgets({ app, pick, chance, budgets, targets, model }: Wor
 
 async function listed({ app }: World): Promise<Budget[]> {
   const page = await app.server.api.budget.list({ page: 1, page_size: 100 });
-  return valueOf(page.json).sort((a, b) => a.id < b.id ? -1 : 1);
+  return parseJson(page.json).sort((a, b) => a.id < b.id ? -1 : 1);
 }
 
 async function tryRun(world: World, label: string): Promise<void> {
@@ -268,7 +272,7 @@ async function tryRun(world: World, label: string): Promise<void> {
   const worker = pick([...world.workers, { id: COORDINATOR, departments: [] }]);
   const session_key = pick(["cli:one", "cli:two"]);
   const task: WaitingTask = {
-    id: newId(),
+    id: createId(),
     worker_id: worker.id,
     worker_name: "w",
     work_dir: "/tmp",
@@ -320,7 +324,7 @@ async function tryRun(world: World, label: string): Promise<void> {
   expect(verdict.block, label).toBeNull();
   if (verdict.block !== null) return;
   expect([...verdict.reservation.targets].sort(), label).toEqual([...new Set(targets)].sort());
-  const id = newId();
+  const id = createId();
   const identity = { execution_id: id, worker_id: worker.id, task_id: task.id, message_id: "m", session_key };
   const started = { ...identity, engine: "echo", attempt: 1, run_id: "", created_at: now };
   await app.db.write([
@@ -328,7 +332,7 @@ async function tryRun(world: World, label: string): Promise<void> {
       insertExecution({ ...started, worker_name: "w", session_id: "", instruction: "x" }),
       ...startExecution(id, now),
     ]),
-    reserve(id, verdict.reservation.targets, verdict.reservation.expected),
+    insertReservation(id, verdict.reservation.targets, verdict.reservation.expected),
   ]);
   // Units without a budget are not checked.
   const { tokens, ms, nano_usd } = verdict.reservation.expected;
@@ -351,7 +355,7 @@ async function toggleWaiting({ app, model, clock }: World, id: string): Promise<
   const waits = run.waitingSince === null;
   if (run.waitingSince !== null) run.waitedMs += now - run.waitingSince;
   run.waitingSince = waits ? now : null;
-  await app.db.write([countWaiting(id, waits, now)]);
+  await app.db.write([updateReservationWait(id, waits, now)]);
 }
 
 async function report({ app, model, pick }: World, id: string): Promise<void> {
@@ -363,7 +367,7 @@ async function report({ app, model, pick }: World, id: string): Promise<void> {
     usd: run.counted.usd + pick([0.001, 0.1]),
   };
   const { tokens, usd } = run.counted;
-  await app.db.write([countUse(id, { input_tokens: tokens, output_tokens: 0, cost_usd: usd })]);
+  await app.db.write([updateReservationUse(id, { input_tokens: tokens, output_tokens: 0, cost_usd: usd })]);
 }
 
 async function end({ app, model, clock, pick }: World, id: string, lost: boolean): Promise<void> {

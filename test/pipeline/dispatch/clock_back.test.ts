@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { ScheduleBench } from "../../harness/model/schedule.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const START = "2026-01-05T08:00:00Z";
 const AHEAD = "2036-01-01T00:00:30Z";
@@ -44,7 +44,7 @@ describe("a clock that was set back [CRN-4]", () => {
     expect((await app.db.first("select max(at) as at from ledger"))?.at).toBe(clock.now());
     clock.jump(START);
     clock.advance(1_000);
-    await eventually("the task is due", async () => {
+    await waitUntil("the task is due", async () => {
       const [task] = await app.db.read<{ due_at: number }>(
         "select due_at from task where status = 'pending'",
       );
@@ -111,7 +111,7 @@ describe("a clock that was set back [CRN-4]", () => {
     const attempt = async (id: string) =>
       (await app.db.first<{ attempt: number }>("select attempt from outbound_message where id = ?", [id]))
         ?.attempt;
-    await eventually("what waited was looked at", async () => await attempt("o") === 1);
+    await waitUntil("what waited was looked at", async () => await attempt("o") === 1);
     expect(await attempt("g")).toBe(0);
   });
 });

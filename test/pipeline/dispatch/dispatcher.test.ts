@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines, overlap, readLedger } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines, countMostConcurrent, readLedger } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
-import { tempDir } from "../../harness/service/process.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 
 /** Creates tasks for a worker in this order. */
 async function give(app: App, workerId: string, ...instructions: string[]): Promise<void> {
@@ -20,10 +20,10 @@ async function give(app: App, workerId: string, ...instructions: string[]): Prom
 
 describe("dispatcher (contract 4.5)", () => {
   it("runs one task per work directory up to the limit, first in, first out per directory [DSP-9]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const file = join(folder.path, "ledger");
     await using app = await openApp({
-      config: { engines: fakeEngines({ ledger: file }), limits: { max_concurrent_runs: 2 } },
+      config: { engines: buildFakeEngines({ ledger: file }), limits: { max_concurrent_runs: 2 } },
     });
     const workers = [];
     for (const name of ["a", "b", "c"]) workers.push(await app.call("POST /api/workers", { name }));
@@ -32,7 +32,7 @@ describe("dispatcher (contract 4.5)", () => {
     const lines = await readLedger(file);
     expect(lines.filter(({ word }) => word === "start")).toHaveLength(12);
     expect(lines.filter(({ word }) => word === "OVERLAP")).toEqual([]);
-    expect(overlap(lines)).toBe(2);
+    expect(countMostConcurrent(lines)).toBe(2);
     for (const worker of workers) {
       const started = await app.db.read(
         "select task_id from execution where worker_id = ? order by started_at",
@@ -43,22 +43,22 @@ describe("dispatcher (contract 4.5)", () => {
       ]);
       expect(started).toEqual(made);
       const own = new Set(made.map((row) => row.task_id));
-      expect(overlap(lines.filter(({ task }) => own.has(task)))).toBe(1);
+      expect(countMostConcurrent(lines.filter(({ task }) => own.has(task)))).toBe(1);
     }
   });
 
   it("treats two paths of one directory as one", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const file = join(folder.path, "ledger");
     await Deno.mkdir(join(folder.path, "real"));
     await Deno.symlink(join(folder.path, "real"), join(folder.path, "link"));
-    await using app = await openApp({ config: { engines: fakeEngines({ ledger: file }) } });
+    await using app = await openApp({ config: { engines: buildFakeEngines({ ledger: file }) } });
     const one = await app.call("POST /api/workers", { name: "a", work_dir: join(folder.path, "real") });
     const two = await app.call("POST /api/workers", { name: "b", work_dir: join(folder.path, "link") });
     await give(app, one.id, "sleep 0.1");
     await give(app, two.id, "sleep 0.1");
     await app.settle();
-    expect(overlap(await readLedger(file))).toBe(1);
+    expect(countMostConcurrent(await readLedger(file))).toBe(1);
   });
 
   it("keeps the tasks of a paused worker, and continues when it resumes", async () => {
@@ -75,7 +75,7 @@ describe("dispatcher (contract 4.5)", () => {
 
   it("a worker with a long queue does not delay another one", async () => {
     await using app = await openApp({
-      config: { engines: fakeEngines(), limits: { max_concurrent_runs: 2 } },
+      config: { engines: buildFakeEngines(), limits: { max_concurrent_runs: 2 } },
     });
     const busy = await app.call("POST /api/workers", { name: "busy" });
     const quick = await app.call("POST /api/workers", { name: "quick" });

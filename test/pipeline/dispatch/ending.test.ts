@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const runs = (app: App) => app.call("GET /api/executions?status=running");
-const config = { engines: fakeEngines(), limits: { stop_grace: "200ms" }, shutdown_grace: "0s" };
+const config = { engines: buildFakeEngines(), limits: { stop_grace: "200ms" }, shutdown_grace: "0s" };
 
 async function give(app: App, more: Record<string, unknown>) {
   const { id } = await app.call("POST /api/workers", { name: "Ada" });
@@ -21,12 +21,12 @@ describe("a run that cannot be ended because a read fails", () => {
     await using app = await openApp({ clock, config });
     await give(app, { type: "scheduled", cron: "*/10 * * * *", overlap: "replace" });
     clock.advance(600_000);
-    await eventually("it runs", async () => (await runs(app)).length === 1);
+    await waitUntil("it runs", async () => (await runs(app)).length === 1);
     let asked = 0;
     app.server.executor.interrupt = () => Promise.reject(new Error(`no read ${asked++}`));
     clock.advance(600_000);
     await app.until("task.queued");
-    await eventually("it was asked for", () => asked === 1);
+    await waitUntil("it was asked for", () => asked === 1);
     await Deno.writeTextFile(join(app.dataDir, "go"), "");
     await app.until("task.due", 2);
     await app.settle();
@@ -38,24 +38,24 @@ describe("a run that cannot be ended because a read fails", () => {
     const more = { unit: "minutes", limit: 10, period: "24h", action: "stop" };
     await app.call("POST /api/budgets", { name: "Time", ...more });
     await give(app, { type: "immediate" });
-    await eventually("it runs", async () => (await runs(app)).length === 1);
+    await waitUntil("it runs", async () => (await runs(app)).length === 1);
     const { executor, stages } = app.server;
     const budgets = stages.find(({ name }) => name === "budgets");
     const rounds = async () => {
       for (let i = 0; i < 3; i++) {
         const before = budgets?.rounds ?? 0;
         budgets?.wake();
-        await eventually("a round", () => (budgets?.rounds ?? 0) > before && budgets?.idle === true);
+        await waitUntil("a round", () => (budgets?.rounds ?? 0) > before && budgets?.idle === true);
       }
     };
     const first = Promise.withResolvers<void>();
     let asked = 0;
-    const stopFor = executor.stopFor.bind(executor);
-    executor.stopFor = () => (asked++, first.promise);
+    const stopFor = executor.stopRun.bind(executor);
+    executor.stopRun = () => (asked++, first.promise);
     clock.advance(600_000);
     await rounds();
     expect(asked, "one at a time").toBe(1);
-    executor.stopFor = stopFor;
+    executor.stopRun = stopFor;
     first.reject(new Error("no read"));
     await rounds();
     await app.until("task.failed");

@@ -4,7 +4,7 @@ import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -173,7 +173,7 @@ describe("gates (contract 15)", () => {
     const other = await app.call("POST /api/workers", { name: "Bob" });
     const task = await post(sh("until [ -e go ]; do sleep 0.02; done; exit 1"));
     await app.call(`POST /api/tasks/${task.id}/run`, {});
-    await eventually("its gate runs", async () => (await occurrences(app))[0]?.status === "gating");
+    await waitUntil("its gate runs", async () => (await occurrences(app))[0]?.status === "gating");
     expect(await app.call(`GET /api/tasks/${task.id}`)).toMatchObject({
       status: "pending",
       reason: "its gate runs",
@@ -181,7 +181,7 @@ describe("gates (contract 15)", () => {
     const now = { message_id: "m", instruction: "say hi", type: "immediate" };
     for (const { id } of [worker, other]) await app.call("POST /api/tasks", { ...now, worker_id: id });
     const rounds = app.server.dispatcher.stage.rounds;
-    await eventually("the dispatcher has looked", () => app.server.dispatcher.stage.rounds > rounds);
+    await waitUntil("the dispatcher has looked", () => app.server.dispatcher.stage.rounds > rounds);
     expect(await app.call("GET /api/executions")).toEqual([]);
     // A request for a run returns the run in progress.
     expect(await app.call(`POST /api/tasks/${task.id}/run`, {})).toMatchObject({ run_no: 1 });
@@ -197,7 +197,7 @@ describe("gates (contract 15)", () => {
       await using _ = app;
       const task = await post(sh("sleep 300 & sleep 300"));
       await app.call(`POST /api/tasks/${task.id}/run`, {});
-      await eventually("its gate runs", async () => (await occurrences(app))[0]?.status === "gating");
+      await waitUntil("its gate runs", async () => (await occurrences(app))[0]?.status === "gating");
       const [{ run_id }] = await occurrences(app);
       if (how === "cancel") await app.call(`POST /api/tasks/${task.id}/cancel`, {});
       if (how === "queue") await app.call("POST /api/queue/cancel", { filter: {}, expected: 1 });
@@ -231,12 +231,12 @@ describe("gates (contract 15)", () => {
         return text.split("\n").length - 1;
       };
       await first.app.call(`POST /api/tasks/${task.id}/run`, {});
-      await eventually("its gate runs", async () => await asked() === 1);
+      await waitUntil("its gate runs", async () => await asked() === 1);
       await first.app.stop();
       const second = await openApp({ dataDir, config: { engines: ENGINES } });
-      await eventually("its gate runs", async () => await asked() === 2);
+      await waitUntil("its gate runs", async () => await asked() === 2);
       await Deno.writeTextFile(join(first.worker.work_dir, "go"), "");
-      await eventually(
+      await waitUntil(
         "its run goes on",
         async () => (await second.call("GET /api/executions?status=running")).length === 1,
       );
@@ -267,12 +267,12 @@ describe("gates (contract 15)", () => {
     const other = await app.call("POST /api/workers", { name: "Bob" });
     const task = await post(sh("until [ -e go ]; do sleep 0.02; done"));
     await app.call(`POST /api/tasks/${task.id}/run`, {});
-    await eventually("its gate runs", async () => (await occurrences(app))[0]?.status === "gating");
+    await waitUntil("its gate runs", async () => (await occurrences(app))[0]?.status === "gating");
     await app.call(`PUT /api/tasks/${task.id}`, { worker_id: other.id, gate: null });
     const { stage } = app.server.dispatcher;
     const { rounds } = stage;
     stage.wake();
-    await eventually("the dispatcher has looked", () => stage.rounds > rounds && stage.idle);
+    await waitUntil("the dispatcher has looked", () => stage.rounds > rounds && stage.idle);
     expect(await app.call("GET /api/executions")).toEqual([]);
     await Deno.writeTextFile(join(worker.work_dir, "go"), "");
     await app.settle();

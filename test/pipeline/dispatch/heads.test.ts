@@ -3,7 +3,7 @@ import { NextTasks } from "../../../src/pipeline/dispatch/next_tasks.ts";
 import { Database } from "../../../src/store/db/database.ts";
 import { migrate } from "../../../src/store/db/migrate.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const WORKER = `insert into worker (id, name, name_key, work_dir, paused, created_at, updated_at)
   values (?, ?, ?, '/tmp', ?, 1, 1)`;
@@ -84,7 +84,7 @@ it("NextTasks serves more directories than a page has, and none starves (contrac
   await app.db.write(
     numbers.map((n) => ({ sql: TASK, args: [id(count + n), id(n), 1, ""] })),
   );
-  await eventually("all have run", async () => {
+  await waitUntil("all have run", async () => {
     const row = await app.db.first<{ left: number }>(
       "select count(*) as left from task where status = 'pending'",
     );

@@ -1,22 +1,22 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
-import { retryDelayMs } from "../../../src/domain/work/task_plan.ts";
+import { getRetryDelayMs } from "../../../src/domain/work/task_plan.ts";
 import { endRun } from "../../../src/run/ending.ts";
 import { USAGE_UNKNOWN } from "../../../src/domain/work/execution.ts";
 import { listOpenExecutions } from "../../../src/store/work/execution.ts";
 import { findTask } from "../../../src/store/work/task.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { random } from "../../harness/model/schedule.ts";
-import { taskFor } from "../../harness/service/runner.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
+import { createTask } from "../../harness/service/runner.ts";
 
 // For a long run: SVC_TEST_ORDER=10.
 const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
 
 describe("dispatch", () => {
   it("a late outcome of a run that was ended as lost changes nothing [DSP-2]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines(), limits: { max_attempts: 3 } } });
+    await using app = await openApp({ config: { engines: buildFakeEngines(), limits: { max_attempts: 3 } } });
     const { db } = app.server.parts;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -44,8 +44,8 @@ describe("dispatch", () => {
   it(
     "starts the messages of one conversation and worker in order of arrival, however long each takes [DSP-10]",
     async () => {
-      await using app = await openApp({ config: { engines: fakeEngines() } });
-      const chance = random(10);
+      await using app = await openApp({ config: { engines: buildFakeEngines() } });
+      const chance = createRandom(10);
       const ada = await app.call("POST /api/workers", { name: "Ada" });
       const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
       const texts = Array.from(
@@ -67,22 +67,22 @@ describe("dispatch", () => {
 
   it("retries only lost runs, with growing delays, up to a limit [DSP-13]", async () => {
     for (let attempt = 1; attempt < 200; attempt++) {
-      const delay = retryDelayMs(attempt);
+      const delay = getRetryDelayMs(attempt);
       expect(delay).toBe([1_000, 4_000, 16_000][Math.min(attempt, 3) - 1]);
     }
     const clock = new TestClock();
     await using app = await openApp({
       clock,
       config: {
-        engines: { ...fakeEngines(), none: { kind: "command", command: "/no/such/program" } },
+        engines: { ...buildFakeEngines(), none: { kind: "command", command: "/no/such/program" } },
         limits: { max_attempts: 3 },
       },
     });
     const { db } = app.server.parts;
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     const gone = await app.call("POST /api/workers", { name: "Bob", engine: "none" });
-    for (let i = 0; i < 5; i++) await taskFor(app, worker.id, "exit 1");
-    for (let i = 0; i < 5; i++) await taskFor(app, gone.id, "ok");
+    for (let i = 0; i < 5; i++) await createTask(app, worker.id, "exit 1");
+    for (let i = 0; i < 5; i++) await createTask(app, gone.id, "ok");
     await app.settle();
     expect(await db.read("select distinct status, attempt from task")).toMatchObject([{
       status: "failed",
@@ -90,7 +90,7 @@ describe("dispatch", () => {
     }]);
     expect(await app.call("GET /api/executions")).toHaveLength(10);
 
-    const lost = await taskFor(app, worker.id, "sleep 60");
+    const lost = await createTask(app, worker.id, "sleep 60");
     for (const [attempt, delayMs] of [[1, 1_000], [2, 4_000]] as const) {
       await app.until("execution.started", 5 + attempt);
       expect(await takeAway(app)).toBe(1);

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
-import { fakeEngines, overlap, readLedger } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines, countMostConcurrent, readLedger } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { tempDir } from "../../harness/service/process.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 import { ctl } from "../../harness/terminal.ts";
-import { taskFor } from "../../harness/service/runner.ts";
+import { createTask } from "../../harness/service/runner.ts";
 
 // For a long run: SVC_TEST_ORDER=10.
 const SCALE = Number(Deno.env.get("SVC_TEST_ORDER") ?? 1);
@@ -14,13 +14,13 @@ describe("dispatch", () => {
   it(
     "an idle service starts a task immediately, without waiting for a poll (figures: make bench ARGS=tasks) [DSP-5]",
     async () => {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       const ledger = join(folder.path, "ledger");
-      await using app = await openApp({ config: { engines: fakeEngines({ ledger }) } });
+      await using app = await openApp({ config: { engines: buildFakeEngines({ ledger }) } });
       const worker = await app.call("POST /api/workers", { name: "Ada" });
       const waits: number[] = [];
       for (let i = 0; i < 50 * SCALE; i++) {
-        const id = await taskFor(app, worker.id, "ok");
+        const id = await createTask(app, worker.id, "ok");
         await app.settle();
         const { created_at } = await app.call(`GET /api/tasks/${id}`);
         const start = (await readLedger(ledger)).find((line) => line.task === id && line.word === "start");
@@ -37,26 +37,28 @@ describe("dispatch", () => {
   it(
     "keeps its limits, and a short queue next to long ones is not delayed [DSP-9]",
     async () => {
-      await using folder = await tempDir();
+      await using folder = await createTempDir();
       const ledger = join(folder.path, "ledger");
       await using app = await openApp({
-        config: { engines: fakeEngines({ ledger }), limits: { max_concurrent_runs: 4 } },
+        config: { engines: buildFakeEngines({ ledger }), limits: { max_concurrent_runs: 4 } },
       });
       const counts = [50 * SCALE, 20 * SCALE, 5];
       const own: string[][] = [];
       for (const count of counts) {
         const { id } = await app.call("POST /api/workers", { name: `w${count}` });
-        own.push(await Promise.all(Array.from({ length: count }, () => taskFor(app, id, "sleep 0.02"))));
+        own.push(await Promise.all(Array.from({ length: count }, () => createTask(app, id, "sleep 0.02"))));
       }
       await app.settle(60_000 * SCALE);
       const lines = await readLedger(ledger);
       expect(lines.filter((line) => line.word === "start")).toHaveLength(counts.reduce((a, b) => a + b));
-      expect(overlap(lines)).toBeLessThanOrEqual(3);
-      expect(overlap(lines)).toBeGreaterThan(1);
+      expect(countMostConcurrent(lines)).toBeLessThanOrEqual(3);
+      expect(countMostConcurrent(lines)).toBeGreaterThan(1);
       const end = (tasks: string[]) =>
         Math.max(...lines.filter((line) => tasks.includes(line.task)).map((line) => line.at));
       const start = Math.min(...lines.filter((line) => own[2]?.includes(line.task)).map((line) => line.at));
-      for (const tasks of own) expect(overlap(lines.filter((line) => tasks.includes(line.task)))).toBe(1);
+      for (const tasks of own) {
+        expect(countMostConcurrent(lines.filter((line) => tasks.includes(line.task)))).toBe(1);
+      }
       const [longest = 0, , shortest = 0] = own.map((tasks) => end(tasks) - start);
       expect(shortest).toBeLessThan((longest / (50 * SCALE)) * 5 * 2 + 200);
     },
@@ -65,14 +67,14 @@ describe("dispatch", () => {
 
   it("session clear --force ends the whole process tree of a stubborn agent, escaped processes included [DSP-12, CHD-1, CHD-2]", async () => {
     await using app = await openApp({
-      config: { engines: fakeEngines(), limits: { stop_grace: "200ms", max_concurrent_runs: 2 } },
+      config: { engines: buildFakeEngines(), limits: { stop_grace: "200ms", max_concurrent_runs: 2 } },
     });
     const one = await app.call("POST /api/workers", { name: "Ada" });
     const two = await app.call("POST /api/workers", { name: "Bob" });
     const tasks = [
-      await taskFor(app, one.id, "ignore-term"),
-      await taskFor(app, two.id, "setsid-escape-and-stay"),
-      await taskFor(app, one.id, "ok"),
+      await createTask(app, one.id, "ignore-term"),
+      await createTask(app, two.id, "setsid-escape-and-stay"),
+      await createTask(app, one.id, "ok"),
     ];
     await app.until("execution.started", 2);
     const rows = await app.db.read<{ run_id: string }>("select run_id from execution");

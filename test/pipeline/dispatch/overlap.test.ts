@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000;
 /** Creates a schedule of every ten minutes whose runs end when a file `go` exists. */
 async function open(overlap: string, more: Json = {}, dataDir?: string) {
   const clock = new TestClock("2026-01-05T08:00:00Z");
-  const config = { engines: fakeEngines(), limits: { stop_grace: "200ms" } };
+  const config = { engines: buildFakeEngines(), limits: { stop_grace: "200ms" } };
   const app = await openApp({ clock, config, ...(dataDir === undefined ? {} : { dataDir }) });
   const go = join(app.dataDir, "go");
   const worker = await app.call("POST /api/workers", { name: "Ada" });
@@ -54,7 +54,7 @@ describe("overlap (contract 15)", () => {
     const { app, clock, task, go } = await open("queue");
     await using _ = app;
     await next(app, clock, "task.due");
-    await eventually("it runs", async () => (await runs(app, "running")).length === 1);
+    await waitUntil("it runs", async () => (await runs(app, "running")).length === 1);
     await next(app, clock, "task.queued");
     await next(app, clock, "task.skipped");
     expect(await fires(app)).toMatchObject([{ run_no: 1, status: "running" }]);
@@ -78,9 +78,9 @@ describe("overlap (contract 15)", () => {
     const { app, clock, task, go } = await open("replace", { pause_after_failures: 1 });
     await using _ = app;
     await next(app, clock, "task.due");
-    await eventually("it runs", async () => (await runs(app, "running")).length === 1);
+    await waitUntil("it runs", async () => (await runs(app, "running")).length === 1);
     await next(app, clock, "task.due", 2);
-    await eventually("the next one runs", async () => {
+    await waitUntil("the next one runs", async () => {
       const [one] = await runs(app, "running");
       return one?.run_no === 2;
     });
@@ -113,10 +113,10 @@ describe("overlap (contract 15)", () => {
     };
     await app.call("POST /api/tasks", { ...body, overlap, gate });
     await next(app, clock, "task.due");
-    await eventually("its gate runs", async () => (await fires(app))[0]?.status === "gating");
+    await waitUntil("its gate runs", async () => (await fires(app))[0]?.status === "gating");
     await next(app, clock, "task.queued");
     if (overlap === "replace") {
-      await eventually("its gate is ended", async () => (await fires(app))[1]?.status === "gating");
+      await waitUntil("its gate is ended", async () => (await fires(app))[1]?.status === "gating");
     }
     await Deno.writeTextFile(file, "");
     await app.until("task.due", 2);
@@ -144,11 +144,11 @@ describe("overlap (contract 15)", () => {
       const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
       const { app, clock, task, go } = await open(overlap, {}, dataDir);
       await next(app, clock, "task.due");
-      await eventually("it runs", async () => (await runs(app, "running")).length === 1);
+      await waitUntil("it runs", async () => (await runs(app, "running")).length === 1);
       await app.server.stages.find(({ name }) => name === "dispatcher")?.stop();
       await next(app, clock, "task.queued");
       await app.stop();
-      const config = { engines: fakeEngines() };
+      const config = { engines: buildFakeEngines() };
       const again = await openApp({ clock, dataDir, config });
       await Deno.writeTextFile(go, "");
       await again.until("task.due", 2);
@@ -180,7 +180,7 @@ describe("overlap (contract 15)", () => {
       ...{ message_id: "n", worker_id: other.id, instruction: `until ${go}`, type: "immediate" },
     });
     await next(app, clock, "task.due");
-    await eventually("both run", async () => (await runs(app, "running")).length === 2);
+    await waitUntil("both run", async () => (await runs(app, "running")).length === 2);
     await next(app, clock, "task.due", 2);
     const marks = await app.db.read("select cancelled_by from execution where worker_id = ?", [other.id]);
     expect(marks).toEqual([{ cancelled_by: "" }]);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { LIMITED_RUNS_MAX } from "../../../src/domain/workers/rate_limit.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { tempDir } from "../../harness/service/process.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 
 const FAKE_CLAUDE = new URL("../../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 const HOUR_MS = 3_600_000;
@@ -30,7 +30,7 @@ async function setUp(app: App, engine = "") {
 
 describe("rate limits [DSP-13]", () => {
   it("block the engine: its tasks wait with a reason, others run, and then the session continues", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const clock = new TestClock(Date.now());
     let reason = "";
     let workerId = "";

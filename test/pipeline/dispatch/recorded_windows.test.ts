@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const REPLAY = new URL("../../harness/fakes/replay.sh", import.meta.url).pathname;
 const RECORDED = new URL("../../engine/recorded/", import.meta.url);
@@ -104,7 +104,7 @@ describe.each([["claude", claude], ["codex", codex]] as const)(
         const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
         const say = async (content: string) => {
           const sent = await app.call(`POST /api/local/sessions/${session.id}/messages`, { content });
-          await eventually(
+          await waitUntil(
             "it is routed",
             async () => (await app.call(`GET /api/tasks?message_id=${sent.message_id}`)).length === 1,
           );
@@ -112,7 +112,7 @@ describe.each([["claude", claude], ["codex", codex]] as const)(
         };
         const task = (id: string) => app.call(`GET /api/tasks/${id}`);
         const held = (id: string) =>
-          eventually(`${id} is held`, async () => (await task(id)).held_by !== null);
+          waitUntil(`${id} is held`, async () => (await task(id)).held_by !== null);
         // Checks that nothing has run a second before the time, and that the tasks run at the time.
         const exactly = async (at: number, ids: string[], ran: (id: string) => Promise<boolean>) => {
           clock.advance(at - 1_000 - clock.now());
@@ -122,7 +122,7 @@ describe.each([["claude", claude], ["codex", codex]] as const)(
             expect(await ran(id)).toBe(false);
           }
           clock.advance(1_000);
-          for (const id of ids) await eventually("it has run", () => ran(id));
+          for (const id of ids) await waitUntil("it has run", () => ran(id));
           await app.settle();
         };
         await say("hello");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { endRun } from "../../../src/run/ending.ts";
 import { findTask } from "../../../src/store/work/task.ts";
 
@@ -41,7 +41,7 @@ async function open(more: Json = {}) {
 /** Moves the clock to the next time and waits for the end of its run. */
 async function pass(app: App, clock: TestClock, ended: number) {
   clock.advance(10 * MINUTE_MS);
-  await eventually("the run ends", async () => {
+  await waitUntil("the run ends", async () => {
     const row = await app.db.first<Json>(
       "select count(*) as count from execution where completed_at is not null",
     );
@@ -177,14 +177,14 @@ describe("pause_after_failures (contract 15)", () => {
       const { execution_id } = await get();
       if (failure === "cancelled") await app.call(`POST /api/executions/${execution_id}/cancel`, {});
       else if (failure === "budget") {
-        await app.server.executor.stopFor(execution_id, "the budget x is used up");
+        await app.server.executor.stopRun(execution_id, "the budget x is used up");
       } else {
         // Only a provider or a crash causes these failures, so the test stores their outcomes.
         const stored = await storedEnd(app, task.id, failure as "server_lost");
         expect(stored).toBe(true);
         await app.server.executor.interrupt(execution_id);
       }
-      await eventually("it goes on", async () => (await get()).status === "scheduled");
+      await waitUntil("it goes on", async () => (await get()).status === "scheduled");
       expect(await get()).toMatchObject({
         paused: false,
         failures_in_row: 0,
@@ -206,7 +206,7 @@ describe("pause_after_failures (contract 15)", () => {
     });
     await pass(app, clock, 1);
     clock.advance(10 * MINUTE_MS);
-    await eventually("it is held", async () => (await get()).held_by !== null);
+    await waitUntil("it is held", async () => (await get()).held_by !== null);
     clock.advance(10 * MINUTE_MS);
     await app.until("task.skipped");
     expect(await get()).toMatchObject({

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { record } from "../../../src/store/events/journal.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { random, ScheduleBench } from "../../harness/model/schedule.ts";
+import { createRandom, ScheduleBench } from "../../harness/model/schedule.ts";
 import { countProcessorMs } from "../../harness/service/processor_time.ts";
 
 const START = "2026-01-05T08:00:00Z";
@@ -12,7 +12,7 @@ describe("schedules (contract 3)", () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("*/1 * * * *");
-    const chance = random(1);
+    const chance = createRandom(1);
     let crashes = 0;
     bench.faulty.fault = () => {
       if (crashes >= 100 || chance() > 0.25) return "none";

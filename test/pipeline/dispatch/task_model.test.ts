@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
 import type { Call } from "../../../src/api/call/call.ts";
-import { valueOf } from "../../../src/domain/call/json.ts";
+import { parseJson } from "../../../src/domain/call/json.ts";
 import type { Server } from "../../../src/boot/server.ts";
-import { nextOccurrence } from "../../../src/domain/work/cron.ts";
+import { findNextOccurrence } from "../../../src/domain/work/cron.ts";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { type Task } from "../../../src/domain/work/task.ts";
-import { retryDelayMs } from "../../../src/domain/work/task_plan.ts";
+import { getRetryDelayMs } from "../../../src/domain/work/task_plan.ts";
 import { endRun, STOPPED } from "../../../src/run/ending.ts";
-import { newId } from "../../../src/base/id.ts";
+import { createId } from "../../../src/base/id.ts";
 import { type ExecutionEnd, insertExecution, startExecution } from "../../../src/store/work/execution.ts";
 import { findTask } from "../../../src/store/work/task.ts";
 import { claimTask } from "../../../src/store/work/task_transitions.ts";
-import { listLaneHeads } from "../../../src/store/work/task_queue.ts";
+import { listNextTasks } from "../../../src/store/work/task_queue.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
-import { random } from "../../harness/model/schedule.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
 
 // CI runs all fifty seeds. A few of them find most faults in a fifth of the time.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 3);
@@ -25,7 +25,7 @@ const CRON = "*/10 * * * *";
 const RULES = { defaultZone: "UTC", maxAttempts: MAX_ATTEMPTS };
 const CALL: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
-  ended: () => Promise.resolve(null),
+  findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
 };
 const USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
@@ -90,12 +90,12 @@ class Model {
       task.runs--;
     } else if (how === "lost" && task.runAttempt < MAX_ATTEMPTS) {
       task.status = "pending";
-      task.dueAt = now + retryDelayMs(task.runAttempt);
+      task.dueAt = now + getRetryDelayMs(task.runAttempt);
     } else if (task.type === "scheduled") {
       task.status = "scheduled";
       task.attempt = 0;
       task.dueAt = null;
-      if (task.nextAt === null || task.nextAt <= now) task.nextAt = nextOccurrence(CRON, "UTC", now);
+      if (task.nextAt === null || task.nextAt <= now) task.nextAt = findNextOccurrence(CRON, "UTC", now);
     } else {
       this.#end(task, how === "completed" ? "completed" : how === "cancelled" ? "cancelled" : "failed");
     }
@@ -117,7 +117,7 @@ class Model {
         task.dueAt = latest;
         task.attempt = 0;
       }
-      task.nextAt = nextOccurrence(CRON, "UTC", now);
+      task.nextAt = findNextOccurrence(CRON, "UTC", now);
     }
   }
 
@@ -155,7 +155,7 @@ async function compare(seed: number): Promise<void> {
   // The stages are stopped: this test does their work step by step.
   const scheduler = app.server.stages.find((stage) => stage.name === "scheduler");
   await Promise.all(app.server.stages.filter((stage) => stage !== scheduler).map((stage) => stage.stop()));
-  const chance = random(seed);
+  const chance = createRandom(seed);
   const pick = <T>(list: T[]): T | undefined => list[Math.floor(chance() * list.length)];
   const model = new Model();
   const open = new Map<string, string>();
@@ -186,7 +186,7 @@ async function compare(seed: number): Promise<void> {
     } else if (dice < 0.865) {
       const session = pick(["one", "two"]) ?? "";
       const expected = model.endAll((task) => task.session === `cli:${session}`);
-      expect(valueOf((await server.api.session.clear(CALL, `cli:${session}`)).json).cancelled_tasks, label)
+      expect(parseJson((await server.api.session.clear(CALL, `cli:${session}`)).json).cancelled_tasks, label)
         .toBe(expected);
     } else if (dice < 0.87) {
       const worker = pick(workers) ?? "";
@@ -221,7 +221,7 @@ async function makeWorker(server: Server): Promise<string> {
     runs_on: [],
     paused: false,
   };
-  return valueOf((await server.api.worker.create(CALL, input)).json).id;
+  return parseJson((await server.api.worker.create(CALL, input)).json).id;
 }
 
 async function create(
@@ -241,7 +241,7 @@ async function create(
     ...(type === "countdown" ? { scheduled_at: now + 5_000 + Math.floor(dice * 100_000) } : {}),
     ...(type === "scheduled" ? { cron: CRON } : {}),
   } as const;
-  const task = valueOf((await server.api.task.create(CALL, body)).json) as Task;
+  const task = parseJson((await server.api.task.create(CALL, body)).json) as Task;
   model.tasks.set(task.id, {
     type,
     status: type === "immediate" ? "pending" : "scheduled",
@@ -252,7 +252,7 @@ async function create(
     nextAt: type === "countdown"
       ? body.scheduled_at ?? null
       : type === "scheduled"
-      ? nextOccurrence(CRON, "UTC", now)
+      ? findNextOccurrence(CRON, "UTC", now)
       : null,
     dueAt: type === "immediate" ? now : null,
     run: null,
@@ -268,7 +268,7 @@ async function dispatch(
   label: string,
 ): Promise<void> {
   const now = server.parts.clock.now();
-  const { heads } = await listLaneHeads(server.parts.db, now);
+  const { heads } = await listNextTasks(server.parts.db, now);
   const expected = new Map<string, [string, Expected]>();
   for (const [id, task] of model.tasks) {
     if (task.status !== "pending" || (task.dueAt ?? Infinity) > now) continue;
@@ -279,7 +279,7 @@ async function dispatch(
   }
   expect(heads.map((head) => head.id).sort(), label).toEqual([...expected.values()].map(([id]) => id).sort());
   for (const head of heads) {
-    const executionId = newId();
+    const executionId = createId();
     const { won } = await server.parts.db.write([
       ...claimTask(head.id, executionId, now),
       insertExecution({
@@ -299,7 +299,9 @@ async function dispatch(
       ...startExecution(executionId, now),
     ]);
     expect(won, label).toBe(true);
-    expect((await server.parts.db.write(claimTask(head.id, newId(), now))).won, "a second claim").toBe(false);
+    expect((await server.parts.db.write(claimTask(head.id, createId(), now))).won, "a second claim").toBe(
+      false,
+    );
     model.claim(head.id, executionId);
     open.set(executionId, head.id);
   }

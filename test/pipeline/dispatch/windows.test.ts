@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { findReserveBlock } from "../../../src/pipeline/dispatch/admission.ts";
 
 const FAKE_CLAUDE = new URL("../../harness/fakes/fake_claude.sh", import.meta.url).pathname;
@@ -52,7 +52,7 @@ describe("the windows of a provider (contract 14)", () => {
       cron: "0 0 1 1 *",
     });
     await app.call(`POST /api/tasks/${schedule.id}/run`);
-    await eventually(
+    await waitUntil(
       "the schedule is held",
       async () => (await app.call(`GET /api/tasks/${schedule.id}`)).held_by !== null,
     );
@@ -72,7 +72,7 @@ describe("the windows of a provider (contract 14)", () => {
     await app.settle();
     expect(await app.call("GET /api/executions?status=completed")).toHaveLength(2);
     clock.advance(1_000);
-    await eventually(
+    await waitUntil(
       "the schedule has run",
       async () => (await app.call(`GET /api/tasks/${schedule.id}`)).last_status === "completed",
     );
@@ -92,7 +92,7 @@ describe("the windows of a provider (contract 14)", () => {
       cron: "0 0 1 1 *",
     });
     await app.call(`POST /api/tasks/${schedule.id}/run`);
-    await eventually(
+    await waitUntil(
       "the schedule has run",
       async () => (await app.call(`GET /api/tasks/${schedule.id}`)).last_status === "completed",
     );
@@ -136,7 +136,7 @@ describe("a runaway (contract 14, limits.max_runs_per_hour)", () => {
       (await app.call(`GET /api/tasks?worker_id=${worker.id}&status=pending`)) as {
         held_by: object | null;
       }[];
-    await eventually("two wait", async () => {
+    await waitUntil("two wait", async () => {
       const rows = await waiting();
       return rows.length === 2 && rows.every(({ held_by }) => held_by !== null);
     });
@@ -146,7 +146,7 @@ describe("a runaway (contract 14, limits.max_runs_per_hour)", () => {
     })));
     await app.until("run_limit.met");
     clock.advance(firstEnd + HOUR_MS - clock.now());
-    await eventually("one has run", async () => (await waiting()).length === 1);
+    await waitUntil("one has run", async () => (await waiting()).length === 1);
     const told = await app.db.read("select data from journal where kind = 'run_limit.met'");
     expect(told).toHaveLength(1);
   });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { FakeTelegram } from "../../platform/fakes/telegram.ts";
 
 const file = (file_id: string) => ({
@@ -17,7 +17,7 @@ async function open(loud: FakeTelegram, quiet: FakeTelegram) {
     ...{ kind: "telegram", token: fake.token, base_url: fake.url, worker: "Ada", allow: ["7"] },
   });
   const platforms = { loud: phone(loud), quiet: phone(quiet) } as never;
-  const app = await openApp({ config: { engines: fakeEngines(), platforms } });
+  const app = await openApp({ config: { engines: buildFakeEngines(), platforms } });
   await app.call("POST /api/workers", { name: "Ada" });
   return app;
 }
@@ -36,10 +36,10 @@ it("Attachments: hanging files of one platform leave capacity for another (contr
     });
   };
   for (let i = 0; i < 10; i++) loud.say("", file(`f${i}`));
-  await eventually("as many as it may hang", () => hanging === 4);
+  await waitUntil("as many as it may hang", () => hanging === 4);
   quiet.files.set("f", new TextEncoder().encode("a"));
   quiet.say("", file("f"));
-  await eventually("the other is served", () => quiet.sent.some(({ text }) => text === "got it"));
+  await waitUntil("the other is served", () => quiet.sent.some(({ text }) => text === "got it"));
   expect(hanging).toBe(4);
 });
 
@@ -57,9 +57,9 @@ it("Attachments: retry a file that could not be stored after a pause", async () 
     return full ? Promise.reject(new Error("the disk is full")) : write(statements);
   };
   loud.say("", file("gone"));
-  await eventually("it was tried", () => tries === 1);
+  await waitUntil("it was tried", () => tries === 1);
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(tries).toBe(1);
   full = false;
-  await eventually("it is told", () => loud.sent.some(({ text }) => text === "got it"));
+  await waitUntil("it is told", () => loud.sent.some(({ text }) => text === "got it"));
 });

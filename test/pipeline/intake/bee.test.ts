@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { newId } from "../../../src/base/id.ts";
+import { createId } from "../../../src/base/id.ts";
 import { WAKEUP } from "../../../src/base/wakeups.ts";
 import { type App, openApp, type TestSettings } from "../../harness/service/app.ts";
 import { insertRows } from "../../harness/model/counters.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const FAKE_BEE = new URL("../../harness/fakes/fake_bee.sh", import.meta.url).pathname;
 
@@ -50,7 +50,7 @@ async function replies(app: App, sessionId: string): Promise<string[]> {
 /** Inserts messages of different conversations that were fed at `at`. */
 async function feed({ db }: App, count: number, at: number): Promise<void> {
   const rows = Array.from({ length: count }, (_, n) => ({
-    id: newId(),
+    id: createId(),
     session_key: `other:${n}`,
     platform: "other",
     platform_message_id: `${n}`,
@@ -265,7 +265,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
       `!while [ ! -e "$FAKE_BEE/go" ]; do sleep 0.05; done; echo '{"reply": "done"}'`,
     ]);
     const first = await it.send("hello");
-    await eventually("it thinks", async () => await it.count() === 1);
+    await waitUntil("it thinks", async () => await it.count() === 1);
     const second = await it.send("@Ada hello");
     await it.app.until("message.feeding", 2);
     expect(await it.app.db.read("select id from inbound_message where status = 'feeding' order by id"))
@@ -338,14 +338,14 @@ describe("concurrent messages for the coordinator (contract 4.4)", () => {
     const stage = app.server.stages.find(({ name }) => name === "bee");
     const { rounds = 0 } = stage ?? {};
     stage?.wake();
-    await eventually("another round", () => (stage?.rounds ?? 0) > rounds);
+    await waitUntil("another round", () => (stage?.rounds ?? 0) > rounds);
   }
 
   it("are all routed by four concurrent runs", async () => {
     await using it = await withBee([THINKS_UNTIL_GO]);
     await feed(it.app, 7, Date.now());
     await another(it);
-    await eventually("four think", async () => await running(it) >= 4);
+    await waitUntil("four think", async () => await running(it) >= 4);
     await another(it);
     expect(await running(it)).toBe(4);
     await Deno.writeTextFile(join(it.folder, "go"), "");
@@ -363,7 +363,7 @@ describe("concurrent messages for the coordinator (contract 4.4)", () => {
     };
     await feed(it.app, 7, 1);
     await another(it);
-    await eventually("four think", async () => await running(it) >= 4);
+    await waitUntil("four think", async () => await running(it) >= 4);
     for (let round = 0; round < 3; round++) await another(it);
     expect(looks).toBe(7);
     await Deno.writeTextFile(join(it.folder, "go"), "");
@@ -375,7 +375,7 @@ it("waiting retries do not delay other conversations", async () => {
   await using app = await openApp({ inMemory: true });
   const now = Date.now();
   const rows = Array.from({ length: 250 }, (_, n) => ({
-    id: newId(),
+    id: createId(),
     session_key: `other:${String(n).padStart(3, "0")}`,
     platform: "other",
     platform_message_id: `${n}`,
@@ -415,6 +415,6 @@ it("the coordinator keeps its token during a run: the key is rotated before or a
   await it.app.call("POST /api/system/rotate-key", {});
   const before = await it.count();
   await it.send("second");
-  await eventually("it thinks", async () => await it.count() > before);
+  await waitUntil("it thinks", async () => await it.count() > before);
   expect((await it.app.send("POST /api/system/rotate-key", {})).status).toBe(409);
 });

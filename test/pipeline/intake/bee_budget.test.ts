@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -56,7 +56,7 @@ describe("runs of the coordinator (contract 14)", () => {
     expect(await app.call(`GET /api/budgets/${id}`)).toMatchObject({ used: 1, reserved: 0, state: "hard" });
     const held = await it.send("second");
     const inbound = async () => (await app.call(`GET /api/messages/${held}/trace`)).message;
-    await eventually("the message waits", async () => (await inbound()).error !== "");
+    await waitUntil("the message waits", async () => (await inbound()).error !== "");
     expect(await inbound()).toMatchObject({
       status: "feeding",
       error: expect.stringMatching(/^waits: the budget "Bee" is used up: 1 of 1 runs \(5h\); resumes at /),
@@ -69,7 +69,7 @@ describe("runs of the coordinator (contract 14)", () => {
     expect(told).toHaveLength(1);
     expect(await it.thoughts()).toBe(1);
     clock.advance(3 * HOUR_MS);
-    await eventually("it is routed", async () => (await inbound()).status === "bee_processed");
+    await waitUntil("it is routed", async () => (await inbound()).status === "bee_processed");
     expect(await inbound()).toMatchObject({ error: "" });
     expect(await it.thoughts()).toBe(2);
     await app.settle();
@@ -88,7 +88,7 @@ describe("runs of the coordinator (contract 14)", () => {
       throw new Error("no answer in time");
     };
     await it.send("hello");
-    await eventually("it is routed all the same", async () => {
+    await waitUntil("it is routed all the same", async () => {
       clock.advance(1_000);
       return await app.db.first("select 1 as one from journal where kind = 'message.routed'") !== null;
     });
@@ -96,7 +96,7 @@ describe("runs of the coordinator (contract 14)", () => {
     const open = async () =>
       (await app.db.read("select 1 as one from bee_run join reservation on execution_id = id")).length;
     expect(await open()).toBe(1);
-    await eventually("it is given up", async () => {
+    await waitUntil("it is given up", async () => {
       clock.advance(30_000);
       return await open() === 0;
     });
@@ -113,7 +113,7 @@ describe("runs of the coordinator (contract 14)", () => {
     const { id } = await it.budget({ unit: "minutes", limit: 10, period: "24h", action: "stop" });
     await Deno.writeTextFile(it.file("thinking"), "");
     const sent = await it.send("think");
-    await eventually("it thinks", async () => await it.thoughts() === 1);
+    await waitUntil("it thinks", async () => await it.thoughts() === 1);
     clock.advance(60_000);
     expect(await app.call(`GET /api/budgets/${id}`)).toMatchObject({ used: 1 });
     clock.advance(9 * 60_000);

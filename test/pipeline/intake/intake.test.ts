@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { newId } from "../../../src/base/id.ts";
-import { joinParts, quietUntil, quietWindowMs } from "../../../src/domain/chat/message.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { createId } from "../../../src/base/id.ts";
+import { computeQuietUntil, getQuietWindowMs, joinParts } from "../../../src/domain/chat/message.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { insertRows } from "../../harness/model/counters.ts";
@@ -25,14 +25,14 @@ async function say(app: App, id: string, ...texts: string[]): Promise<void> {
 
 describe("intake (contract 4.2)", () => {
   it("quietUntil restarts with each message and never exceeds three windows", () => {
-    expect(quietUntil(1_000, 1_000, 300)).toBe(1_300);
-    expect(quietUntil(1_000, 1_200, 300)).toBe(1_500);
-    expect(quietUntil(1_000, 1_599, 300)).toBe(1_899);
-    expect(quietUntil(1_000, 1_600, 300)).toBe(1_900);
-    expect(quietUntil(1_000, 1_601, 300)).toBe(1_900);
-    expect(quietWindowMs("local", undefined)).toBe(300);
-    expect(quietWindowMs("other", undefined)).toBe(3_000);
-    expect(quietWindowMs("other", 0)).toBe(0);
+    expect(computeQuietUntil(1_000, 1_000, 300)).toBe(1_300);
+    expect(computeQuietUntil(1_000, 1_200, 300)).toBe(1_500);
+    expect(computeQuietUntil(1_000, 1_599, 300)).toBe(1_899);
+    expect(computeQuietUntil(1_000, 1_600, 300)).toBe(1_900);
+    expect(computeQuietUntil(1_000, 1_601, 300)).toBe(1_900);
+    expect(getQuietWindowMs("local", undefined)).toBe(300);
+    expect(getQuietWindowMs("other", undefined)).toBe(3_000);
+    expect(getQuietWindowMs("other", 0)).toBe(0);
   });
 
   it("joinParts keeps the order and drops empty parts", () => {
@@ -154,7 +154,7 @@ describe("intake (contract 4.2)", () => {
   });
 
   it("routes the messages of a conversation in order of arrival [DSP-10]", async () => {
-    await using app = await openApp({ config: { engines: fakeEngines() } });
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const ada = await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions", { worker_id: ada.id });
     const texts = Array.from({ length: 30 }, (_, index) => `say ${index}`);
@@ -172,7 +172,7 @@ describe("intake (contract 4.2)", () => {
 
 /** Builds messages of different conversations. */
 function received(count: number, at: number) {
-  return Array.from({ length: count }, () => newId()).map((id) => ({
+  return Array.from({ length: count }, () => createId()).map((id) => ({
     id,
     session_key: `local:${id}`,
     platform: "local",

@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 import { unpackArchive } from "../../../src/base/archive.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { tempDir } from "../../harness/service/process.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 
 const HOUR = 3_600_000;
 
 describe("scheduled backups (contract 8.16) [BAK-10]", () => {
   it("are made at the cron times without the key, readable by their owner only; the newest and foreign files stay [BAK-10]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dir = join(folder.path, "made", "here");
     const clock = new TestClock("2026-01-05T02:30:00Z");
     await using app = await openApp({ clock, config: settings(dir) });
@@ -40,7 +40,7 @@ describe("scheduled backups (contract 8.16) [BAK-10]", () => {
   });
 
   it("are made once at the start when a time passed while the service was down [BAK-10]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dataDir = join(folder.path, "data");
     const dir = join(folder.path, "out");
     const clock = new TestClock("2026-01-05T02:30:00Z");
@@ -58,7 +58,7 @@ describe("scheduled backups (contract 8.16) [BAK-10]", () => {
   });
 
   it("record a failure in the journal and the doctor's report, leave no file, and retry at the next time [BAK-10]", async () => {
-    await using folder = await tempDir();
+    await using folder = await createTempDir();
     const dir = join(folder.path, "out");
     await Deno.writeTextFile(dir, "no directory");
     const clock = new TestClock("2026-01-05T02:59:00Z");

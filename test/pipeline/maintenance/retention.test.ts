@@ -1,8 +1,8 @@
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { configSchema } from "../../../src/config/schema.ts";
-import { newId } from "../../../src/base/id.ts";
-import { dataPaths, eventsPath, logPath } from "../../../src/base/paths.ts";
+import { createId } from "../../../src/base/id.ts";
+import { buildDataPaths, getEventsPath, getLogPath } from "../../../src/base/paths.ts";
 import { createRetention } from "../../../src/pipeline/maintenance/retention.ts";
 import { Database } from "../../../src/store/db/database.ts";
 import { migrate } from "../../../src/store/db/migrate.ts";
@@ -10,8 +10,8 @@ import { Wakeups } from "../../../src/base/wakeups.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters, insertRows } from "../../harness/model/counters.ts";
-import { tempDir } from "../../harness/service/process.ts";
-import { random } from "../../harness/model/schedule.ts";
+import { createTempDir } from "../../harness/service/process.ts";
+import { createRandom } from "../../harness/model/schedule.ts";
 
 const DAY_MS = 86_400_000;
 const ROWS = 10_000;
@@ -29,7 +29,7 @@ class Bench implements AsyncDisposable {
   private constructor(db: Database, folder: { path: string } & AsyncDisposable) {
     this.db = db;
     this.#folder = folder;
-    this.paths = dataPaths(folder.path);
+    this.paths = buildDataPaths(folder.path);
     const config = configSchema.parse({}).retention;
     expect(config).toEqual(KEPT);
     this.stage = createRetention({
@@ -45,7 +45,7 @@ class Bench implements AsyncDisposable {
   static async open(): Promise<Bench> {
     const db = await Database.open(":memory:");
     await migrate(db, 0);
-    return new Bench(db, await tempDir());
+    return new Bench(db, await createTempDir());
   }
 
   /** Lets time pass until retention has been idle for a whole poll. */
@@ -93,7 +93,7 @@ describe("retention (contract 7) [DUR-11]", () => {
       await using bench = await Bench.open();
       const { db, clock } = bench;
       const now = clock.now();
-      const world = randomWorld(random(SEED), now);
+      const world = randomWorld(createRandom(SEED), now);
       for (const [table, rows] of Object.entries(world)) {
         for (let at = 0; at < rows.length; at += 500) {
           await db.write(
@@ -178,18 +178,18 @@ describe("retention (contract 7) [DUR-11]", () => {
   it("removes logs with their executions, uploads without a message, and once a day files without a row", async () => {
     await using bench = await Bench.open();
     const { db, clock, paths } = bench;
-    const [old, young, orphan, fresh, thought] = [newId(), newId(), newId(), newId(), newId()];
+    const [old, young, orphan, fresh, thought] = [createId(), createId(), createId(), createId(), createId()];
     const ended = (id: string, days: number) =>
-      execution(id, newId(), "completed", clock.now() - days * DAY_MS);
+      execution(id, createId(), "completed", clock.now() - days * DAY_MS);
     await db.write([
       ...insertRows("execution", [ended(old, 91), ended(young, 89)]),
       ...insertRows("bee_run", [beeRun(thought, "completed", clock.now() - 89 * DAY_MS)]),
     ]);
     for (const id of [old, young, orphan, thought]) {
-      await bench.file(logPath(paths, id), 2 * DAY_MS);
-      await bench.file(eventsPath(paths, id), 2 * DAY_MS);
+      await bench.file(getLogPath(paths, id), 2 * DAY_MS);
+      await bench.file(getEventsPath(paths, id), 2 * DAY_MS);
     }
-    await bench.file(logPath(paths, fresh), DAY_MS / 2);
+    await bench.file(getLogPath(paths, fresh), DAY_MS / 2);
     const upload = (name: string) => join(paths.uploads, "session", name);
     const kept = ["shown", "young", "written"];
     for (const name of [...kept, "unseen", "unknown"]) await bench.file(upload(name), 400 * DAY_MS);
@@ -203,8 +203,8 @@ describe("retention (contract 7) [DUR-11]", () => {
       created_at: clock.now() - days * DAY_MS,
     });
     await db.write(insertRows("upload", [row("shown", 400), row("young", 300), row("unseen", 400)]));
-    const message = inbound(newId(), "bee_processed", clock.now() - 10 * DAY_MS);
-    const reply = outbound(newId(), "sent", clock.now() - 10 * DAY_MS);
+    const message = inbound(createId(), "bee_processed", clock.now() - 10 * DAY_MS);
+    const reply = outbound(createId(), "sent", clock.now() - 10 * DAY_MS);
     await db.write([
       ...insertRows("inbound_message", [{ ...message, media: JSON.stringify({ path: upload("shown") }) }]),
       // A file that only a message refers to.
@@ -212,7 +212,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     ]);
     await bench.run();
     const all = [old, young, orphan, fresh, thought];
-    expect(await Promise.all(all.map((id) => exists(logPath(paths, id))))).toEqual([
+    expect(await Promise.all(all.map((id) => exists(getLogPath(paths, id))))).toEqual([
       false,
       true,
       false,
@@ -220,7 +220,7 @@ describe("retention (contract 7) [DUR-11]", () => {
       // The log of a coordinator run, which has no execution, is kept as long as the run.
       true,
     ]);
-    expect(await Promise.all([old, young, orphan, thought].map((id) => exists(eventsPath(paths, id)))))
+    expect(await Promise.all([old, young, orphan, thought].map((id) => exists(getEventsPath(paths, id)))))
       .toEqual([
         false,
         true,
@@ -293,7 +293,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     await using bench = await Bench.open();
     const { db, clock, stage } = bench;
     const at = clock.now();
-    await db.write(insertRows("execution", [execution(newId(), newId(), "completed", at)]));
+    await db.write(insertRows("execution", [execution(createId(), createId(), "completed", at)]));
     await bench.run();
     const count = async () => (await db.first<{ n: number }>("select count(*) as n from execution"))?.n;
     clock.jump("2036-06-01T00:00:00Z");
@@ -317,7 +317,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
     await app.db.write(
-      insertRows("execution", [execution(newId(), newId(), "completed", clock.now() - 100 * DAY_MS)]),
+      insertRows("execution", [execution(createId(), createId(), "completed", clock.now() - 100 * DAY_MS)]),
     );
     const stage = app.server.stages.find((one) => one.name === "retention");
     const count = async () => (await app.db.first<{ n: number }>("select count(*) as n from execution"))?.n;
@@ -377,10 +377,10 @@ describe("retention (contract 7) [DUR-11]", () => {
     await db.write([
       ...insertRows("upload", [row("sent"), row("unseen")]),
       ...insertRows("inbound_message", [{
-        ...inbound(newId(), "bee_processed", at),
+        ...inbound(createId(), "bee_processed", at),
         media: media("heard"),
       }]),
-      ...insertRows("outbound_message", [{ ...outbound(newId(), "sent", at), media: media("sent") }]),
+      ...insertRows("outbound_message", [{ ...outbound(createId(), "sent", at), media: media("sent") }]),
     ]);
     await bench.run();
     expect([...Deno.readDirSync(join(paths.uploads, "session"))].map(({ name }) => name).sort()).toEqual([
@@ -405,18 +405,18 @@ function randomWorld(chance: () => number, now: number): Record<string, Row[]> {
   const count = () => Object.values(world).reduce((sum, rows) => sum + rows.length, 0);
   while (count() < ROWS) {
     const message = inbound(
-      newId(),
+      createId(),
       pick(["received", "feeding", "bee_processed", "merged", "failed"]),
       age(),
     );
     if (message.status === "merged") {
-      message.merged_into = pick(world.inbound_message as Row[])?.id ?? newId();
+      message.merged_into = pick(world.inbound_message as Row[])?.id ?? createId();
     }
     add("inbound_message", message);
     const status = pick(["scheduled", "pending", "running", "completed", "failed", "cancelled", "completed"]);
     const ended = age();
     const task: Row = {
-      id: newId(),
+      id: createId(),
       message_id: chance() < 0.7 ? message.id : "script",
       worker_id: "w",
       session_key: "s",
@@ -431,13 +431,13 @@ function randomWorld(chance: () => number, now: number): Record<string, Row[]> {
       updated_at: ended,
     };
     for (let runs = Math.floor(chance() * 3); runs > 0; runs--) {
-      const run = execution(newId(), task.id, pick(["pending", "running", "completed", "failed"]), age());
+      const run = execution(createId(), task.id, pick(["pending", "running", "completed", "failed"]), age());
       task.execution_id = run.id;
       add("execution", run);
     }
     add("task", task);
-    add("bee_run", beeRun(newId(), pick(["running", "completed", "failed"]), age()));
-    add("outbound_message", outbound(newId(), pick(["sent", "failed", "waiting"]), age()));
+    add("bee_run", beeRun(createId(), pick(["running", "completed", "failed"]), age()));
+    add("outbound_message", outbound(createId(), pick(["sent", "failed", "waiting"]), age()));
   }
   return world;
 }

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { createSurroundings } from "../../../src/pipeline/maintenance/health_monitor.ts";
+import { createHealthMonitor } from "../../../src/pipeline/maintenance/health_monitor.ts";
 import type { Health, Platform } from "../../../src/platform/platform.ts";
 import { listEvents } from "../../../src/store/events/journal.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 it("the health monitor reports once a platform that is down for a minute, its return, and a nearly full disk (contract 11)", async () => {
   const clock = new TestClock();
@@ -13,7 +13,7 @@ it("the health monitor reports once a platform that is down for a minute, its re
   let free = 5e9;
   const health: Health = { state: "down", since: clock.now(), last_event_at: null, error: "no route" };
   const platform = { name: "alerts", health: () => health } as Platform;
-  const stage = createSurroundings({
+  const stage = createHealthMonitor({
     ...{ db: app.db, clock, wakeups, platforms: [platform], root: "/data" },
     freeBytes: () => Promise.resolve(free),
   });
@@ -21,7 +21,7 @@ it("the health monitor reports once a platform that is down for a minute, its re
   const told = async (ms: number) => {
     clock.advance(ms);
     const { rounds } = stage;
-    await eventually("it has looked", () => {
+    await waitUntil("it has looked", () => {
       stage.wake();
       return stage.rounds > rounds + 1;
     });

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { WAKEUP, Wakeups } from "../../../src/base/wakeups.ts";
-import { newId } from "../../../src/base/id.ts";
+import { createId } from "../../../src/base/id.ts";
 import { type App, openApp, type TestSettings } from "../../harness/service/app.ts";
 import { insertRows } from "../../harness/model/counters.ts";
 
@@ -34,7 +34,7 @@ async function withPausedWorker(config: TestSettings = {}) {
 
 /** Inserts a message of another platform, so that the outbox delivers the replies of its conversation. */
 async function foreignMessage(app: App): Promise<string> {
-  const id = newId();
+  const id = createId();
   const now = Date.now();
   await app.db.write(insertRows("inbound_message", [{
     id,

@@ -1,5 +1,5 @@
-import { unzipped } from "./zip.ts";
-import { FakeServer, type Json, lost } from "./server.ts";
+import { unzip } from "./zip.ts";
+import { dropConnection, FakeServer, type Json } from "./server.ts";
 
 const CLIENT_ID = "dingclient";
 const SECRET = "secret-of-dingtalk";
@@ -194,7 +194,7 @@ export class FakeDingTalk extends FakeServer {
     this.sent.push({ id, chat, deleted: false, params: {}, ...said });
     if (this.expiresNext) this.expire();
     this.expiresNext = false;
-    if (mode === "lost") return lost();
+    if (mode === "lost") return dropConnection();
     return Response.json({
       processQueryKey: id,
       ...(isPerson ? { invalidStaffIdList: [], flowControlledStaffIdList: [] } : {}),
@@ -214,7 +214,7 @@ export class FakeDingTalk extends FakeServer {
     if (file === undefined || !FILE_TYPES.includes(fileType) || !fileName.endsWith(`.${fileType}`)) {
       return no(400, "invalidParameter.msgParam", "file");
     }
-    const { name, text } = fileType === "zip" ? unzipped(file.bytes) : { name: fileName, text: "" };
+    const { name, text } = fileType === "zip" ? unzip(file.bytes) : { name: fileName, text: "" };
     this.uploads.push({ name, text, type: fileType });
     return { text: `[file ${name}]` };
   }

@@ -1,5 +1,5 @@
 import { FakeGateway } from "./discord_gateway.ts";
-import { FakeServer, type Json, lost } from "./server.ts";
+import { dropConnection, FakeServer, type Json } from "./server.ts";
 
 const BOT = { id: "99", username: "svc", bot: true };
 const TOKEN = "discord-token-1";
@@ -182,7 +182,7 @@ export class FakeDiscord extends FakeServer {
         message.file = file.name;
       }
     }
-    if (mode === "lost") return lost();
+    if (mode === "lost") return dropConnection();
     if (mode === "slow") await new Promise((resolve) => setTimeout(resolve, 1_500));
     const now = this.#buckets.get(channel);
     const told = this.nextResetAfter;

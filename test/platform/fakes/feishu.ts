@@ -1,5 +1,5 @@
 import { frameBytes, readFrame } from "./feishu_frame.ts";
-import { FakeServer, type Json, lost } from "./server.ts";
+import { dropConnection, FakeServer, type Json } from "./server.ts";
 
 const APP_ID = "cli_0123456789abcdef";
 const SECRET = "secret-of-feishu";
@@ -174,7 +174,9 @@ export class FakeFeishu extends FakeServer {
     if (typeof mode === "object") return no(mode.code, "refused", mode.status, mode.reset);
     const earlier = this.sent.find(({ message_id }) => message_id === this.#keys.get(uuid));
     if (earlier !== undefined) {
-      return mode === "lost" ? lost() : yes({ message_id: earlier.message_id, chat_id: earlier.chat });
+      return mode === "lost"
+        ? dropConnection()
+        : yes({ message_id: earlier.message_id, chat_id: earlier.chat });
     }
     if (typeof content !== "string") return no(230001, "content is no string", 400);
     const said = this.#content(msg_type, JSON.parse(content));
@@ -182,7 +184,7 @@ export class FakeFeishu extends FakeServer {
     const message_id = `om_s${this.#next++}`;
     this.sent.push({ ...place, ...said, message_id, uuid: uuid ?? "", deleted: false, edits: 0 });
     if (uuid !== undefined) this.#keys.set(uuid, message_id);
-    if (mode === "lost") return lost();
+    if (mode === "lost") return dropConnection();
     return yes({ message_id, chat_id: place.chat, ...(place.thread === "" ? {} : { thread_id: "omt_1" }) });
   }
 

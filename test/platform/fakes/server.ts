@@ -56,7 +56,7 @@ export abstract class FakeServer implements AsyncDisposable {
 }
 
 /** Drops the connection before the answer. */
-export function lost(): Response {
+export function dropConnection(): Response {
   const broken = new ReadableStream({ start: (one) => one.error(new Error("lost")) });
   return new Response(broken, { headers: { "content-length": "10" } });
 }

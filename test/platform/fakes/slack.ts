@@ -1,4 +1,4 @@
-import { FakeServer, type Json, lost } from "./server.ts";
+import { dropConnection, FakeServer, type Json } from "./server.ts";
 
 const BOT_TOKEN = "xoxb-1";
 const APP_TOKEN = "xapp-1";
@@ -102,7 +102,7 @@ export class FakeSlack extends FakeServer {
       case "files.getUploadURLExternal": {
         if (this.uploadModes[0] === "lost") {
           this.uploadModes.shift();
-          return lost();
+          return dropConnection();
         }
         const id = `F${this.#next++}`;
         this.#pending.set(id, { name: fields.filename ?? "", bytes: new Uint8Array(Number(fields.length)) });
@@ -154,7 +154,7 @@ export class FakeSlack extends FakeServer {
     }
     const ts = `1700000000.${String(this.#next++).padStart(6, "0")}`;
     this.sent.push({ channel, text, thread_ts, ts, blocks, deleted: false });
-    if (mode === "lost") return lost();
+    if (mode === "lost") return dropConnection();
     return yes({ channel, ts });
   }
 

@@ -1,4 +1,4 @@
-import { FakeServer, type Json, lost } from "./server.ts";
+import { dropConnection, FakeServer, type Json } from "./server.ts";
 
 const TOKEN = "123:abc";
 
@@ -125,7 +125,7 @@ export class FakeTelegram extends FakeServer {
     const sent = { ...body, message_id: 1001 + this.sent.length };
     this.sent.push(sent);
     this.onSent();
-    if (mode === "lost") return lost();
+    if (mode === "lost") return dropConnection();
     for (const { text: label, callback_data } of (body.reply_markup?.inline_keyboard ?? []).flat()) {
       const isButton = label !== "" && new TextEncoder().encode(callback_data).length <= 64;
       if (!isButton) this.faults.push(`button ${label}`);

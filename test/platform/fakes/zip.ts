@@ -1,5 +1,5 @@
 /** Reads the only file of an uncompressed zip through its directory. Throws Error for other input. */
-export function unzipped(bytes: Uint8Array): { name: string; text: string } {
+export function unzip(bytes: Uint8Array): { name: string; text: string } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const end = bytes.length - 22;
   if (view.getUint32(end, true) !== 0x06054b50 || view.getUint16(end + 10, true) !== 1) {

@@ -1,4 +1,4 @@
-import type { Ability, Sent, Told, World } from "./world.ts";
+import type { Ability, MessageOptions, SentMessage, World } from "./world.ts";
 
 /** Interface of the fakes of chat platforms. */
 interface ChatFake extends AsyncDisposable {
@@ -37,10 +37,10 @@ export abstract class ChatWorld<Fake extends ChatFake> implements World {
     this.fake = fake;
   }
 
-  abstract say(text: string, told?: Told): Promise<string>;
-  abstract sent(): Sent[];
+  abstract say(text: string, told?: MessageOptions): Promise<string>;
+  abstract sent(): SentMessage[];
   abstract signs(): number;
-  abstract press(message: Sent, label: string, from?: string): void;
+  abstract press(message: SentMessage, label: string, from?: string): void;
 
   /** Returns the id of the direct chat with a person. */
   protected chatOf(person: string): string {

@@ -1,6 +1,6 @@
 import { FakeDingTalk } from "../fakes/dingtalk.ts";
 import { ChatWorld } from "./chat.ts";
-import type { Ability, Sent, Told } from "./world.ts";
+import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** DingTalk and its fake: people are <n>, groups cidgroup<n>, and a file is a separate message. */
 export class DingTalkWorld extends ChatWorld<FakeDingTalk> {
@@ -27,7 +27,7 @@ export class DingTalkWorld extends ChatWorld<FakeDingTalk> {
     return { kind: "dingtalk", client_id, client_secret, base_url, card_template };
   }
 
-  say(text: string, told: Told = {}): Promise<string> {
+  say(text: string, told: MessageOptions = {}): Promise<string> {
     const { file } = told;
     if (file !== undefined) {
       const downloadCode = `code${this.#next++}`;
@@ -40,7 +40,7 @@ export class DingTalkWorld extends ChatWorld<FakeDingTalk> {
     return Promise.resolve(this.#message({ msgtype: "text", text: { content: ` ${text}` } }, told));
   }
 
-  #message(content: object, told: Told): string {
+  #message(content: object, told: MessageOptions): string {
     const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
     const msgId = told.id ?? `msg${this.#next++}==`;
     this.fake.message({
@@ -56,7 +56,7 @@ export class DingTalkWorld extends ChatWorld<FakeDingTalk> {
     return msgId;
   }
 
-  sent(): Sent[] {
+  sent(): SentMessage[] {
     return this.fake.sent.map(({ id, chat, text, params, deleted }) => ({
       id,
       chat: chat.replace(/^cidgroup0000(\d+)==$/, "-$1"),
@@ -72,7 +72,7 @@ export class DingTalkWorld extends ChatWorld<FakeDingTalk> {
     return this.fake.emotions.length;
   }
 
-  press({ id }: Sent, label: string, from = this.person): void {
+  press({ id }: SentMessage, label: string, from = this.person): void {
     const { params } = this.fake.sent.find((one) => one.id === id);
     const number = [1, 2, 3, 4].find((one) => (params.old ?? params)[`b${one}`] === label) ?? 0;
     this.fake.press(id, from, number);

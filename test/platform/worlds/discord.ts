@@ -1,7 +1,7 @@
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { FakeDiscord } from "../fakes/discord.ts";
 import { CHAT, ChatWorld } from "./chat.ts";
-import type { Ability, Sent, Told } from "./world.ts";
+import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** Discord and its fake: the direct chat of a person is the channel D<n>, a thread is a channel below another. */
 export class DiscordWorld extends ChatWorld<FakeDiscord> {
@@ -23,7 +23,7 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
     return `D${person}`;
   }
 
-  async say(text: string, told: Told = {}): Promise<string> {
+  async say(text: string, told: MessageOptions = {}): Promise<string> {
     const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = told;
     const place = chat ?? (isGroup ? "-5" : this.chatOf(from));
     const channel = told.thread ?? place;
@@ -45,7 +45,7 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
       }),
     };
     // A bot without a first connection has no history.
-    await eventually("the bot is there", () => this.fake.gateway.sessions.length > 0);
+    await waitUntil("the bot is there", () => this.fake.gateway.sessions.length > 0);
     this.fake.gateway.event(told.isEdit === true ? "MESSAGE_UPDATE" : "MESSAGE_CREATE", message);
     const said = this.fake.said.get(channel) ?? [];
     if (!said.some((one) => one.id === id)) this.fake.said.set(channel, [...said, message]);
@@ -59,7 +59,7 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
     return { id, filename: name, size: bytes.length, content_type: "text/plain", url };
   }
 
-  sent(): Sent[] {
+  sent(): SentMessage[] {
     return this.fake.sent.map((one) => {
       const parent = this.fake.channels.get(one.channel_id)?.parent_id;
       return {
@@ -80,7 +80,7 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
     return this.fake.typing.length;
   }
 
-  press({ id }: Sent, label: string, from = this.person): void {
+  press({ id }: SentMessage, label: string, from = this.person): void {
     const message = this.fake.sent.find((one) => one.id === id);
     const components = message.components.length > 0 ? message.components : message.old;
     const button = components

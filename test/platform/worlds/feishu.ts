@@ -1,6 +1,6 @@
 import { FakeFeishu } from "../fakes/feishu.ts";
 import { CHAT, ChatWorld } from "./chat.ts";
-import type { Ability, Sent, Told } from "./world.ts";
+import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** Feishu and its fake: people are <n>, direct chats oc_p<n>, and a file is a separate message. */
 export class FeishuWorld extends ChatWorld<FakeFeishu> {
@@ -24,7 +24,7 @@ export class FeishuWorld extends ChatWorld<FakeFeishu> {
     return `oc_p${person}`;
   }
 
-  say(text: string, told: Told & { isGone?: boolean } = {}): Promise<string> {
+  say(text: string, told: MessageOptions & { isGone?: boolean } = {}): Promise<string> {
     const { isMention = false, isEdit = false, file, isGone = false } = told;
     if (file !== undefined) {
       const file_key = `file_${this.#next++}`;
@@ -37,7 +37,12 @@ export class FeishuWorld extends ChatWorld<FakeFeishu> {
     );
   }
 
-  #message(message_type: string, content: object, told: Told, event = "im.message.receive_v1"): string {
+  #message(
+    message_type: string,
+    content: object,
+    told: MessageOptions,
+    event = "im.message.receive_v1",
+  ): string {
     const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
     const { thread, repliesTo } = told;
     const chat = isGroup ? told.chat ?? "oc_group" : this.chatOf(from);
@@ -62,7 +67,7 @@ export class FeishuWorld extends ChatWorld<FakeFeishu> {
     return message_id;
   }
 
-  sent(): Sent[] {
+  sent(): SentMessage[] {
     return this.fake.sent.map(({ message_id, chat, thread, text, answers, buttons, deleted }) => ({
       id: message_id,
       // Reports a direct chat as its person, as the other worlds do.
@@ -79,7 +84,7 @@ export class FeishuWorld extends ChatWorld<FakeFeishu> {
     return this.fake.reactions.length;
   }
 
-  press({ id }: Sent, label: string, from = this.person): void {
+  press({ id }: SentMessage, label: string, from = this.person): void {
     const message = this.fake.sent.find(({ message_id }) => message_id === id);
     const all = [...message.buttons, ...message.old ?? []];
     const { behaviors: [{ value }] } = all.find(({ text }) => text.content === label);

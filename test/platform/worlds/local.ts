@@ -1,8 +1,12 @@
 /** Calls the API of a service. The caller retries. */
-export type CallApi = (route: string, body?: unknown, headers?: Record<string, string>) => Promise<Answered>;
+export type CallApi = (
+  route: string,
+  body?: unknown,
+  headers?: Record<string, string>,
+) => Promise<LocalAnswer>;
 
 /** Status 0: no answer. */
-export interface Answered {
+export interface LocalAnswer {
   status: number;
   // deno-lint-ignore no-explicit-any
   body: any;

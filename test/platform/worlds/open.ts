@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import type { TestClock } from "../../harness/clock.ts";
-import { fakeEngines } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import type { FakeTelegram } from "../fakes/telegram.ts";
 import type { World } from "./world.ts";
 
@@ -19,7 +19,7 @@ export async function openWorld(
 ): Promise<App> {
   const platform = { ...world.config, worker: "Ada", allow: ["*"], ...more };
   const platforms = { [name]: platform as never };
-  const app = await openApp({ clock, config: { engines: fakeEngines(), platforms } });
+  const app = await openApp({ clock, config: { engines: buildFakeEngines(), platforms } });
   await app.call("POST /api/workers", { name: "Ada" });
   return app;
 }
@@ -36,7 +36,7 @@ export function listTexts(world: World): string[] {
 }
 
 export function waitForText(world: World, text: string): Promise<void> {
-  return eventually(text, () => listTexts(world).includes(text));
+  return waitUntil(text, () => listTexts(world).includes(text));
 }
 
 export async function readState(app: App, name: string): Promise<string> {
@@ -52,12 +52,12 @@ export async function readPlatformCheck(app: App) {
 /** Waits until the platform reconnects after 25.5 s of silence, and not before. */
 export async function expectReconnect(app: App, name: string, fake: { opened: number }, clock: TestClock) {
   const isConnected = async () => await readState(app, name) === "connected";
-  await eventually("it is connected", isConnected);
+  await waitUntil("it is connected", isConnected);
   if (fake.opened !== 1) throw new Error(`it connected ${fake.opened} times`);
   clock.advance(25_500);
-  await eventually("it connects again", () => {
+  await waitUntil("it connects again", () => {
     clock.advance(200);
     return fake.opened === 2;
   });
-  await eventually("it is connected again", isConnected);
+  await waitUntil("it is connected again", isConnected);
 }

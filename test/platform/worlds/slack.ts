@@ -1,6 +1,6 @@
 import { FakeSlack } from "../fakes/slack.ts";
 import { CHAT, ChatWorld } from "./chat.ts";
-import type { Ability, Sent, Told } from "./world.ts";
+import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** Slack and its fake: people are U<n>, direct chats D<n>, channels C<n>. */
 export class SlackWorld extends ChatWorld<FakeSlack> {
@@ -21,7 +21,7 @@ export class SlackWorld extends ChatWorld<FakeSlack> {
     return `D${person}`;
   }
 
-  say(text: string, told: Told = {}): Promise<string> {
+  say(text: string, told: MessageOptions = {}): Promise<string> {
     const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = told;
     const ts = told.id ?? `1600000000.${String(this.#next++).padStart(6, "0")}`;
     const said = `${isMention ? `<@${this.fake.bot}> ` : ""}${text}`;
@@ -58,7 +58,7 @@ export class SlackWorld extends ChatWorld<FakeSlack> {
     return Promise.resolve(ts);
   }
 
-  sent(): Sent[] {
+  sent(): SentMessage[] {
     return this.fake.sent.map(({ ts, channel, thread_ts, text, blocks, deleted }) => ({
       id: ts,
       chat: channel.replace(/^D/, ""),
@@ -76,7 +76,7 @@ export class SlackWorld extends ChatWorld<FakeSlack> {
     return this.fake.reactions.length;
   }
 
-  press({ id }: Sent, label: string, from = this.person): void {
+  press({ id }: SentMessage, label: string, from = this.person): void {
     const message = this.fake.sent.find(({ ts }) => ts === id);
     const elements = [...message.blocks, ...message.old ?? []].flatMap((block) => block.elements ?? []);
     const button = elements.find(({ text }) => text.text === label);

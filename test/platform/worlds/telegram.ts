@@ -1,6 +1,6 @@
 import { FakeTelegram } from "../fakes/telegram.ts";
 import { CHAT, ChatWorld } from "./chat.ts";
-import type { Ability, Sent, Told } from "./world.ts";
+import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 export class TelegramWorld extends ChatWorld<FakeTelegram> {
   readonly kind = "telegram";
@@ -16,7 +16,7 @@ export class TelegramWorld extends ChatWorld<FakeTelegram> {
     return { kind: "telegram", token: this.fake.token, base_url: this.fake.url };
   }
 
-  say(text: string, told: Told = {}): Promise<string> {
+  say(text: string, told: MessageOptions = {}): Promise<string> {
     const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = told;
     const id = Number(told.id ?? this.#next++);
     const more: Record<string, unknown> = {
@@ -44,7 +44,7 @@ export class TelegramWorld extends ChatWorld<FakeTelegram> {
     return Promise.resolve(String(id));
   }
 
-  sent(): Sent[] {
+  sent(): SentMessage[] {
     return this.fake.sent.map((one) => ({
       id: String(one.message_id),
       chat: String(one.chat_id),
@@ -60,7 +60,7 @@ export class TelegramWorld extends ChatWorld<FakeTelegram> {
     return this.fake.typing.length;
   }
 
-  press({ id, chat }: Sent, label: string, from = this.person): void {
+  press({ id, chat }: SentMessage, label: string, from = this.person): void {
     const message = this.fake.sent.find(({ message_id }) => String(message_id) === id);
     const type = chat.startsWith("-") ? "supergroup" : "private";
     this.fake.press(message, label, { from: Number(from), chat: Number(chat), type });

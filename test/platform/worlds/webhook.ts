@@ -1,6 +1,6 @@
 import { Webhook } from "standardwebhooks";
 import { Receiver } from "../fakes/receiver.ts";
-import type { Ability, Sent, Told, World } from "./world.ts";
+import type { Ability, MessageOptions, SentMessage, World } from "./world.ts";
 
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 
@@ -27,7 +27,10 @@ export class WebhookWorld implements World {
     return { kind: "webhook", secret: SECRET, reply_url: this.#receiver.url, allow_private: true };
   }
 
-  async say(text: string, { id = `m${this.#next++}`, chat = this.person }: Told = {}): Promise<string> {
+  async say(
+    text: string,
+    { id = `m${this.#next++}`, chat = this.person }: MessageOptions = {},
+  ): Promise<string> {
     const body = JSON.stringify({ id, text, conversation: chat });
     for (;;) {
       const now = new Date();
@@ -47,7 +50,7 @@ export class WebhookWorld implements World {
     }
   }
 
-  sent(): Sent[] {
+  sent(): SentMessage[] {
     return this.#receiver.got.map(({ id, body: { data } }) => ({
       id,
       chat: data.conversation,

@@ -1,7 +1,7 @@
-import { eventually } from "../../harness/wait.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { FakeWeCom } from "../fakes/wecom.ts";
 import { ChatWorld } from "./chat.ts";
-import type { Ability, Sent, Told } from "./world.ts";
+import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** WeCom and its fake: the id of a direct chat is the person, and in groups a bot gets only mentions. */
 export class WeComWorld extends ChatWorld<FakeWeCom> {
@@ -31,7 +31,7 @@ export class WeComWorld extends ChatWorld<FakeWeCom> {
     return { kind: "wecom", bot_id, secret, base_url };
   }
 
-  async say(text: string, told: Told = {}): Promise<string> {
+  async say(text: string, told: MessageOptions = {}): Promise<string> {
     const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
     const msgid = told.id ?? `msg${this.#next++}`;
     // WeCom sends a bot no messages of other bots, and none without a mention.
@@ -41,7 +41,7 @@ export class WeComWorld extends ChatWorld<FakeWeCom> {
       from: { userid: from },
       ...(isGroup ? { chatid: told.chat ?? "-5", chattype: "group" } : { chattype: "single" }),
     };
-    await eventually("the bot is there", () => this.fake.socket !== null);
+    await waitUntil("the bot is there", () => this.fake.socket !== null);
     if (told.file !== undefined) {
       const file = this.fake.file(told.file.name, told.file.bytes);
       this.fake.push("aibot_msg_callback", { ...place, msgid: `${msgid}f`, msgtype: "file", file });
@@ -51,7 +51,7 @@ export class WeComWorld extends ChatWorld<FakeWeCom> {
     return msgid;
   }
 
-  sent(): Sent[] {
+  sent(): SentMessage[] {
     return this.fake.sent.map(({ id, chatid, text, buttons, deleted }) => ({
       id,
       chat: chatid,
@@ -67,7 +67,7 @@ export class WeComWorld extends ChatWorld<FakeWeCom> {
     return 0;
   }
 
-  press({ id, chat }: Sent, label: string, from = this.person): void {
+  press({ id, chat }: SentMessage, label: string, from = this.person): void {
     const message = this.fake.sent.find((one) => one.id === id);
     const { key } = [...message.buttons, ...message.old].find((one) => one.text === label);
     this.fake.push("aibot_event_callback", {

@@ -20,7 +20,7 @@ export type Ability =
   | "answers";
 
 /** A message of the bot. */
-export interface Sent {
+export interface SentMessage {
   id: string;
   chat: string;
   thread: string;
@@ -31,7 +31,7 @@ export interface Sent {
   deleted: boolean;
 }
 
-export interface Told {
+export interface MessageOptions {
   chat?: string;
   thread?: string;
   from?: string;
@@ -59,12 +59,12 @@ export interface World extends AsyncDisposable {
   /** Number of copies after a send whose answer is lost. */
   readonly copiesOfLost: number;
   /** Sends a message of a person. Returns its id. */
-  say(text: string, told?: Told): Promise<string>;
-  sent(): Sent[];
+  say(text: string, told?: MessageOptions): Promise<string>;
+  sent(): SentMessage[];
   uploads(): { name: string; text: string }[];
   /** Number of typing signs. */
   signs(): number;
-  press(message: Sent, label: string, from?: string): void;
+  press(message: SentMessage, label: string, from?: string): void;
   /** Accepts the next message and loses the answer. */
   loseAnswer(): void;
   /** Switches a rate limit of the chat. */
