@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { setImmediate } from "node:timers";
 
 /** Closes a connection in the middle of an answer on purpose: this is not an error of the server. */
 export class DeliberateClose extends Error {
@@ -91,7 +92,14 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
   const reader = response.body?.getReader();
   // An answer that waits for work or events has to learn that its client is gone.
   outgoing.once("close", () => void reader?.cancel().catch(() => {}));
-  const first = await reader?.read();
+  const reading = reader?.read();
+  const first = await Promise.race([reading, waitForTurn()]);
+  if (reader !== undefined && reading !== undefined && first === null) {
+    // The client of an answer that waits gets the headers now.
+    outgoing.writeHead(response.status, headers).flushHeaders();
+    await sendPieces(reading, reader, outgoing);
+    return void outgoing.end();
+  }
   // The body of an answer that is made of one text ends together with its first piece.
   const next = reader?.read();
   const ended = first?.done !== false || (await Promise.race([next, NOT_YET]))?.done === true;
@@ -102,6 +110,10 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
   if (first?.value !== undefined) outgoing.write(first.value);
   if (reader !== undefined && next !== undefined && !ended) await sendPieces(next, reader, outgoing);
   outgoing.end();
+}
+
+function waitForTurn(): Promise<null> {
+  return new Promise((resolve) => setImmediate(() => resolve(null)));
 }
 
 async function sendPieces(

@@ -316,7 +316,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(await replies(it.app, it.session.id)).toEqual(["hold on", "done"]);
     const kept = (name: string) => Deno.readTextFile(join(it.folder, name));
     expect((await kept("workers")).trim().split("\n")).toHaveLength(2);
-    expect(await kept("refused")).toMatch(/lacks the scope write:workers;.*\n4\n$/);
+    expect(await kept("refused")).toMatch(/lacks the scope write:workers\..*\n4\n$/);
     const dead = await it.app.send("GET /api/workers", undefined, {
       authorization: `Bearer ${(await kept("token")).trim()}`,
     });
