@@ -9,7 +9,7 @@ import { eventually } from "../harness/wait.ts";
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const path = await findBrowser();
-const WHISPER = [{ name: "whisper", agent: true, external: true }];
+const WHISPER = [{ name: "whisper", agent: true }];
 
 /** Creates a runner that has connected. */
 async function present(app: App, name: string, labels: string[], engines: object[] = WHISPER) {
@@ -76,7 +76,7 @@ describe.skipIf(path === null)("runners in the console", () => {
   it("creates a worker for the labels and an engine of runners, moves it, and shows that it waits", async () => {
     await using app = await openApp();
     for (const name of ["r1", "r2"]) await present(app, name, ["gpu", "linux"]);
-    await present(app, "r3", ["macos"], [{ name: "claude", agent: true, external: true }]);
+    await present(app, "r3", ["macos"], [{ name: "claude", agent: true }]);
     await using visitor = await Visitor.open(browser, app.url);
     const { page } = visitor;
     await visitor.goto("/console/workers/new");
