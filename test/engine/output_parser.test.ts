@@ -22,7 +22,7 @@ async function sessionsIn(
     parse: parse ?? claude.parseLine,
     converses: parse !== undefined,
     sessionId: "",
-    log: await RunLog.open(options),
+    log: RunLog.open(options),
     events: null,
     usedBefore: USAGE_UNKNOWN,
     onEvent: (event: AgentEvent) => void (event.kind === "session" && sessions.push(event.id)),

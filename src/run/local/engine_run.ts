@@ -65,16 +65,10 @@ export async function runEngine(
   const { identity, engine, signal } = request;
   // One run may ask more than once, so the directory has an id of its own.
   const runDir = runDirOf(options.paths, newId());
-  const [opened, equipped] = await Promise.allSettled([
-    openLogs(options, request),
-    equip(options, { ...request, lifeMs: lifeOf(request) }, runDir),
-  ]);
   try {
-    if (opened.status === "rejected") throw opened.reason;
-    const { log, events } = opened.value;
+    const { log, events } = openLogs(options, request);
     try {
-      if (equipped.status === "rejected") throw equipped.reason;
-      const { secrets, ...equipment } = equipped.value;
+      const { secrets, ...equipment } = await equip(options, { ...request, lifeMs: lifeOf(request) }, runDir);
       for (const secret of secrets) for (const file of [log, events]) file?.mask(secret);
       log.line(request.opening);
       const run: EngineRun = {
@@ -147,14 +141,15 @@ function resumedOr(resumed: EngineSession | null, id: string): EngineSession {
   return resumed?.id === id ? resumed : { id, usage: USAGE_UNKNOWN };
 }
 
-async function openLogs(
+function openLogs(
   { clock, config, paths }: EngineRunOptions,
   { identity: { execution_id }, engine, onWrite = () => {} }: EngineRequest,
-): Promise<{ log: RunLog; events: RunLog | null }> {
+): { log: RunLog; events: RunLog | null } {
   const common = { maxBytes: config.limits.max_log_bytes, now: () => clock.now(), onWrite };
-  const [log, events] = await Promise.all([
-    RunLog.open({ ...common, path: logPath(paths, execution_id), stamped: true }),
-    engine.agent ? RunLog.open({ ...common, path: eventsPath(paths, execution_id), stamped: false }) : null,
-  ]);
-  return { log, events };
+  return {
+    log: RunLog.open({ ...common, path: logPath(paths, execution_id), stamped: true }),
+    events: engine.agent
+      ? RunLog.open({ ...common, path: eventsPath(paths, execution_id), stamped: false })
+      : null,
+  };
 }
