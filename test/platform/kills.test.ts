@@ -16,7 +16,7 @@ import { WeComWorld } from "./worlds/wecom.ts";
 import type { World } from "./worlds/world.ts";
 
 // .ci/long runs a hundred kills, and five hundred messages, over each four.
-const KILLS = Number(Deno.env.get("SVC_TEST_PLATFORM_KILLS") ?? 3);
+const KILLS = Number(Deno.env.get("SVC_TEST_PLATFORM_KILLS") ?? 2);
 const MESSAGES = KILLS * 5;
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 // People of Discord, whose history is read of known conversations only. Each says something again so late that nothing is joined.

@@ -15,7 +15,7 @@ import { checkAtAnyMoment, checkAtRest, type Evidence } from "../../torture/chec
 const LEFT_OUT = !Deno.env.has("SVC_TEST_FAULT_SEEDS");
 const SEEDS = Number(Deno.env.get("SVC_TEST_FAULT_SEEDS") ?? 1);
 // Kills between commit and answer; CI takes fifty.
-const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 4);
+const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 2);
 
 const OPTIONS = {
   password: PASSWORD,
