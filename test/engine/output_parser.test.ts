@@ -11,10 +11,10 @@ import { listWindows } from "../../src/store/workers/engine_window.ts";
 import { openApp } from "../harness/service/app.ts";
 import { eventually } from "../harness/wait.ts";
 
-async function sessionsIn(
+function sessionsIn(
   lines: readonly object[],
   parse?: (line: Line) => AgentEvent[],
-): Promise<(string | null)[]> {
+): (string | null)[] {
   const options = { path: "/dev/null", maxBytes: 1_000_000, stamped: false, now: () => 0, onWrite: () => {} };
   const sessions: (string | null)[] = [];
   const output = new OutputParser({
@@ -34,19 +34,19 @@ async function sessionsIn(
 
 const init = (session_id: string) => ({ type: "system", subtype: "init", session_id });
 
-it("an agent that names one session after the other has twenty of them stored [CHD-6]", async () => {
-  expect(await sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
-  expect(await sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
+it("an agent that names one session after the other has twenty of them stored [CHD-6]", () => {
+  expect(sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
+  expect(sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
 });
 
-it("rejects a session id that is no safe argument of a program", async () => {
+it("rejects a session id that is no safe argument of a program", () => {
   const bad = ["--help", "", "a b", "x".repeat(201), "a\n"];
-  expect(await sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
+  expect(sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
 });
 
-it("accepts any short text as a session id in a dialogue", async () => {
+it("accepts any short text as a session id in a dialogue", () => {
   const hear = (line: Line) => claude.parseLine(line);
-  expect(await sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
+  expect(sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
     "sess/1+2=",
   ]);
 });
