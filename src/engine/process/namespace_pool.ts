@@ -24,7 +24,7 @@ let ready: Deno.ChildProcess[] = [];
 let refill: { at: number; timer?: ReturnType<typeof setTimeout> } = { at: Infinity };
 
 /**
- * Starts a program in a namespace that was created before, and has the next one created (decision 0031). A waiting namespace has no
+ * Starts a program in a namespace that was created before, and has the next one created (decision 0019). A waiting namespace has no
  * token and no environment of a run, and ends with this process. Returns null when none is ready or an order cannot describe the
  * program: then the caller starts it in a new namespace.
  */
