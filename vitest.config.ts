@@ -17,6 +17,7 @@ export default defineConfig({
           name: "parallel",
           include: ["test/**/*.test.ts"],
           exclude: [TIMING],
+          setupFiles: ["test/harness/cheap_passwords.ts"],
           // Tests start real processes and wait for them: more workers than cores pays.
           maxWorkers: 4,
           sequence: { groupOrder: 0 },
