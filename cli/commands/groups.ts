@@ -1,7 +1,7 @@
 import { load } from "../../src/base/lazy_import.ts";
 import type { AnyCommand } from "./command.ts";
 
-/** The groups of `svc ctl`. A call loads only the module of its own group. */
+/** The groups of `svc ctl`. A call loads only the module of the called group. */
 export const GROUPS: Record<string, { about: string }> = {
   worker: { about: "Manage workers" },
   task: { about: "Create, run and inspect tasks" },

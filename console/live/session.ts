@@ -87,8 +87,8 @@ export async function signOut(): Promise<void> {
 }
 
 /**
- * Sends a request with the user's token. An expired token is renewed once for all waiting requests. If that fails, the login is
- * shown and the request waits for it, so that no input is lost.
+ * Sends a request with the user's token. An expired token is renewed once for all waiting requests. If that fails, the page opens the
+ * login and the request waits for it, so that no input is lost.
  */
 export async function sendAuthorized(request: Request): Promise<Response> {
   for (;;) {

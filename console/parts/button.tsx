@@ -6,7 +6,7 @@ import { confirm, type Confirmation } from "./dialog.tsx";
 import { attempt } from "./toast.tsx";
 
 interface ButtonProps {
-  /** The action. Its error is shown as a message. */
+  /** Runs the action. The button shows its error as a message. */
   press: () => unknown;
   /** Asked before. */
   confirm?: Confirmation;

@@ -4,7 +4,7 @@ import { describeConsole, PHONE } from "../harness/browser.ts";
 import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
 
-const WHISPER = [{ name: "whisper", agent: true, external: true }];
+const WHISPER = [{ name: "whisper", agent: true }];
 
 /** Creates a runner that has connected. */
 async function connectRunner(app: App, name: string, labels: string[], engines: object[] = WHISPER) {
@@ -62,7 +62,7 @@ describeConsole("runners in the console", ({ visit }) => {
   it("creates a worker for the labels and an engine of runners, moves it, and shows that it waits", async () => {
     await using app = await openApp();
     for (const name of ["r1", "r2"]) await connectRunner(app, name, ["gpu", "linux"]);
-    await connectRunner(app, "r3", ["macos"], [{ name: "claude", agent: true, external: true }]);
+    await connectRunner(app, "r3", ["macos"], [{ name: "claude", agent: true }]);
     await using visitor = await visit(app.url, { at: "/console/workers/new" });
     const { page } = visitor;
     await page.getByLabel("Name").fill("Ada");

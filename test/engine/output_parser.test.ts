@@ -11,10 +11,10 @@ import { listWindows } from "../../src/store/workers/engine_window.ts";
 import { openApp } from "../harness/service/app.ts";
 import { waitUntil } from "../harness/wait.ts";
 
-async function sessionsIn(
+function sessionsIn(
   lines: readonly object[],
   parse?: (line: Line) => AgentEvent[],
-): Promise<(string | null)[]> {
+): (string | null)[] {
   const options = { path: "/dev/null", maxBytes: 1_000_000, stamped: false, now: () => 0, onWrite: () => {} };
   const sessions: (string | null)[] = [];
   const output = new OutputParser({
@@ -22,7 +22,7 @@ async function sessionsIn(
     parse: parse ?? claude.parseLine,
     converses: parse !== undefined,
     sessionId: "",
-    log: await RunLog.open(options),
+    log: RunLog.open(options),
     events: null,
     usedBefore: USAGE_UNKNOWN,
     onEvent: (event: AgentEvent) => void (event.kind === "session" && sessions.push(event.id)),
@@ -34,19 +34,19 @@ async function sessionsIn(
 
 const init = (session_id: string) => ({ type: "system", subtype: "init", session_id });
 
-it("stores at most twenty sessions of an agent [CHD-6]", async () => {
-  expect(await sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
-  expect(await sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
+it("stores at most twenty sessions of an agent [CHD-6]", () => {
+  expect(sessionsIn([init("a"), init("a"), init("b")])).toEqual(["a", "b"]);
+  expect(sessionsIn(Array.from({ length: 1_000 }, (_, no) => init(`s${no % 2}`)))).toHaveLength(20);
 });
 
-it("rejects a session id that is not a safe argument", async () => {
+it("rejects a session id that is not a safe argument", () => {
   const bad = ["--help", "", "a b", "x".repeat(201), "a\n"];
-  expect(await sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
+  expect(sessionsIn([...bad.map(init), init("01a2-b.c:d")])).toEqual(["01a2-b.c:d"]);
 });
 
-it("accepts any short text as a session id in a dialogue", async () => {
+it("accepts any short text as a session id in a dialogue", () => {
   const hear = (line: Line) => claude.parseLine(line);
-  expect(await sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
+  expect(sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
     "sess/1+2=",
   ]);
 });

@@ -13,7 +13,7 @@ async function logged(
   await using folder = await createTempDir();
   const path = join(folder.path, "ab", "x.log");
   const now = () => Date.parse("2026-01-05T08:00:00Z");
-  const log = await RunLog.open({
+  const log = RunLog.open({
     path,
     maxBytes: 1_000_000,
     stamped: true,

@@ -10,6 +10,8 @@ const INSIDE = new Set([
   ...["ROUTES_MAX", "CHANNELS_KNOWN_MAX", "SENT_MAX"],
   // Messages that are routed in the commit that feeds them.
   ...["AT_ONCE_MAX_BYTES", "AT_ONCE_MAX"],
+  // Namespaces that wait for a program.
+  ...["READY_MAX", "ORDER_MAX_BYTES"],
   // Unread responses to an agent's requests.
   ...["CANCEL_MAX_MS", "UNREAD_MAX_CHARACTERS", "OPTIONS_MAX", "OPTION_MAX_CHARACTERS", "TOOLS_KNOWN_MAX"],
   ...["SEEN_MAX", "STEPS_KEPT_MAX", "LINES_MAX", "FENCE_MAX_CHARACTERS"],

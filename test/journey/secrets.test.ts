@@ -149,6 +149,7 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
     const env = {
       ...buildFakeEnvironment(),
       SVC_AUTH_PASSWORD: CANARY.password,
+      SVC_AUTH__PASSWORD_HASH: "",
       SVC_AUTH__JWT_SECRET: CANARY.key,
       SVC_DATABASE__AUTH_TOKEN: CANARY.databaseToken,
       SVC_ENGINES__FAKE__ENV__SOME_API_KEY: CANARY.engineKey,

@@ -16,7 +16,7 @@ import { WeComWorld } from "./worlds/wecom.ts";
 import type { World } from "./worlds/world.ts";
 
 // .ci/long runs 100 kills and 500 messages on each set of four.
-const KILLS = Number(Deno.env.get("SVC_TEST_PLATFORM_KILLS") ?? 3);
+const KILLS = Number(Deno.env.get("SVC_TEST_PLATFORM_KILLS") ?? 2);
 const MESSAGES = KILLS * 5;
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 // The bot reads the history of known conversations only. Messages of one person are too far apart to be merged.

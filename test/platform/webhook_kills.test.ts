@@ -7,7 +7,7 @@ import { waitUntil } from "../harness/wait.ts";
 import { Receiver } from "./fakes/receiver.ts";
 
 // .ci/long runs fifty kills.
-const KILLS = Number(Deno.env.get("SVC_TEST_WEBHOOK_KILLS") ?? 3);
+const KILLS = Number(Deno.env.get("SVC_TEST_WEBHOOK_KILLS") ?? 2);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 

@@ -105,7 +105,8 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     await app.call("POST /api/tasks", task);
     await app.settle();
     expect(await app.call("GET /api/executions")).toMatchObject([{ failure: "spawn_failed" }]);
-    await waitUntil("it is gone", () => [...Deno.readDirSync(runs)].length === 0);
+    const listDirs = () => Array.fromAsync(Deno.readDir(runs)).catch(() => []);
+    await waitUntil("its directory is gone", async () => (await listDirs()).length === 0);
   });
 
   it("a run over its time ends with timeout, a silent one with idle_timeout [CHD-9]", async () => {

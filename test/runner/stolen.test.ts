@@ -165,6 +165,7 @@ function environment(): Record<string, string> {
   return {
     ...buildFakeEnvironment(),
     SVC_AUTH_PASSWORD: GIVEN.password,
+    SVC_AUTH__PASSWORD_HASH: "",
     SVC_SHUTDOWN_GRACE: "0s",
     SVC_DATABASE__AUTH_TOKEN: GIVEN.databaseToken,
     SVC_ENGINES__FAKE__ENV__SOME_API_KEY: GIVEN.engineKey,

@@ -6,7 +6,7 @@ import { MODEL_CRON } from "./model.ts";
 import { CALL, World } from "./world.ts";
 
 // CI runs twenty-five seeds. Locally, a few find most faults.
-const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 2);
+const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 1);
 const OPERATIONS = 2_000;
 const TASKS_MAX = 14;
 const MINUTE_MS = 60_000;

@@ -26,7 +26,7 @@ export function PasswordForm({ user: { id, name, origin } }: { user: Schemas["Us
   });
   return (
     <Form form={form} action="Change password">
-      {/* Tells a password manager which account this is. */}
+      {/* Names the account for a password manager. */}
       <input type="text" autocomplete="username" value={name} readOnly hidden />
       <Fields
         form={form}

@@ -11,6 +11,9 @@ const PIDS_PER_TURN = 200;
  */
 export type Isolation = "namespace" | "group";
 
+/** Represents a line break in the order to a waiting namespace, which is one line. */
+export const ORDER_NEWLINE = "svc_newline";
+
 // When memory runs out, the kernel kills agents before the service (reliability CHD-13). On a busy processor agents yield to the service:
 // the kernel weighs a session as a whole, or its processes (decision 0029).
 const NICE = 10;
@@ -18,6 +21,8 @@ const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/sel
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns the exit code.
 // When it ends, all others end.
 const FIRST_PROCESS = GIVES_WAY + 'umask "$0"; "$@"; exit $?';
+const WAITING = GIVES_WAY +
+  `IFS= read -r svc_order || exit 0; ${ORDER_NEWLINE}='\n'; eval "$svc_order"; exit $?`;
 const LEADER = GIVES_WAY + 'umask "$0"; exec "$@"';
 // Without a namespace, a child of the program watches it. The kernel signals this child when the program ends (and the program ends with
 // the server); then the child kills every process that the program left. It does not read the program's stdin and does not keep its
@@ -64,6 +69,14 @@ export function buildLaunch(isolation: Isolation, umask: number, command: string
   return setsid === null
     ? { command: first, args: rest, detached: true }
     : { command: setsid, args: leader, detached: false };
+}
+
+/** Builds the command of a namespace that reads on its stdin what it has to start. Returns null without `setsid`. */
+export function buildWaitingLaunch(): Launch | null {
+  const setsid = findTool("setsid");
+  if (setsid === null) return null;
+  const args = [...buildNiceArgs(), ...buildNamespaceArgs(), "/bin/sh", "-c", WAITING];
+  return { command: setsid, args, detached: false };
 }
 
 function buildNiceArgs(): string[] {

@@ -2,6 +2,7 @@ import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
 import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
+import { startInPool } from "./namespace_pool.ts";
 import { TimeLimits } from "./time_limits.ts";
 import { ProcessInput } from "./process_input.ts";
 import { readThrottled } from "./read_throttle.ts";
@@ -75,6 +76,8 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
 }
 
 function spawn(spec: ProcessSpec): Deno.ChildProcess {
+  const pooled = spec.isolation === "namespace" ? startInPool(spec) : null;
+  if (pooled !== null) return pooled;
   const { command, args, detached } = buildLaunch(spec.isolation, spec.umask, spec.command, spec.args);
   try {
     return new Deno.Command(command, {

@@ -43,14 +43,17 @@ export class RunLog {
   }
 
   /** Opens the file for appending, mode 0600, and makes its directory. Throws errors of the file system. */
-  static async open(options: RunLogOptions): Promise<RunLog> {
-    // Asynchronous, because creating a file can wait for the file system's journal during another sync.
-    const open = () => Deno.open(options.path, { append: true, create: true, mode: 0o600 });
-    const file = await open().catch(async (error) => {
+  static open(options: RunLogOptions): RunLog {
+    // A synchronous call takes microseconds. An asynchronous one waits for another thread and for a turn of the event loop.
+    const open = () => Deno.openSync(options.path, { append: true, create: true, mode: 0o600 });
+    let file: Deno.FsFile;
+    try {
+      file = open();
+    } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
-      await Deno.mkdir(dirname(options.path), { recursive: true, mode: 0o700 });
-      return await open();
-    });
+      Deno.mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
+      file = open();
+    }
     return new RunLog(file, file.statSync().size, options);
   }
 

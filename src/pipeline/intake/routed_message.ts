@@ -27,7 +27,7 @@ export interface MessageToRoute {
 export interface Routing {
   plan: BeePlan;
   reason: string;
-  /** The recipient, or "nobody" when only the system replies. */
+  /** The recipient of the message. No worker gets it when only the system replies. */
   routed: Exclude<RoutedTo, "">;
 }
 

@@ -90,7 +90,7 @@ export class History {
     return await this.#readSince(spoken.slice(0, room).map(({ id }) => id), after, signal);
   }
 
-  /** Closes a part of the gap after the messages of begin() or open() are stored. */
+  /** Closes a part of the gap after its messages are stored. */
   async markStored({ id = KNOWN }: Server = {}): Promise<void> {
     this.#openParts.delete(id);
     if (!this.#isOpen || this.#openParts.size > 0) return;

@@ -63,16 +63,14 @@ export async function runEngine(
   const { identity, engine, signal } = request;
   // A run may start its engine several times, so the directory has a separate id.
   const runDir = getRunDir(options.paths, createId());
-  const [logs, launch] = await Promise.allSettled([
-    openLogs(options, request),
-    prepareLaunch(options, { ...request, lifeMs: computeLifeMs(request) }, runDir),
-  ]);
   try {
-    if (logs.status === "rejected") throw logs.reason;
-    const { log, events } = logs.value;
+    const { log, events } = openLogs(options, request);
     try {
-      if (launch.status === "rejected") throw launch.reason;
-      const { secrets, ...launchOptions } = launch.value;
+      const { secrets, ...launchOptions } = await prepareLaunch(
+        options,
+        { ...request, lifeMs: computeLifeMs(request) },
+        runDir,
+      );
       for (const secret of secrets) for (const file of [log, events]) file?.mask(secret);
       log.line(request.opening);
       const run: EngineRun = {
@@ -145,16 +143,15 @@ function resolveSession(resumed: EngineSession | null, id: string): EngineSessio
   return resumed?.id === id ? resumed : { id, usage: USAGE_UNKNOWN };
 }
 
-async function openLogs(
+function openLogs(
   { clock, config, paths }: EngineRunOptions,
   { identity: { execution_id }, engine, onWrite = () => {} }: EngineRequest,
-): Promise<{ log: RunLog; events: RunLog | null }> {
+): { log: RunLog; events: RunLog | null } {
   const common = { maxBytes: config.limits.max_log_bytes, now: () => clock.now(), onWrite };
-  const [log, events] = await Promise.all([
-    RunLog.open({ ...common, path: getLogPath(paths, execution_id), stamped: true }),
-    engine.agent
+  return {
+    log: RunLog.open({ ...common, path: getLogPath(paths, execution_id), stamped: true }),
+    events: engine.agent
       ? RunLog.open({ ...common, path: getEventsPath(paths, execution_id), stamped: false })
       : null,
-  ]);
-  return { log, events };
+  };
 }

@@ -10,7 +10,7 @@ import { waitUntil } from "../../harness/wait.ts";
 const SESSIONS = "/api/local/sessions";
 const TYPE = "multipart/form-data; boundary=b";
 // The long run: SVC_TEST_RACES=10000.
-const RACES = Number(Deno.env.get("SVC_TEST_RACES") ?? 500);
+const RACES = Number(Deno.env.get("SVC_TEST_RACES") ?? 200);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 
 const encoder = new TextEncoder();

@@ -10,7 +10,7 @@ import { createRandom } from "../../harness/model/schedule.ts";
 import { checkAtAnyMoment } from "../../torture/checker.ts";
 
 // The long run: SVC_TEST_FUZZ=100000.
-const REQUESTS = Number(Deno.env.get("SVC_TEST_FUZZ") ?? 2_000);
+const REQUESTS = Number(Deno.env.get("SVC_TEST_FUZZ") ?? 1_000);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 1_000_000);
 const ANSWER_MAX_BYTES = 5_000_000;
 const STREAM_MS = 50;

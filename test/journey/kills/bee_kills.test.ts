@@ -4,7 +4,7 @@ import type { Client } from "../../harness/service/client.ts";
 import { runScenario } from "../../harness/model/scenario.ts";
 import { pause } from "../../harness/model/workload.ts";
 
-const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 4);
+const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 2);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 
 // Waits for a moment, then gives tasks to two workers and a schedule to one of them.

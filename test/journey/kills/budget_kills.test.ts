@@ -5,7 +5,7 @@ import { runScenario } from "../../harness/model/scenario.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
 // CI runs fifty kills.
-const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 3);
+const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 2);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 const FAKE_CLAUDE = new URL("../../harness/fakes/fake_claude.sh", import.meta.url).pathname;
 const HALF = 25;

@@ -16,7 +16,7 @@ import { createSchedule, readRows } from "../../harness/model/workload.ts";
 const LEFT_OUT = !Deno.env.has("SVC_TEST_FAULT_SEEDS");
 const SEEDS = Number(Deno.env.get("SVC_TEST_FAULT_SEEDS") ?? 1);
 // Kills between commit and response; CI runs fifty.
-const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 4);
+const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 2);
 
 const OPTIONS = {
   password: PASSWORD,

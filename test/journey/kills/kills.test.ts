@@ -4,7 +4,7 @@ import { runScenario, type World } from "../../harness/model/scenario.ts";
 import { createWorkers, pause } from "../../harness/model/workload.ts";
 
 // CI runs fifty kills and three hundred tasks.
-const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 4);
+const KILLS = Number(Deno.env.get("SVC_TEST_KILLS") ?? 2);
 const TASKS = KILLS * 6;
 const WORKERS = 6;
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);

@@ -29,12 +29,16 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, 
       const { tasks } = await api.call("GET /api/system/overview");
       return tasks.pending + tasks.running === 0;
     }, 20_000 + count * 200);
-    await waitUntil("no child is left", async () => (await server.children()).length === 0);
+    await waitUntil("only namespaces that wait for a program are left", async () => {
+      const children = await server.children();
+      return children.length <= 2 && children.every(({ name, state }) => name === "unshare" && state === "S");
+    });
     return { descriptors: server.descriptors(), memory: await server.memory() };
   };
   const warm = await round(Math.ceil(RUNS / 3));
   const after = await round(RUNS);
-  expect(after.descriptors).toBeLessThanOrEqual(warm.descriptors + 3);
+  // Each waiting namespace has a few descriptors, and there may be none at the moment.
+  expect(after.descriptors).toBeLessThanOrEqual(warm.descriptors + 10);
   expect(after.memory - warm.memory).toBeLessThan(40e6);
   expect(await api.call("GET /api/system/overview")).toMatchObject({
     executions: { running: 0, pending: 0 },

@@ -5,7 +5,7 @@ import { TestClock } from "../../harness/clock.ts";
 import { createRandom } from "../../harness/model/schedule.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
-const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 3);
+const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 1);
 const HOUR_MS = 3_600_000;
 
 function give(app: App, worker_id: string, instruction: string, message_id = "script") {

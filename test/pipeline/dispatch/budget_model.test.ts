@@ -17,7 +17,7 @@ import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { createRandom } from "../../harness/model/schedule.ts";
 
-const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 3);
+const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 1);
 const OPERATIONS = 2_000;
 const ZONE = "Europe/Berlin";
 const CALL: Call = {

@@ -149,7 +149,7 @@ describe("dispatcher (contract 4.5)", () => {
     await app.settle();
     const rows = await Promise.all([
       "select value from counter where name = 'ended' and key = 'completed'",
-      "select runs, ms, longest_ms from waited",
+      "select runs, ms, longest_ms from queue_wait_stats",
       "select executions, failed from usage",
       "select max(runs) as runs from ledger where target = 'global'",
     ].map((sql) => app.db.read(sql)));
