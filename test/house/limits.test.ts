@@ -9,7 +9,7 @@ const INSIDE = new Set([
   // Caches and groups.
   ...["ROUTES_MAX", "CHANNELS_KNOWN_MAX", "SENT_MAX"],
   // Messages that are routed in the commit that feeds them.
-  ...["AT_ONCE_MAX_BYTES", "AT_ONCE_MAX"],
+  ...["IMMEDIATE_MAX_BYTES", "AT_ONCE_MAX"],
   // Namespaces that wait for a program.
   ...["READY_MAX", "ORDER_MAX_BYTES"],
   // Unread responses to an agent's requests.

@@ -1,7 +1,7 @@
 import { quoteShellWord } from "../../base/shell.ts";
 import { buildWaitingLaunch, ORDER_NEWLINE } from "./isolation.ts";
 
-/** What to start: an absolute program in a directory, with exactly this environment. */
+/** An absolute program with its directory and its whole environment. */
 interface Program {
   command: string;
   args: string[];
@@ -17,7 +17,7 @@ const EMPTY_AFTER_MS = 5;
 // The shell reads its order byte by byte, because the program's stdin follows it.
 const ORDER_MAX_BYTES = 8_192;
 const NAME = /^[A-Za-z_]\w*$/;
-// Some shells do not allow these to be set.
+// A shell may refuse to set these.
 const READ_ONLY = ["UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", ORDER_NEWLINE];
 
 let ready: Deno.ChildProcess[] = [];

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { setImmediate } from "node:timers";
 
 /** Closes a connection in the middle of a response on purpose: not an error of the server. */
 export class DeliberateClose extends Error {
