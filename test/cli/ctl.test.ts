@@ -416,7 +416,7 @@ describe("errors and exit codes (contract 6)", () => {
     const never = await ctl(app, "worker create -n x --scopes *:*", {
       env: { ...run, SVC_TOKEN: all },
     });
-    expect(never).toMatchObject({ code: 4, err: expect.stringMatching(/never a run token\n$/) });
+    expect(never).toMatchObject({ code: 4, err: expect.stringMatching(/not a run token\n$/) });
     const gone = await ctl(app, "worker list", { env: { ...run, SVC_URL: "http://127.0.0.1:1" } });
     expect(gone).toMatchObject({ code: 6, err: expect.stringMatching(/Try again in a moment\.\n$/) });
     expect(gone.err).not.toContain("svc serve");
