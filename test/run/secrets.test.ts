@@ -35,7 +35,7 @@ describe("keys [SEC-2, SEC-3]", () => {
       const replies = await app.db.read("select * from outbound_message");
       const steps = note.mock.calls.map(([, words]) => words);
       expect(execution).toMatchObject({ status: "failed", error: expect.stringContaining("xxxx") });
-      expect(log).toMatch(/> Bash: x+[\s\S]*< x+[\s\S]*it begins x+/);
+      expect(log).toMatch(/> Bash: x+[\s\S]*< x+[\s\S]*it starts with x+/);
       expect(steps).toEqual([expect.stringMatching(/^Runs x+/)]);
       for (const [where, shown] of Object.entries({ steps, log, raw, execution, journal, replies })) {
         expect(partsIn(JSON.stringify(shown)), where).toEqual([]);

@@ -32,7 +32,7 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
       const before = await listFiles(world.dataDir);
       const started = await svc(["serve"], { dataDir: world.dataDir, env: world.env });
       expect([what, started.code, started.err]).toEqual([what, 1, expect.stringMatching(words)]);
-      expect([what, started.err]).toEqual([what, expect.stringContaining("svc restore <file>")]);
+      expect([what, started.err]).toEqual([what, expect.stringContaining("svc restore <backup>")]);
       expect([what, await listFiles(world.dataDir)]).toEqual([what, before]);
       await Deno.copyFile(backup, world.database);
       const again = await startConversation(world);
@@ -45,10 +45,10 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
     await Deno.writeTextFile(join(folder.path, "file"), "");
     const start = (env: Record<string, string>) => svc(["serve"], { dataDir: folder.path, env });
     const places: [Record<string, string>, RegExp][] = [
-      [{ SVC_DATABASE__URL: `file:${folder.path}/none/svc.db` }, /Check that its directory exists/],
+      [{ SVC_DATABASE__URL: `file:${folder.path}/none/svc.db` }, /Check that the directory exists/],
       [
         { SVC_DATABASE__URL: `file:${folder.path}` },
-        /Check that its directory exists and that this user may write/,
+        /Check that the directory exists and that this user may write/,
       ],
       [
         { SVC_DATA_DIR: join(folder.path, "file") },
