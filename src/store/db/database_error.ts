@@ -91,7 +91,7 @@ export function buildOpenError(url: string, error: unknown): ServiceError {
   let detail = `Cannot open the database ${place}: ${reason}`;
   if (isDamage(error)) {
     detail = `Cannot open the database ${place}: it is damaged or not a database. Nothing was changed. ` +
-      "Move it away and run: svc restore <backup>";
+      "Move it away and run: svc restore <file>";
   } else if (/ConnectionFailed|unable to open|CANTOPEN/i.test(reason)) {
     detail =
       `Cannot open the database ${place}. Check that its directory exists and that this user may write there`;

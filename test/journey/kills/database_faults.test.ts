@@ -32,7 +32,7 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
       const before = await listFiles(world.dataDir);
       const started = await svc(["serve"], { dataDir: world.dataDir, env: world.env });
       expect([what, started.code, started.err]).toEqual([what, 1, expect.stringMatching(words)]);
-      expect([what, started.err]).toEqual([what, expect.stringContaining("svc restore <backup>")]);
+      expect([what, started.err]).toEqual([what, expect.stringContaining("svc restore <file>")]);
       expect([what, await listFiles(world.dataDir)]).toEqual([what, before]);
       await Deno.copyFile(backup, world.database);
       const again = await startConversation(world);
