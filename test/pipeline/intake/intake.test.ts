@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createId } from "../../../src/base/id.ts";
-import { computeQuietUntil, getQuietWindowMs, joinParts } from "../../../src/domain/chat/message.ts";
+import { computeQuietUntil, getQuietWindowMs, joinParts } from "../../../src/domain/chat/quiet_window.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
