@@ -24,7 +24,7 @@ async function say(app: App, id: string, ...texts: string[]): Promise<void> {
 }
 
 describe("intake (contract 4.2)", () => {
-  it("quietUntil restarts with each message and never exceeds three windows", () => {
+  it("computeQuietUntil() restarts with each message and never exceeds three windows", () => {
     expect(computeQuietUntil(1_000, 1_000, 300)).toBe(1_300);
     expect(computeQuietUntil(1_000, 1_200, 300)).toBe(1_500);
     expect(computeQuietUntil(1_000, 1_599, 300)).toBe(1_899);
