@@ -86,7 +86,7 @@ async function moveIntoPlace(partial: string, path: string, replace: boolean): P
   } catch (error) {
     if (error instanceof Deno.errors.AlreadyExists) throw refuseExisting(path);
     if (replace || await exists(path)) throw explainFileError(path, error);
-    // A file system may have no links.
+    // Not every file system has hard links.
     await Deno.rename(partial, path);
   }
 }

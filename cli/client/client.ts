@@ -153,7 +153,7 @@ export class Client {
     return await this.#transport.send(request, url);
   }
 
-  /** Whether a new token can follow an expired one: after a login. */
+  /** Whether an expired token can be renewed. Only a login's token can. */
   get renews(): boolean {
     return this.#credential.renews;
   }

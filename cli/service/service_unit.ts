@@ -103,7 +103,7 @@ SystemCallErrorNumber=EPERM
 `;
 }
 
-/** Quotes a word of a list. In a unit, `%` starts a specifier. */
+/** Quotes one value of a setting that has a list. `%` starts a specifier in a unit. */
 function quoteListWord(text: string): string {
   const plain = escapePercent(text);
   return /^[\w@/.:=,+%$-]+$/.test(plain)

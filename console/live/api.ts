@@ -92,7 +92,7 @@ async function check<T>(call: Promise<Answer<T>>): Promise<Answer<T>> {
   throw parseProblem(answer.response.status, answer.error);
 }
 
-// A request without an answer that is repeated within this time keeps its idempotency key, so the service runs it once.
+// How long an unanswered request keeps its idempotency key, so that the service runs repetitions once.
 const REPEAT_MAX_MS = 5 * 60_000;
 const unanswered = new Map<string, { key: string; at: number }>();
 

@@ -14,7 +14,7 @@ export async function saveAnswer(request: Request): Promise<void> {
   URL.revokeObjectURL(url);
 }
 
-// The exact name, which may have any letters, comes after the plain one.
+// `filename*` has the exact name in UTF-8, `filename` an ASCII form of it.
 function parseFilename(disposition: string): string {
   const exact = /filename\*=UTF-8''([^;]+)/.exec(disposition)?.[1];
   if (exact !== undefined) return decodeURIComponent(exact);

@@ -2,10 +2,10 @@ import { signal } from "@preact/signals";
 import { api, buildQuery, loadAll, type Schemas } from "./api.ts";
 import { followEvents } from "./follow.ts";
 
-/** Every worker, newest first, or undefined before the first answer: names for lists, choices and mentions. */
+/** Every worker, newest first, for lists, choices and mentions. Undefined until the service has answered. */
 export const workers = signal<readonly Schemas["Worker"][] | undefined>(undefined);
 
-// More than a choice can show; beyond this a row without a name shows none.
+// More than a list of choices can show. Rows of further workers show no name.
 const WORKERS_MAX = 2_000;
 const GATHER_MS = 150;
 const TOUCHES = /^worker\.|^department\.|^execution\.(started|completed|failed)$/;

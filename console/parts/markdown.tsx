@@ -16,7 +16,7 @@ export function Markdown({ text }: { text: string }) {
   );
 }
 
-// marked recurses for each level, so a text of nothing but `>` exhausts its stack.
+// The library `marked` recurses for each level of quotes, so a text of only `>` overflows its stack.
 function tokenize(text: string): Token[] | null {
   try {
     return marked.lexer(text);

@@ -47,7 +47,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Shown before a resource has data: its error, or that it is loading. */
+/** Shows that a resource without data is loading, or why it failed. */
 export function LoadState({ error }: { error: ApiError | null }) {
   return error === null ? <Loading /> : <ErrorNotice error={error} />;
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { formatDuration } from "../base/duration.ts";
-import { QUIET_WINDOW_LOCAL_MS, QUIET_WINDOW_OTHER_MS } from "../domain/chat/message.ts";
+import { QUIET_WINDOW_LOCAL_MS, QUIET_WINDOW_OTHER_MS } from "../domain/chat/quiet_window.ts";
 import { PLATFORM_SECRETS } from "./platform.ts";
 import { type Config, configSchema } from "./schema.ts";
 

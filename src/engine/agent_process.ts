@@ -126,7 +126,7 @@ export class AgentProcess {
     return this.hasEnded || this.#ending.signal.aborted;
   }
 
-  /** Whether the service sends the session id over stdin, never as an argument. */
+  /** Whether the session id goes over stdin instead of into an argument. */
   get converses(): boolean {
     return this.#dialogue !== null;
   }

@@ -28,7 +28,7 @@ interface PooledProcess {
 export class ProcessPool {
   readonly #setup: AgentSetup;
   readonly #keepAlive: KeepAlive | null;
-  /** By worker and conversation. */
+  /** Idle processes by worker and conversation. */
   readonly #idle = new Map<string, PooledProcess>();
   /** Ending processes: their session must not be used by another process yet. */
   readonly #leaving = new Map<string, { process: AgentProcess; left: Promise<void> }>();

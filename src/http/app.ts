@@ -204,7 +204,7 @@ function buildPattern(path: string): RegExp {
   return new RegExp(`^${path.replace(/\./g, "\\.").replace(/:\w+/g, "[^/]+").replace(/\/\*$/, "/.*")}$`);
 }
 
-/** Throws when a route of the app has no declared access rule, or another one than the table of rules (reliability AUT-10, USR-1). */
+/** Throws when a route has no access rule, or a rule that differs from the table of rules (reliability AUT-10, USR-1). */
 export function checkRules(
   app: App,
   routes: readonly AnyRoute[] = ROUTES,

@@ -14,7 +14,7 @@ export class BrowserCookies {
     this.#place = place;
   }
 
-  /** Reads the cookie's half of a login, or null. */
+  /** Reads the half of a login's secret that the cookie has, or null. */
   login(request: Request): string | null {
     return readCookie(request, `svc_login_${this.#place.cookieSuffix}`);
   }
@@ -24,7 +24,7 @@ export class BrowserCookies {
     return readCookie(request, `svc_flow_${this.#place.cookieSuffix}`);
   }
 
-  /** Sets the cookie's half of a login; "" removes it. */
+  /** Sets the half of a login's secret that the cookie has; "" removes it. */
   setLogin(value: string, maxAge: number): string {
     return this.#set({ name: "login", value, maxAge, sameSite: "Strict" });
   }

@@ -9,7 +9,7 @@ import {
   type RateLimit,
 } from "../domain/workers/rate_limit.ts";
 import { pickRunKeys, type RunKeys } from "../domain/call/run_identity.ts";
-import { getRetryDelayMs } from "../domain/work/task_plan.ts";
+import { getRetryDelayMs } from "../domain/work/retry_delay.ts";
 import type { TimedTaskType } from "../domain/work/task_type.ts";
 import { createId } from "../base/id.ts";
 import type { Statement } from "../store/db/database.ts";

@@ -48,8 +48,8 @@ interface TurnContext {
 }
 
 /**
- * Builds the statements after a turn of a schedule. It waits for its next time whatever the outcome, completes when no time is left, and
- * pauses with a notice after too many failures in a row (contract 3, Task; contract 15).
+ * Builds the statements that follow a run or gate of a schedule. The schedule waits for its next time after any outcome. It completes
+ * when no time is left, and pauses with a notice after too many failures in a row (contract 3, Task; contract 15).
  */
 export function buildScheduleEnd(task: EndedSchedule, end: ScheduleEnd, context: TurnContext): Statement[] {
   const { keys, of, now } = context;

@@ -11,17 +11,17 @@ it.each([
   ["2h", 7_200_000],
   ["7d", 604_800_000],
   ["999999999ms", 999_999_999],
-])("durationMs parses %s, and durationText formats an equal duration", (text, ms) => {
+])("parseDurationMs() parses %s, and formatDuration() formats an equal duration", (text, ms) => {
   expect(parseDurationMs(text)).toBe(ms);
   expect(parseDurationMs(formatDuration(ms))).toBe(ms);
 });
 
 it.each(["", "5", "m", "-1s", "1.5s", "5 m", "5M", "1h30m", "9999999999ms", " 5m", "5m\n"])(
-  "durationMs returns null for %j",
+  "parseDurationMs() returns null for %j",
   (text) => expect(parseDurationMs(text)).toBeNull(),
 );
 
-it("durationText uses the largest unit that fits", () => {
+it("formatDuration() uses the largest unit that fits", () => {
   expect([0, 1, 1_500, 60_000, 3_600_000, 86_400_000, 90_000_000].map(formatDuration)).toEqual(
     ["0ms", "1ms", "1500ms", "1m", "1h", "1d", "25h"],
   );

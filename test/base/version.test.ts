@@ -20,7 +20,7 @@ describe("version", () => {
     await db.close();
   });
 
-  it("versionText is one line, or with --json one object", () => {
+  it("formatVersion() is one line, or with --json one object", () => {
     expect(COMMIT).toBe("");
     expect(formatVersion(false)).toBe(`svc ${VERSION} (from source)`);
     expect(JSON.parse(formatVersion(true))).toEqual({

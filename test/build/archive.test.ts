@@ -12,7 +12,7 @@ const ENTRIES: Entry[] = [
   { name: "svc-1/block", bytes: text("y".repeat(512)), executable: false },
 ];
 
-describe("tarGz", () => {
+describe("packTarGz()", () => {
   it("packs names, modes, times and contents for tar", async () => {
     await using folder = await createTempDir();
     await Deno.writeFile(join(folder.path, "a.tar.gz"), packTarGz(ENTRIES, AT));
@@ -27,7 +27,7 @@ describe("tarGz", () => {
     }
   });
 
-  it("gives the same bytes for the same entries, and refuses a name that does not fit", () => {
+  it("gives the same bytes for the same entries, and refuses a name that is too long", () => {
     expect(packTarGz(ENTRIES, AT)).toEqual(packTarGz(ENTRIES, AT));
     expect(() => packTarGz([{ name: "n".repeat(100), bytes: text(""), executable: false }], AT)).toThrow(
       /too long/,

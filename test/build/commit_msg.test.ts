@@ -7,7 +7,7 @@ it.each([
   'Revert "outbox: retry"',
   "Merge branch 'docs'",
   `a: ${"x".repeat(69)}`,
-])("problemOfSubject() accepts %s", (subject) => {
+])("findSubjectProblem() accepts %s", (subject) => {
   expect(findSubjectProblem(subject)).toBe("");
 });
 
@@ -19,6 +19,6 @@ it.each([
   ["", "<area>"],
   [`a: ${"x".repeat(70)}`, "73 characters"],
   ["review: fix a race", "review"],
-])("problemOfSubject() refuses %s", (subject, words) => {
+])("findSubjectProblem() refuses %s", (subject, words) => {
   expect(findSubjectProblem(subject)).toContain(words);
 });

@@ -10,7 +10,7 @@ function transformCode(code: string, file = "cli/commands/groups.ts"): string | 
   return transform(code, join(ROOT, file))?.code;
 }
 
-describe("loadCallsPlugin (decision 0005)", () => {
+describe("createLoadCallsPlugin() (decision 0005)", () => {
   it("turns a load call into an import", () => {
     expect(transformCode('await load<typeof import("./x.ts")>("./x.ts", import.meta.url);')).toBe(
       'await import("./x.ts");',

@@ -82,7 +82,7 @@ describe("readPlan (contract 4.4)", () => {
     });
   });
 
-  it("planReason names the workers and counts the tasks", () => {
+  it("formatPlanReason() names the workers and counts the tasks", () => {
     const plan = (answer: unknown) => {
       const found = read(answer);
       if ("problem" in found) throw new Error(found.problem);

@@ -20,7 +20,7 @@ const next = (expression: string, zone: string, after: string) => {
   return at === null ? null : new Date(at).toISOString().slice(0, 16) + "Z";
 };
 
-describe("cronFault (interface 7.2, contract 3) [CRN-6]", () => {
+describe("findCronFault() (interface 7.2, contract 3) [CRN-6]", () => {
   it.each([
     "* * * * *",
     "*/5 * * * *",
@@ -112,7 +112,7 @@ describe("cronFault (interface 7.2, contract 3) [CRN-6]", () => {
   );
 });
 
-describe("nextOccurrence across changes of the clock [CRN-5]", () => {
+describe("findNextOccurrence() across changes of the clock [CRN-5]", () => {
   it.each([
     // New York: gap on 8 March 2026 at 02:00, overlap on 1 November 2026 at 02:00.
     ["30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "2026-03-08T07:00Z"],
@@ -170,9 +170,9 @@ function generateField(min: number, max: number): fc.Arbitrary<string> {
   );
 }
 
-describe("nextOccurrences [CRN-5]", () => {
+describe("listNextOccurrences() [CRN-5]", () => {
   it(
-    `returns the same times as repeated calls of nextOccurrence: ${PROPERTIES} expressions around changes of the clock (seed ${SEED})`,
+    `returns the same times as repeated calls of findNextOccurrence(): ${PROPERTIES} expressions around changes of the clock (seed ${SEED})`,
     () => {
       const rarely = (some: fc.Arbitrary<string>) =>
         fc.oneof({ weight: 4, arbitrary: fc.constant("*") }, { weight: 1, arbitrary: some });
@@ -228,7 +228,7 @@ describe("nextOccurrences [CRN-5]", () => {
   });
 });
 
-describe("missedOccurrences [CRN-2, CRN-3]", () => {
+describe("findMissedOccurrences() [CRN-2, CRN-3]", () => {
   const missed = (expression: string, from: string, now: string) => {
     const found = findMissedOccurrences(expression, "UTC", Date.parse(from), Date.parse(now));
     return found === null ? null : [new Date(found.latest).toISOString().slice(0, 16), found.count];

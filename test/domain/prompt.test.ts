@@ -25,7 +25,7 @@ const PLAIN = { said: [], interrupted: false, ctl: "/data/bin/svc" };
 
 const titles = (prompt: string) => [...prompt.matchAll(/^# (.*)$/gm)].map(([, title]) => title);
 
-describe("workerPrompt (contract 4.7)", () => {
+describe("buildWorkerPrompt() (contract 4.7)", () => {
   it("has everything in a fixed order, and the instruction last", () => {
     const prompt = buildWorkerPrompt(CONTEXT, "-- do 'it'\n# now", PLAIN);
     expect(titles(prompt).slice(0, -1)).toEqual([

@@ -4,7 +4,7 @@ import { computeNextLimit } from "../../src/domain/workers/rate_limit.ts";
 const NOW = Date.parse("2026-03-01T12:00:00Z");
 const MINUTE = 60_000;
 
-describe("nextLimit", () => {
+describe("computeNextLimit()", () => {
   it("waits until the given time, at least a second, at most eight days", () => {
     const until = (resetsAt: number) => computeNextLimit("claude", null, resetsAt, NOW).until - NOW;
     expect(until(NOW + 5 * MINUTE)).toBe(5 * MINUTE);

@@ -28,14 +28,14 @@ describe("scopes (contract 2)", () => {
     }
   });
 
-  it("idleScopes returns scopes that no route requires", () => {
+  it("findIdleScopes() returns scopes that no route requires", () => {
     expect(findIdleScopes(["read:workers", "fly:moon", "read:moon", "*:chat", "write:*"])).toEqual([
       "fly:moon",
       "read:moon",
     ]);
   });
 
-  it("boundTo binds a run to its conversation unless it holds *:*", () => {
+  it("getBoundSessionKey() binds a run to its conversation unless it holds *:*", () => {
     const run = {
       execution_id: "e",
       attempt: 1,

@@ -20,7 +20,7 @@ it("storeBackup stops between two chunks when the service stops, and leaves no f
   expect([...Deno.readDirSync(folder.path)]).toEqual([]);
 });
 
-it("keepNewest never deletes the latest backup, even after the clock was ahead [BAK-10]", async () => {
+it("removeOldBackups() never deletes the latest backup, even after the clock was ahead [BAK-10]", async () => {
   await using folder = await createTempDir();
   const at = (time: string) => formatBackupName(Date.parse(time));
   const names = () => [...Deno.readDirSync(folder.path)].map(({ name }) => name).sort();

@@ -82,7 +82,7 @@ describe("remove (contract 3, Worker)", () => {
   });
 });
 
-describe("mountsIn", () => {
+describe("listMounts()", () => {
   const TABLE = [
     "22 27 0:21 / / rw - ext4 /dev/a rw",
     "23 27 8:1 /data/x /srv/a\\040b/deep rw - ext4 /dev/a rw",
@@ -96,7 +96,7 @@ describe("mountsIn", () => {
   });
 });
 
-describe("replaceableAt", () => {
+describe("findReplaceable()", () => {
   it("returns a directory that other users can write, and trusts one with the sticky bit", async () => {
     await using folder = await createTempDir();
     const open = join(folder.path, "open");

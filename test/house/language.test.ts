@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest";
 import {
   findDialect,
   findDialectInComment,
+  findUnknownFunctions,
   readComments,
+  readIdentifiers,
   readTestNames,
   readUserTexts,
   type Text,
@@ -11,6 +13,8 @@ import { findSubjectProblem } from "../../build/commit_msg.ts";
 
 /** Allowed comments with a phrase of the dialect, per folder. A number may only fall. */
 const COMMENTS_LEFT: Record<string, number> = {};
+
+const FOLDERS = ["src", "cli", "console", "build", "bench", "test"];
 
 const SUBJECTS_CHECKED = 20;
 
@@ -31,7 +35,7 @@ describe("texts (CONTRIBUTING.md)", () => {
 
   it("of comments have no more phrases of the dialect than before, in any folder", () => {
     const counts = new Map<string, number>();
-    for (const { file, text } of readComments("main.ts", "src", "cli", "console", "build", "bench", "test")) {
+    for (const { file, text } of readComments("main.ts", ...FOLDERS)) {
       if (findDialectInComment(text) === null) continue;
       counts.set(findFolder(file), (counts.get(findFolder(file)) ?? 0) + 1);
     }
@@ -45,6 +49,14 @@ describe("texts (CONTRIBUTING.md)", () => {
   it("of test names have no phrase of the dialect", () => {
     const found = readTestNames("test").filter(({ text }) => findDialectInComment(text) !== null);
     expect(found.map(formatPlace)).toEqual([]);
+  });
+
+  it("of comments and test names name only functions that exist", () => {
+    const code = readIdentifiers("main.ts", ...FOLDERS);
+    const texts = [...readComments("main.ts", ...FOLDERS), ...readTestNames("test")];
+    expect(texts.filter(({ text }) => findUnknownFunctions(text, code).length > 0).map(formatPlace)).toEqual(
+      [],
+    );
   });
 
   it("of the last commits have the form of CONTRIBUTING.md", () => {

@@ -233,7 +233,7 @@ describe("frames of Feishu", () => {
     expect(hex).toBe("08 00 10 00 18 21 20 00 2a 0c 0a 04 74 79 70 65 12 04 70 69 6e 67");
   });
 
-  it("are acknowledged by the same frame with another payload, unknown fields included", () => {
+  it("are answered by a copy of the frame, with its unknown fields and a new payload", () => {
     const given = { service: 33, method: 1, headers: { type: "event", message_id: "m" }, payload: "é{}" };
     const frame = Frame.decode(frameBytes(given));
     expect(frame.header("type")).toBe("event");

@@ -99,7 +99,7 @@ it.each([
   [undefined, null],
   [{}, null],
   [NaN, null],
-])("askedMs(%s) is %s", (seconds, ms) => {
+])("parsePauseSeconds(%s) is %s", (seconds, ms) => {
   expect(parsePauseSeconds(seconds)).toBe(ms);
 });
 

@@ -1,5 +1,5 @@
 import { findNextOccurrence } from "../../src/domain/work/cron.ts";
-import { getRetryDelayMs } from "../../src/domain/work/task_plan.ts";
+import { getRetryDelayMs } from "../../src/domain/work/retry_delay.ts";
 import type { Expected, Firing, GateEnd, Open, RunEnd } from "./expected.ts";
 
 export const MODEL_CRON = "*/10 * * * *";

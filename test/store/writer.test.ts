@@ -40,11 +40,11 @@ it("write() commits in the order of the calls, joins those of one turn, and retu
   const { driver, writer } = createWriter();
   const woken: string[][] = [];
   writer.onCommit = (wakeups) => woken.push(wakeups);
-  const [a, b] = await Promise.all([writer.write(job("a", 2, "bell")), writer.write(job("b"))]);
+  const [a, b] = await Promise.all([writer.write(job("a", 2, "wakeup")), writer.write(job("b"))]);
   expect(driver.batches).toEqual([["a0", "a1", "b0"]]);
   expect(a).toEqual({ won: true, rows: [[{ sql: "a0" }], [{ sql: "a1" }]] });
   expect(b).toEqual({ won: true, rows: [[{ sql: "b0" }]] });
-  expect(woken).toEqual([["bell", "bell"]]);
+  expect(woken).toEqual([["wakeup", "wakeup"]]);
 });
 
 it("write() puts at most 400 statements into one commit, and never splits one write", async () => {

@@ -16,7 +16,7 @@ export const group: AnyCommand = command({
     at: option.time("--at <time>", "run at this time, at least 5 s ahead"),
     cron: option.text("--cron <expression>", "run on a schedule with five fields and print the task"),
     timeZone: TIME_ZONE,
-    session: option.text("--session <key>", "conversation to continue, with any name; a new one by default", {
+    session: option.text("--session <key>", "conversation to continue, or a name for a new one", {
       completion: "session_key",
     }),
     idempotencyKey: IDEMPOTENCY_KEY,

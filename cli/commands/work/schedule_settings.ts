@@ -13,7 +13,7 @@ export const CHECK = {
     },
   ),
   verifyTimeout: option.text("--verify-timeout <duration>", "time limit of the check"),
-  verifyAttempts: option.int("--verify-attempts <n>", "how often a failed check returns to the agent"),
+  verifyAttempts: option.int("--verify-attempts <n>", "how many times the agent may fix a failed check"),
 };
 
 /** Converts these flags to the field of a request. Throws a usage error. */

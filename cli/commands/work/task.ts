@@ -50,7 +50,7 @@ export const group: AnyCommand[] = [
     name: "create",
     about: "Create a task for a worker, without the coordinator",
     options: {
-      messageId: option.text("--message-id <id>", "message it belongs to, or any text for a script", {
+      messageId: option.text("--message-id <id>", "message of the task; a script may give any text", {
         completion: "message",
         ...REQUIRED,
       }),

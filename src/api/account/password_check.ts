@@ -78,7 +78,7 @@ function isSameText(a: string, b: string): boolean {
   return timingSafeEqual(createHash("sha256").update(a).digest(), createHash("sha256").update(b).digest());
 }
 
-/** Waits until this start's password is stored, and finds it. Throws `unavailable` like operatorVersion(). */
+/** Waits until this start's password is stored, and finds it. Throws `unavailable` like getOperatorVersion(). */
 export async function findOperatorCredential(
   { db, authority }: Deps<"db" | "authority">,
 ): Promise<Credential | null> {

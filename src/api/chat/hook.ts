@@ -4,7 +4,12 @@ import { type HookAnswer, hookMessageSchema } from "../../domain/chat/hook.ts";
 import type { Caller } from "../../domain/call/scope.ts";
 import type { WebhookPlatformConfig } from "../../config/platform.ts";
 import { expand } from "../../domain/call/template.ts";
-import { type SignedBody, verifyGitHub, verifySlack, verifyStandard } from "../../platform/signature.ts";
+import {
+  type SignedBody,
+  verifyGitHub,
+  verifySlack,
+  verifyStandard,
+} from "../../platform/webhook_signature.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import { checkChainDepth } from "../call/chain_depth.ts";
 import { receiveMessage } from "./inbound.ts";

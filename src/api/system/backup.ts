@@ -1,11 +1,9 @@
-import { basename, join } from "node:path";
-import { type ArchiveFile, listFilesBelow, packArchive } from "../../base/archive.ts";
+import { join } from "node:path";
+import { packArchive } from "../../base/archive.ts";
 import { BACKUP, BACKUP_FORMAT, type Manifest } from "../../domain/system/backup.ts";
 import { conflict } from "../../domain/call/error.ts";
-import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
 import { type DataPaths, getCtlPath } from "../../base/paths.ts";
-import { isPartial } from "../../files/uploads.ts";
 import { readCounters, tally } from "../../store/db/counters.ts";
 import { record } from "../../store/events/journal.ts";
 import { SCHEMA_VERSION } from "../../store/db/migrate.ts";
@@ -15,6 +13,7 @@ import type { BackupRequest } from "../../domain/system/system.ts";
 import type { Call } from "../call/call.ts";
 import { confirmPassword } from "../account/password_check.ts";
 import type { Deps } from "../call/services.ts";
+import { listBackupContent } from "./backup_content.ts";
 import { refuseRuns } from "./system.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
 import type { Database } from "../../store/db/database.ts";
@@ -88,7 +87,7 @@ export async function makeBackup(
     const data = { database_bytes: size, include_key: key };
     await db.write([record(createdAt, { kind: "system.backup", actor, data })]);
     const manifest = await buildManifest({ db, paths }, createdAt);
-    const files = listContents(paths, lifecycle.stopping, { manifest, copy, key });
+    const files = listBackupContent(paths, lifecycle.stopping, { manifest, copy, key });
     const archive = await packArchive(files, async (fault) => {
       await end();
       if (fault !== null) {
@@ -140,24 +139,4 @@ async function buildManifest({ db, paths }: Deps<"db" | "paths">, createdAt: num
       executions: tally(counters, "execution", EXECUTION_STATUSES).total,
     },
   };
-}
-
-// Files come after the copy, because an upload is on disk before its row is in the database.
-async function* listContents(
-  paths: DataPaths,
-  stopping: AbortSignal,
-  { manifest, copy, key }: { manifest: Manifest; copy: string; key: boolean },
-): AsyncGenerator<ArchiveFile> {
-  yield { name: BACKUP.manifest, content: { text: JSON.stringify(manifest, null, 2) + "\n" } };
-  yield { name: BACKUP.database, content: { path: copy } };
-  faultPoint("backup.mid");
-  if (key) yield { name: BACKUP.secretKey, content: { path: paths.secretKey } };
-  for await (const file of listFilesBelow(paths.uploads, BACKUP.uploads)) {
-    if (stopping.aborted) throw new Error("the service is stopping");
-    if (!isPartial(basename(file.name))) yield file;
-  }
-  for await (const file of listFilesBelow(paths.logs, BACKUP.logs)) {
-    if (stopping.aborted) throw new Error("the service is stopping");
-    yield file;
-  }
 }

@@ -14,7 +14,7 @@ import {
   WEBHOOKS_MAX,
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
-import { sendEvent } from "../../platform/event.ts";
+import { sendEvent } from "../../platform/webhook_event.ts";
 import { readJournalRange } from "../../store/events/journal.ts";
 import {
   deleteWebhook as deleteWebhookRow,

@@ -125,7 +125,7 @@ async function findOrigin(
   return { message_id: messageId, session_key: buildScriptSessionKey(messageId) };
 }
 
-// A default starts the next task without a person, so the chain limit must end a loop of questions.
+// A default answer starts the next task without a person. The chain limit must end a loop of such questions.
 async function checkDepth(
   { limits, runLimits }: Deps<"limits" | "runLimits">,
   call: Call,

@@ -73,7 +73,7 @@ export async function updateTask(
   );
 }
 
-/** As updateTask(). Returns null and writes nothing when the task changed between the read and the write. */
+/** Changes a task like updateTask(), but returns null and writes nothing when the task changed between the read and the write. */
 async function changeTask(
   deps: UpdateDeps,
   call: Call,

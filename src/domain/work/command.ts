@@ -32,13 +32,13 @@ export const verifySchema = z.strictObject({
   command: argv,
   timeout_ms,
   attempts: z.int().min(0).max(VERIFY_ATTEMPTS_MAX).default(VERIFY_ATTEMPTS_DEFAULT)
-    .meta({ description: "how often its output goes back to the agent before the run fails" }),
+    .meta({ description: "how many times its output goes back to the agent before the run fails" }),
 }).meta({ id: "Verify", examples: [{ command: ["make", "test"], timeout_ms: 600_000, attempts: 2 }] });
 export type Verify = z.output<typeof verifySchema>;
 
 /** Result of a run's checks. `status` is null without checks, and when the run ended before them (contract 13). */
 export const verifiedSchema = z.strictObject({
   status: z.enum(["passed", "failed"]).nullable(),
-  attempts: z.int().meta({ description: "how often the check ran" }),
+  attempts: z.int().meta({ description: "how many times the check ran" }),
 }).meta({ id: "Verified" });
 export type VerifyResult = z.output<typeof verifiedSchema>;

@@ -1,4 +1,3 @@
-import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { findCronFault, findNextOccurrence } from "./cron.ts";
 import { conflict, invalid } from "../call/error.ts";
 import { isTimeZone } from "../call/field.ts";
@@ -7,13 +6,6 @@ import { isRecurring } from "./task_type.ts";
 import { TASK_TYPE_RULES } from "../call/vocabulary.ts";
 
 const COUNTDOWN_LEAD_MIN_MS = 5_000;
-
-const RETRY: Backoff = { firstMs: 1_000, lastMs: 16_000, factor: 4 };
-
-/** Returns the delay in ms before a lost run is retried: 1, 4, 16 s (contract 3, Task). `attempt` counts from 1. */
-export function getRetryDelayMs(attempt: number): number {
-  return backoffMs(RETRY, attempt);
-}
 
 // Fields that only some types have.
 const FIELDS_OF_TYPES = new Set(Object.values(TASK_TYPE_RULES).flatMap(({ fields }) => fields));

@@ -36,7 +36,7 @@ export function computeNextLimit(
   const strikes = waiting ? before.strikes : (before?.strikes ?? 0) + 1;
   const unclamped = resetsAt === null ? backoffMs(RETRY, strikes) : resetsAt - now;
   const wait = Math.min(Math.max(unclamped, WAIT_MIN_MS), WAIT_MAX_MS);
-  // Without a time: tasks that already wait do not restart their wait.
+  // Tasks that already wait do not restart their wait when the provider names no time.
   if (waiting && resetsAt === null) return before;
   return { engine, until: Math.ceil(Math.max(now + wait, waiting ? before.until : 0)), strikes };
 }

@@ -189,7 +189,7 @@ interface OwnRequest {
   method: string;
   path: string;
   body?: unknown;
-  /** The idempotency key for repetitions. */
+  /** The idempotency key, the same in each repetition. */
   key?: string;
 }
 

@@ -49,7 +49,8 @@ export type AgentEvent =
   | {
     kind: "usage";
     span: UsageSpan;
-    usage: Partial<Usage>; /** Of a step: a later figure with this key replaces it. */
+    usage: Partial<Usage>;
+    /** Key of a step. A later figure with the same key replaces this one. */
     key?: string;
   }
   | { kind: "windows"; windows: ProviderWindow[] }

@@ -10,7 +10,7 @@ import { UsageCounter } from "./usage_count.ts";
 interface ParserOptions {
   adapter: Adapter;
   parse: (line: Line) => AgentEvent[];
-  /** Whether the session id goes into a dialogue, never into arguments. */
+  /** Whether the session id goes over stdin instead of into an argument. */
   converses: boolean;
   sessionId: string;
   log: RunLog;

@@ -5,7 +5,7 @@ import { createLogger } from "../../base/log.ts";
 import { normalizeName } from "../../domain/call/name.ts";
 import { TO_WEBHOOK } from "../../domain/system/notice.ts";
 import { matchEventKinds, RETRIES_MS } from "../../domain/system/webhook.ts";
-import { type DeliveryResult, sendEvent } from "../../platform/event.ts";
+import { type DeliveryResult, sendEvent } from "../../platform/webhook_event.ts";
 import type { Statement } from "../../store/db/database.ts";
 import {
   type JournalRow,

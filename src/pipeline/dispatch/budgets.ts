@@ -43,7 +43,7 @@ export function createBudgets(options: BudgetsOptions): Stage {
   const months = new Months(timeZone);
   // After the first round only budgets with changes since the previous round are measured.
   let since = -1;
-  /** Runs that are being ended. Later rounds do not request it again. */
+  /** Runs whose end was requested. Later rounds do not request it again. */
   const ending = new Set<string>();
   return new Stage(options, { name: "budgets", wakeup: WAKEUP.budget, pauseMs: ASIDE_MS, step });
 

@@ -1,4 +1,4 @@
-// Task: scheduled -> pending, when its time has come or a queued time gets its turn.
+// Task: scheduled -> pending, when it is due or when its queued occurrence can start.
 import { settleAll } from "../../base/settle_all.ts";
 import { findMissedOccurrences } from "../../domain/work/cron.ts";
 import { findNextRunAt } from "../../domain/work/task_plan.ts";
@@ -108,7 +108,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     try {
       next = findNext(task, now);
     } catch (error) {
-      // For example a time zone that the system no longer knows. `fire` reports it when the task is due.
+      // Fails when the system no longer knows a time zone, for example. `fire` reports it when the task is due.
       log.error("Cannot compute the next time of task {id}: {error}", { id: task.id, error });
       return;
     }
@@ -126,7 +126,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     try {
       statements = task.type === "countdown" ? buildCountdown(task, now) : buildOccurrence(task, now);
     } catch (error) {
-      // For example a time zone that the system no longer knows. The other tasks must not wait for this one.
+      // Fails when the system no longer knows a time zone, for example. The other tasks must not wait for this one.
       log.error("Cannot compute the next time of task {id}, retrying in a minute: {error}", {
         id: task.id,
         error,
@@ -160,7 +160,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     );
   }
 
-  // Fires the queued time after the previous turn. A time that is due now queues after it.
+  // Starts the queued occurrence after the previous one. An occurrence that is due now queues after it.
   async function fireQueuedTask(task: DueTask & { queued_at: number }, now: number): Promise<void> {
     const { id, queued_at: at } = task;
     const due: JournalEntry = { kind: "task.due", ...pickKeys(task), data: { at } };

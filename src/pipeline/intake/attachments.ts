@@ -88,7 +88,7 @@ async function settle(
   await db.write(giveUpFile(message.id, `[Cannot fetch the file ${file.name}: ${problem}]`));
 }
 
-/** Fetches a file until its time limit. Returns null on success, or why it failed. */
+/** Fetches a file within its time limit. Returns null on success, or why it failed. */
 async function fetchUntil(
   options: AttachmentOptions,
   message: WaitingAttachment,

@@ -4,7 +4,7 @@ import type { Block } from "../../domain/work/block.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { BeeContext } from "../../domain/chat/bee_prompt.ts";
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
-import { joinParts } from "../../domain/chat/message.ts";
+import { joinParts } from "../../domain/chat/quiet_window.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { insertBeeRun } from "../../store/chat/bee_run.ts";

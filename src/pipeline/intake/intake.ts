@@ -2,7 +2,7 @@
 // chat_commands.ts and answers.ts take their messages first
 import { createLogger } from "../../base/log.ts";
 import type { Config } from "../../config/schema.ts";
-import { computeQuietUntil, getQuietWindowMs, groupParts } from "../../domain/chat/message.ts";
+import { computeQuietUntil, getQuietWindowMs, groupParts } from "../../domain/chat/quiet_window.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";

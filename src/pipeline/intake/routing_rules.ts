@@ -3,7 +3,7 @@ import { createId } from "../../base/id.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Config } from "../../config/schema.ts";
 import { USAGE_UNKNOWN } from "../../domain/work/execution.ts";
-import { joinParts } from "../../domain/chat/message.ts";
+import { joinParts } from "../../domain/chat/quiet_window.ts";
 import {
   type Candidate,
   findByName,

@@ -54,7 +54,7 @@ export interface Interaction {
   data?: { custom_id?: string; name?: string; options?: { value?: unknown }[] };
 }
 
-/** Place of a channel. A thread is a channel with a parent. */
+/** Chat and thread of a Discord channel. In Discord, a thread is a channel with a parent. */
 export interface ChannelPlace {
   chat: string;
   thread: string;

@@ -4,7 +4,7 @@ import { Connection } from "../connection.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
 import { parseRetryAfter } from "../retry_after.ts";
-import { signStandard } from "../signature.ts";
+import { signStandard } from "../webhook_signature.ts";
 
 const TIMEOUT_MS = 15_000;
 const ANSWER_MAX_BYTES = 64 * 1024;

@@ -21,7 +21,7 @@ export interface CommandContext {
 
 /** A command with its time limit and output listener. */
 interface CommandRequest {
-  /** Includes the `shell` prefix, see withShell(). */
+  /** Includes the `shell` prefix, see addShell(). */
   words: string[];
   timeout_ms: number;
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
@@ -88,7 +88,7 @@ export function decodeText(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes).replaceAll("\0", "\ufffd");
 }
 
-/** Builds the environment of a command: that of its run without token and keys (contract 13). */
+/** Removes the token and keys from a run's environment, for a command of the run (contract 13). */
 export function removeKeys(
   env: Record<string, string>,
   secrets: readonly string[],

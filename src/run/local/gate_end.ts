@@ -1,7 +1,7 @@
 // Builds the writes at the end of a gate: its task is skipped, fails, or asks its gate again (contract 15).
 import { hasConversation } from "../../domain/chat/message.ts";
 import { pickRunKeys, type RunKeys } from "../../domain/call/run_identity.ts";
-import { getRetryDelayMs } from "../../domain/work/task_plan.ts";
+import { getRetryDelayMs } from "../../domain/work/retry_delay.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { record, recordIdle, recordTransition } from "../../store/events/journal.ts";
 import { deleteReservation } from "../../store/workers/budget_ledger.ts";

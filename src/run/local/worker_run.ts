@@ -17,7 +17,7 @@ import type { RunOutcome } from "../recorder.ts";
 import { findWorkDirProblem } from "./work_dir.ts";
 
 export interface RunOrder {
-  /** With the name of its engine. */
+  /** The run, with the name of its engine. */
   execution: RunIdentity & { engine: string; instruction: string };
   workDir: string;
   /** The check of the work, or null. */

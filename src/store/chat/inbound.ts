@@ -169,7 +169,7 @@ export function failUnroutedMessages(sessionKey: string, error: string, now: num
   };
 }
 
-/** A received message for the debounce window. */
+/** A received message in the debounce window. */
 export interface WaitingMessage extends Row {
   id: string;
   session_key: string;

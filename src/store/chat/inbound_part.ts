@@ -1,4 +1,5 @@
-import { type Media, MERGED_MAX_BYTES } from "../../domain/chat/message.ts";
+import type { Media } from "../../domain/chat/message.ts";
+import { MERGED_MAX_BYTES } from "../../domain/chat/quiet_window.ts";
 import type { Database, Row } from "../db/database.ts";
 
 interface PartRow extends Row {

@@ -39,12 +39,12 @@ function buildTurnCondition({ of, task_id, execution_id }: Turn): { where: strin
 }
 
 interface NextTurn {
-  /** null: no time is left, but a queued time may still run. */
+  /** null: no occurrence is left, except maybe a queued one. */
   next: number | null;
   reason: string;
 }
 
-/** running or pending -> scheduled, for `next`, the stored next time if in the future, or else the queued time. */
+/** running or pending -> scheduled, for the stored next time if it is in the future, else `next`, else the queued occurrence. */
 export function rescheduleTask(
   turn: Turn,
   last: LastRun | null,
@@ -153,7 +153,7 @@ export function queueOccurrence(step: ScheduleStep & { dueAt: number }): Stateme
   );
 }
 
-/** scheduled -> pending, for the queued time after the turn before it has ended. */
+/** scheduled -> pending: starts the queued occurrence after the previous one has ended. */
 export function fireQueued(id: string, queuedAt: number, now: number): Statement[] {
   return guard(
     `update task

@@ -19,7 +19,7 @@ export interface WaitingTask extends Row {
   cron: string;
   time_zone: string;
   deliver_to: string;
-  /** JSON text of the checks of its work: its own, or its worker's. */
+  /** The check of its work as JSON: the task's, else the worker's. */
   verify: string;
   /** The block at the last check, '' without one. */
   held: string;
@@ -221,7 +221,7 @@ export function listDueTasks(db: Database, now: number, limit: number): Promise<
   );
 }
 
-/** Lists schedules with a queued time whose turn has ended. */
+/** Lists schedules with a queued occurrence whose previous run has ended. */
 export function listQueuedTasks(db: Database, limit: number): Promise<(DueTask & { queued_at: number })[]> {
   return db.read<DueTask & { queued_at: number }>(
     `select ${DUE_COLUMNS}

@@ -3,7 +3,7 @@ import type { Database } from "../db/database.ts";
 import { limitToConversation, type Where } from "../db/filter.ts";
 import { QUARTER_MS } from "../events/overview.ts";
 
-// sum() of nulls only is null, so unreported numbers stay null.
+// sum() returns null when all values are null, so unreported numbers stay null.
 const SUMS = `sum(executions) as executions, sum(failed) as failed,
   round(sum(ms) / 60000.0, 3) as minutes, sum(input_tokens) as input_tokens,
   sum(output_tokens) as output_tokens, sum(cost_usd) as cost_usd`;

@@ -32,6 +32,36 @@ export function findDialectInComment(text: string): string | null {
   return PRONOUN_FIRST.exec(text)?.[0] ?? findDialect(text);
 }
 
+// The name of a function at the start of a test's name, such as splitArgs, or with () anywhere.
+const FUNCTION_NAME = /^[a-z]+[A-Z]\w*|\b[a-z]+[A-Z]\w*(?=\(\))/g;
+
+/** Finds the function names in a text that do not occur as identifiers in `code`. */
+export function findUnknownFunctions(text: string, code: ReadonlySet<string>): string[] {
+  return (text.match(FUNCTION_NAME) ?? []).filter((name) => !code.has(name) && !OTHER_NAMES.has(name));
+}
+
+const OTHER_NAMES = new Set(["libSQL", "macOS"]);
+
+/** Reads the identifiers of source files, without comments and strings. */
+export function readIdentifiers(...folders: string[]): Set<string> {
+  const names = new Set<string>();
+  for (const file of listSourceFiles(...folders)) {
+    const source = ts.createSourceFile(
+      file,
+      readText(file),
+      ts.ScriptTarget.Latest,
+      false,
+      findScriptKind(file),
+    );
+    const visit = (node: ts.Node) => {
+      if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node)) names.add(node.text.replace("#", ""));
+      ts.forEachChild(node, visit);
+    };
+    visit(source);
+  }
+  return names;
+}
+
 export function readComments(...folders: string[]): Text[] {
   return listSourceFiles(...folders).flatMap(readFileComments);
 }

@@ -14,7 +14,7 @@ import { authorize, isAuthorized } from "../../../src/http/authorize.ts";
 
 const PROXIES = ["127.0.0.1", "10.0.0.2"];
 
-describe("tokenOf", () => {
+describe("readToken()", () => {
   const of = (authorization: string | null, query = "") => {
     const url = new URL(`http://localhost/${query}`);
     return readToken(new Request(url, authorization === null ? {} : { headers: { authorization } }), url);
@@ -61,7 +61,7 @@ it("authenticate() finds the caller of a valid token, and distinguishes a missin
   expect(asked).toEqual(["good", "bad"]);
 });
 
-describe("clientAddress (contract 2) [AUT-4]", () => {
+describe("findClientAddress() (contract 2) [AUT-4]", () => {
   const cases: [socket: string, header: string | null, address: string][] = [
     ["203.0.113.9", null, "203.0.113.9"],
     ["203.0.113.9", "198.51.100.1", "203.0.113.9"],
@@ -124,7 +124,7 @@ it("isLoopback() recognizes loopback addresses", () => {
   expect([...known, ...others].filter(isLoopback)).toEqual(known);
 });
 
-describe("mayEnter and authorize (contract 9) [USR-1]", () => {
+describe("isAuthorized() and authorize() (contract 9) [USR-1]", () => {
   const run = {
     execution_id: "e",
     attempt: 1,

@@ -205,7 +205,7 @@ describe("users of a provider (contract 9)", () => {
     90_000,
   );
 
-  it("a name of an existing user is 409 and never linked, also the operator's [USR-4]", async () => {
+  it("a sign-in with the name of an existing user or the operator is 409 and never linked [USR-4]", async () => {
     const lies: Lies = { claims: { preferred_username: "Admin" } };
     await using provider = await startLyingProvider(lies);
     await using app = await appWith(provider);

@@ -104,7 +104,7 @@ describe("GET /api/system/overview (interface 4.2)", () => {
   });
 });
 
-describe("startOfDay", () => {
+describe("findStartOfDay()", () => {
   it.each([
     ["2026-03-08T12:00:00Z", "America/New_York", "2026-03-08T05:00:00Z"], // the clock goes forward at 2
     ["2026-11-01T12:00:00Z", "America/New_York", "2026-11-01T04:00:00Z"], // and back

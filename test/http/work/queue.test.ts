@@ -79,7 +79,7 @@ describe("POST /api/queue/cancel (contract 17)", () => {
     });
   });
 
-  it("refuses no match, too many, and a status that cannot be cancelled", async () => {
+  it("refuses an expected number of 0 or above 1,000, a missing filter, and a status that cannot be cancelled", async () => {
     await using app = await openApp({ inMemory: true });
     for (
       const body of [{ filter: {}, expected: 0 }, { filter: {}, expected: 1_001 }, { expected: 1 }, {

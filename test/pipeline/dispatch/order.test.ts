@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
-import { getRetryDelayMs } from "../../../src/domain/work/task_plan.ts";
+import { getRetryDelayMs } from "../../../src/domain/work/retry_delay.ts";
 import { endRun } from "../../../src/run/ending.ts";
 import { USAGE_UNKNOWN } from "../../../src/domain/work/execution.ts";
 import { listOpenExecutions } from "../../../src/store/work/execution.ts";

@@ -5,7 +5,7 @@ import type { Server } from "../../../src/boot/server.ts";
 import { findNextOccurrence } from "../../../src/domain/work/cron.ts";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { type Task } from "../../../src/domain/work/task.ts";
-import { getRetryDelayMs } from "../../../src/domain/work/task_plan.ts";
+import { getRetryDelayMs } from "../../../src/domain/work/retry_delay.ts";
 import { endRun, STOPPED } from "../../../src/run/ending.ts";
 import { createId } from "../../../src/base/id.ts";
 import { type ExecutionEnd, insertExecution, startExecution } from "../../../src/store/work/execution.ts";

@@ -260,7 +260,7 @@ describe("the coordinator on an engine (contract 4.4)", () => {
     expect(runs).not.toContain("eyJ");
   });
 
-  it("a message that needs no model waits for an earlier one of its conversation that does", async () => {
+  it("a message with a mention waits while the coordinator routes an earlier message of its conversation", async () => {
     await using it = await withBee([
       `!while [ ! -e "$FAKE_BEE/go" ]; do sleep 0.05; done; echo '{"reply": "done"}'`,
     ]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createId } from "../../../src/base/id.ts";
-import { computeQuietUntil, getQuietWindowMs, joinParts } from "../../../src/domain/chat/message.ts";
+import { computeQuietUntil, getQuietWindowMs, joinParts } from "../../../src/domain/chat/quiet_window.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
@@ -24,7 +24,7 @@ async function say(app: App, id: string, ...texts: string[]): Promise<void> {
 }
 
 describe("intake (contract 4.2)", () => {
-  it("quietUntil restarts with each message and never exceeds three windows", () => {
+  it("computeQuietUntil() restarts with each message and never exceeds three windows", () => {
     expect(computeQuietUntil(1_000, 1_000, 300)).toBe(1_300);
     expect(computeQuietUntil(1_000, 1_200, 300)).toBe(1_500);
     expect(computeQuietUntil(1_000, 1_599, 300)).toBe(1_899);

@@ -57,7 +57,7 @@ describe("scheduled backups (contract 8.16) [BAK-10]", () => {
     expect(await made(app)).toBe(1);
   });
 
-  it("record a failure in the journal and the doctor's report, leave no file, and retry at the next time [BAK-10]", async () => {
+  it("record a failure in the journal and the doctor's report, leave no file, and retry at the next scheduled time [BAK-10]", async () => {
     await using folder = await createTempDir();
     const dir = join(folder.path, "out");
     await Deno.writeTextFile(dir, "no directory");

@@ -117,7 +117,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     180_000,
   );
 
-  it("keeps occurrences that wait for their run, and unfinished deliveries, of any age", async () => {
+  it("keeps unfinished deliveries and occurrences that wait for their run, however old", async () => {
     await using bench = await Bench.open();
     const { db, clock } = bench;
     const old = clock.now() - 400 * DAY_MS;

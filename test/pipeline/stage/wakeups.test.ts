@@ -9,16 +9,16 @@ const FAKE_BEE = new URL("../../harness/fakes/fake_bee.sh", import.meta.url).pat
 
 /** Records which stages were woken. */
 class RecordedWakeups extends Wakeups {
-  readonly #rung: string[] = [];
+  readonly #sent: string[] = [];
 
   override notify(key: string): void {
-    this.#rung.push(key);
+    this.#sent.push(key);
     super.notify(key);
   }
 
   /** Returns the wakeups since the last call. */
   take(): Set<string> {
-    return new Set(this.#rung.splice(0));
+    return new Set(this.#sent.splice(0));
   }
 }
 

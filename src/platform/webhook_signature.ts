@@ -37,7 +37,7 @@ export function verifyStandard(secret: string, { headers, body, now }: SignedBod
   return given.some((one) => isEqual(wanted, decode(one.slice(3), "base64")));
 }
 
-/** Checks the `X-Hub-Signature-256` of GitHub. It has no time, but a repeated delivery has the isEqual id. */
+/** Checks the `X-Hub-Signature-256` of GitHub. It has no time, but a repeated delivery has the same id. */
 export function verifyGitHub(secret: string, { headers, body }: SignedBody): boolean {
   const [, given = ""] = /^sha256=([0-9a-f]{64})$/.exec(headers["x-hub-signature-256"] ?? "") ?? [];
   return given !== "" && isEqual(createHmac("sha256", secret).update(body).digest(), decode(given, "hex"));

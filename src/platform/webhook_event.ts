@@ -1,6 +1,6 @@
 import { countBytes } from "../base/bytes.ts";
 import { callOutside, type OutsideAnswer } from "../base/guarded_fetch.ts";
-import { signStandard } from "./signature.ts";
+import { signStandard } from "./webhook_signature.ts";
 import { parseRetryAfter } from "./retry_after.ts";
 
 const TIMEOUT_MS = 15_000;
