@@ -147,7 +147,7 @@ describeConsole("the console with failures", ({ visit }) => {
     await app.db.write([{
       sql: `with recursive n (i) as (select 1 union all select i + 1 from n where i < ${MANY - 1})
         insert into task (${columns.map(({ name }) => `"${name}"`).join(", ")})
-        select ${values.join(", ")} from task, n where task = ?`,
+        select ${values.join(", ")} from task, n where task.id = ?`,
       args: [task],
     }]);
     await using visitor = await visit(app.url, { at: "/console/tasks", view: DESK });

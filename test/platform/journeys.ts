@@ -216,7 +216,7 @@ export const JOURNEYS: Journey[] = [
     go: async (stage) => {
       const { world, app } = stage;
       await world.say("!help");
-      await waitUntil("help", () => texts(stage).some((text) => text.includes("/stop: end what")));
+      await waitUntil("help", () => texts(stage).some((text) => text.includes("/stop: cancel the work")));
       await world.say("!workers");
       await hears(stage, "@Ada");
       await world.say("until /never/there");

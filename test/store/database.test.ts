@@ -129,7 +129,7 @@ describe("Database on a local file", () => {
   it("write() waits for a foreign lock without blocking, and continues when the lock is released [DBF-3, DBF-4]", async () => {
     await using folder = await createTempDir();
     const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
-    const holder = await takeLock(join(folder.path, "test.db"), 1_500);
+    const holder = await takeLock(join(folder.path, "test.db"), 4_000);
     let longest = 0;
     let last = performance.now();
     const ticks = setInterval(() => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { waitUntil } from "../../harness/wait.ts";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { createTempDir } from "../../harness/service/process.ts";
@@ -199,7 +200,9 @@ describe("tokens (contract 9)", () => {
         role: null,
         by: "token",
       });
-      const [listed] = (await app.send("GET /api/tokens", undefined, ada.headers)).body;
+      const readToken = async () => (await app.send("GET /api/tokens", undefined, ada.headers)).body[0];
+      await waitUntil("the use is stored", async () => (await readToken()).last_used_at !== null);
+      const listed = await readToken();
       expect(listed).toEqual({ ...shown, last_used_at: expect.any(Number) });
       expect((await app.send(`DELETE /api/tokens/${shown.id}`, undefined, ada.headers)).status).toBe(200);
       expect(await statusOf(app, "GET /api/tasks?message_id=m", buildBearer(token))).toBe(401);

@@ -142,7 +142,7 @@ describe("a database that is damaged under the running service", () => {
       expect(await (await fetch(`${server.url}/readyz`)).json()).toEqual({ status: "failed" });
       expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
       if (how === "replaced") return;
-      expect(server.stderr).toContain("nothing is lost");
+      expect(server.stderr).toContain("Nothing is lost");
       const again = await startConversation(world);
       await waitUntilQuiet(again.api);
       expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });

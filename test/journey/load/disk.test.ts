@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
 import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
 import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { waitUntil } from "../../harness/wait.ts";
 import { canMountDisk, SmallDisk } from "../../harness/service/disk.ts";
 import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
 import { checkAtRest } from "../../torture/checker.ts";
@@ -37,8 +38,11 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     await disk.free();
     expect((await say("say and again")).status).toBe(202);
     await waitUntilQuiet(api);
-    const [third] = await api.call("GET /api/executions");
-    expect(await api.text(`/api/executions/${third.id}/logs`)).toContain("and again");
+    const readThirdLog = async () => {
+      const [third] = await api.call("GET /api/executions");
+      return await api.text(`/api/executions/${third.id}/logs`);
+    };
+    await waitUntil("the third run has a log", async () => (await readThirdLog()).includes("and again"));
     await server.end("SIGTERM");
     expect(await checkAtRest({ dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);
   });

@@ -66,7 +66,10 @@ describe("scheduled backups (contract 8.16) [BAK-10]", () => {
     const failed = async () =>
       await app.db.read<{ data: string }>("select data from journal where kind = 'system.backup_failed'");
     await until(app, clock, async () => (await failed()).length === 1, 60_000);
-    expect(await doctor(app)).toMatchObject({ status: "fail", detail: expect.stringContaining("not made") });
+    expect(await doctor(app)).toMatchObject({
+      status: "fail",
+      detail: expect.stringContaining("scheduled backup failed"),
+    });
     expect(await Deno.readTextFile(dir)).toBe("no directory");
     await Deno.remove(dir);
     await until(app, clock, async () => await setting(app, "backup_fault") === "", HOUR);
