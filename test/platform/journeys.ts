@@ -232,7 +232,7 @@ export const JOURNEYS: Journey[] = [
         () => texts(stage).some((text) => text.startsWith("Started a new conversation")),
       );
       await world.say("!stop");
-      await waitUntil("stopped", () => texts(stage).some((text) => text.startsWith("Stopped: 1 that ran")));
+      await waitUntil("stopped", () => texts(stage).some((text) => text.startsWith("Stopped 1 running")));
       await app.settle();
       const tasks = () => app.call(`GET /api/tasks?session_key=there:${world.direct}`);
       expect(await tasks()).toMatchObject([{ status: "cancelled" }]);

@@ -48,7 +48,7 @@ describe("a damaged or missing database at the start [DBF-6, DBF-7, DBF-8]", () 
       [{ SVC_DATABASE__URL: `file:${folder.path}/none/svc.db` }, /Check that the directory exists/],
       [
         { SVC_DATABASE__URL: `file:${folder.path}` },
-        /Check that the directory exists and that this user may write/,
+        /Check that its directory exists and that this user may write/,
       ],
       [
         { SVC_DATA_DIR: join(folder.path, "file") },
