@@ -15,7 +15,7 @@ import { Ago } from "../../parts/time.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { BlockedNotice } from "./blocked_notice.tsx";
 import { CronPreview } from "./cron_preview.tsx";
-import { formatRecurrence, NextRun, OVERLAPS } from "./schedule_text.tsx";
+import { formatRecurrence, isRecurring, NextRun, OVERLAPS } from "./schedule_text.tsx";
 import { TaskRuns } from "./task_runs.tsx";
 
 type Task = Schemas["Task"];
@@ -128,7 +128,7 @@ function Actions({ schedule: { id, paused, type }, reload }: { schedule: Task; r
       <Button
         class="danger"
         icon={Trash2}
-        label={type === "countdown" ? "Delete this task" : "Delete this schedule"}
+        label={isRecurring(type) ? "Delete this schedule" : "Delete this task"}
         title="Delete"
         confirm={{
           title: "Delete this schedule?",

@@ -1,6 +1,6 @@
 import type { Schemas } from "../../live/api.ts";
 import { COMMAND_HINT, type Field, parseCommand } from "../../parts/field.tsx";
-import { OVERLAPS } from "./schedule_text.tsx";
+import { isRecurring, OVERLAPS } from "./schedule_text.tsx";
 
 type Task = Schemas["Task"];
 
@@ -9,7 +9,7 @@ export interface ScheduleValues extends Record<string, string> {
   worker_id: string;
   instruction: string;
   name: string;
-  type: string;
+  type: Task["type"];
   cron: string;
   time_zone: string;
   scheduled_at: string;
@@ -74,10 +74,9 @@ export function createValues(worker_id: string): ScheduleValues {
 
 /** The values of an existing schedule. */
 export function readValues(task: Task): ScheduleValues {
-  const { worker_id, instruction, name, cron, time_zone, overlap, max_runs, deliver_to } = task;
+  const { worker_id, instruction, name, type, cron, time_zone, overlap, max_runs, deliver_to } = task;
   return {
-    ...{ worker_id, instruction, name, cron, time_zone, overlap, deliver_to },
-    type: task.type === "countdown" ? "countdown" : "scheduled",
+    ...{ worker_id, instruction, name, type, cron, time_zone, overlap, deliver_to },
     scheduled_at: formatInput(task.scheduled_at),
     pause_after_failures: String(task.pause_after_failures),
     max_runs: max_runs === null ? "" : String(max_runs),
@@ -97,14 +96,16 @@ export function buildRequest(values: ScheduleValues, before: Task | null): Schem
     deliver_to: values.deliver_to.trim(),
     ...(values.gate === old.gate ? {} : { gate: parseCommand(values.gate) }),
     ...(values.verify === old.verify ? {} : { verify: parseCommand(values.verify) }),
-    ...(type === "countdown" ? { scheduled_at: parseInput(values.scheduled_at) ?? 0 } : {
-      cron: cron.trim(),
-      ...(time_zone === old.time_zone ? {} : { time_zone }),
-      overlap: values.overlap as Task["overlap"],
-      pause_after_failures: Number(values.pause_after_failures.trim() || "0"),
-      until: parseInput(values.until),
-      max_runs: values.max_runs.trim() === "" ? null : Number(values.max_runs),
-    }),
+    ...(isRecurring(type)
+      ? {
+        cron: cron.trim(),
+        ...(time_zone === old.time_zone ? {} : { time_zone }),
+        overlap: values.overlap as Task["overlap"],
+        pause_after_failures: Number(values.pause_after_failures.trim() || "0"),
+        until: parseInput(values.until),
+        max_runs: values.max_runs.trim() === "" ? null : Number(values.max_runs),
+      }
+      : { scheduled_at: parseInput(values.scheduled_at) ?? 0 }),
   };
 }
 

@@ -19,7 +19,7 @@ import {
   RECURRING_FIELDS,
   type ScheduleValues,
 } from "./schedule_fields.ts";
-import { formatCron, TASK_TYPES } from "./schedule_text.tsx";
+import { formatCron, isRecurring, TIMED_TYPES } from "./schedule_text.tsx";
 
 type Task = Schemas["Task"];
 
@@ -84,7 +84,7 @@ function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: str
         <Fields form={form} fields={[{ name: "name", label: "Name", hint: "Default: the instruction" }]} />
         <details open={values.gate !== "" || values.verify !== "" || form.error !== null}>
           <summary>More options</summary>
-          {values.type === "scheduled" && <Fields form={form} fields={RECURRING_FIELDS} />}
+          {isRecurring(values.type) && <Fields form={form} fields={RECURRING_FIELDS} />}
           {hasScope("write:commands") && <Fields form={form} fields={COMMAND_FIELDS} />}
           <Fields
             form={form}
@@ -108,9 +108,8 @@ function TimeFields({ form, fixed }: { form: FormState<ScheduleValues>; fixed: b
   const { type, cron, time_zone } = form.values;
   const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const zones = [...new Set(["", time_zone, here, "UTC", ...Intl.supportedValuesOf("timeZone")])];
-  const types = [["scheduled", TASK_TYPES.scheduled], ["countdown", TASK_TYPES.countdown]] as const;
-  const type_field = !fixed && { name: "type", label: "Frequency", options: types } as const;
-  if (type === "countdown") {
+  const type_field = !fixed && { name: "type", label: "Frequency", options: TIMED_TYPES } as const;
+  if (!isRecurring(type)) {
     const hint = `In the time zone of this browser, ${here}`;
     const time = {
       name: "scheduled_at",

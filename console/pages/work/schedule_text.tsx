@@ -1,3 +1,4 @@
+import { TASK_TYPE_RULES } from "../../../src/domain/call/vocabulary.ts";
 import type { Schemas } from "../../live/api.ts";
 import { formatPlannedTime } from "../../parts/format.ts";
 import { Ago } from "../../parts/time.tsx";
@@ -11,6 +12,17 @@ export const TASK_TYPES: Record<Task["type"], string> = {
   countdown: "One-time",
   scheduled: "Recurring",
 };
+
+/** The types of schedules with their names, the recurring first. */
+export const TIMED_TYPES = (Object.keys(TASK_TYPES) as Task["type"][])
+  .filter((type) => TASK_TYPE_RULES[type].isTimed)
+  .sort((one, other) => Number(isRecurring(other)) - Number(isRecurring(one)))
+  .map((type) => [type, TASK_TYPES[type]] as const);
+
+/** Returns whether schedules of this type run again after each run. */
+export function isRecurring(type: Task["type"]): boolean {
+  return TASK_TYPE_RULES[type].isRecurring;
+}
 
 /** The policies for a schedule that is due during its own run. */
 export const OVERLAPS: Record<Task["overlap"], string> = {
@@ -30,7 +42,7 @@ export function NextRun({ at }: { at: number }) {
 
 /** Returns when a schedule runs, as text where possible, else as its cron expression. */
 export function formatRecurrence({ type, cron, time_zone, scheduled_at }: Task): string {
-  if (type === "countdown") {
+  if (!isRecurring(type)) {
     return scheduled_at === null ? "once" : `once, ${formatPlannedTime(scheduled_at)}`;
   }
   return [formatCron(cron), time_zone].filter(Boolean).join(" ");

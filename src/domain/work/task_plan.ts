@@ -33,10 +33,7 @@ const UNTIMED = {
 
 const PLANS: Record<Task["type"], (input: PlanInput, now: number, defaultZone: string) => TaskPlan> = {
   immediate: (_input, now) => ({ ...UNTIMED, status: "pending", due_at: now }),
-  countdown({ scheduled_at }, now) {
-    const at = checkCountdown(scheduled_at, now);
-    return { ...UNTIMED, status: "scheduled", scheduled_at: at, next_run_at: at };
-  },
+  countdown: planCountdown,
   scheduled: planSchedule,
 };
 
@@ -48,6 +45,11 @@ const PLANS: Record<Task["type"], (input: PlanInput, now: number, defaultZone: s
 export function planTask(input: PlanInput, now: number, defaultZone: string): TaskPlan {
   checkFieldsOfType(input.type, input);
   return PLANS[input.type](input, now, defaultZone);
+}
+
+function planCountdown({ scheduled_at }: PlanInput, now: number): TaskPlan {
+  const at = checkCountdown(scheduled_at, now);
+  return { ...UNTIMED, status: "scheduled", scheduled_at: at, next_run_at: at };
 }
 
 /** Validates the time of a countdown. Throws `invalid_request` when it is less than COUNTDOWN_LEAD_MIN_MS ahead. */

@@ -2,6 +2,7 @@
 import { settleAll } from "../../base/settle_all.ts";
 import { findMissedOccurrences } from "../../domain/work/cron.ts";
 import { findNextRunAt } from "../../domain/work/task_plan.ts";
+import { isRecurring } from "../../domain/work/task_type.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
@@ -124,7 +125,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
   async function fire(task: DueTask, now: number): Promise<void> {
     let statements: Statement[];
     try {
-      statements = task.type === "countdown" ? buildCountdown(task, now) : buildOccurrence(task, now);
+      statements = isRecurring(task.type) ? buildOccurrence(task, now) : buildCountdown(task, now);
     } catch (error) {
       // Fails when the system no longer knows a time zone, for example. The other tasks must not wait for this one.
       log.error("Cannot compute the next time of task {id}, retrying in a minute: {error}", {
