@@ -26,7 +26,7 @@ describePins("$kind $version asks (contract 12)", selectPins(), 4 * PATIENCE_MS,
       "This is [[id:first-word]]. [[tool:svc ctl ask 'Which colour?' --option Red --option Blue]] [[text:I asked.]]",
     );
     expect(first.execution, first.log).toMatchObject({ status: "completed" });
-    expect(first.log).toMatch(/end your turn now: the answer comes to you as a new task/);
+    expect(first.log).toMatch(/End your turn now\. The answer will arrive as a new task\./);
     const [question] = await rig.app.call("GET /api/questions");
     expect(question, first.log).toMatchObject({
       status: "open",
