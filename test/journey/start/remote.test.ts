@@ -54,7 +54,7 @@ describe.skipIf(SQLD === undefined)("the whole service on a real libSQL server",
     // A libSQL server has its own backup; the service only says so.
     expect(await app.send("POST /api/system/backup", {})).toMatchObject({
       status: 409,
-      body: { detail: expect.stringContaining("its own backup") },
+      body: { detail: expect.stringContaining("Back it up there") },
     });
   });
 });
