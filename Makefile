@@ -58,6 +58,10 @@ check: $(DEPS) ## Check format, lint, types and the rules of test/house
 	@$(DENO) check --quiet main.ts src cli console build test bench
 	@$(VITEST) test/house --reporter=dot
 
+.PHONY: audit
+audit: $(DEPS) ## Compare the pinned packages with published advisories (build/advisories.json, and the registry where it answers)
+	@$(DENO) run -A build/audit.ts
+
 .PHONY: format
 format: $(DEPS) ## Format every file
 	@$(DENO) fmt --quiet

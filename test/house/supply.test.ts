@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ADDON_SUMS, checkAddon } from "../../build/addon_sums.ts";
+import { listVulnerable } from "../../build/advisories.ts";
+import list from "../../build/advisories.json" with { type: "json" };
 import { readLock } from "../../build/lock.ts";
 import { TARGETS } from "../../build/target.ts";
 import { listSourceFiles, readText, ROOT } from "../harness/house/tree.ts";
@@ -74,6 +76,22 @@ describe("packages [SUP-1]", () => {
       readText("Makefile").match(/install \$\(FROZEN\)/g)?.length ?? -1,
     );
     expect(readText(".ci/run")).toMatch(/^export CI=1/m);
+  });
+});
+
+describe("published advisories", () => {
+  it("name no locked package", async () => {
+    expect(listVulnerable([...(await readLock()).values()].flat(), list.advisories)).toEqual([]);
+  });
+
+  it.each([
+    ["8.18.3", ["CVE-2026-48779", "CVE-2026-62389"]],
+    ["8.9.0", ["CVE-2026-48779", "CVE-2026-62389", "CVE-2024-37890"]],
+    ["8.23.0", []],
+    ["10.0.0", []],
+  ])("of ws %s are %j", (version, ids) => {
+    const found = listVulnerable([{ name: "ws", version, integrity: "" }], list.advisories);
+    expect(found).toEqual(ids.map((id) => expect.stringContaining(id)));
   });
 });
 
