@@ -147,7 +147,6 @@ function ItemLink({ item, path, extra }: { item: NavItem; path: string; extra: b
   );
 }
 
-/** Shows a broken event stream. */
 function StreamState() {
   if (linkState.value !== "broken") return null;
   return (

@@ -11,7 +11,6 @@ interface Route {
 
 const SYSTEM = "/console/system";
 
-/** Every page. */
 export const PAGES: readonly Route[] = [
   { path: "/", load: () => import("./pages/work/inbox.tsx") },
   { path: "/console", load: () => import("./pages/work/inbox.tsx") },

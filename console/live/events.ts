@@ -6,7 +6,6 @@ import { sendAuthorized } from "./session.ts";
 
 type JournalEvent = components["schemas"]["Event"];
 
-/** State of the event stream. */
 export const linkState = signal<"connecting" | "live" | "broken">("connecting");
 
 type Listener = (event: JournalEvent) => void;

@@ -4,7 +4,6 @@ import { onEvent, onReset } from "./events.ts";
 /** Selects the events after which something is read again: by their kind, or by a test. */
 export type EventFilter = RegExp | ((event: Schemas["Event"]) => boolean);
 
-/** Whether an event passes a filter. */
 export function isMatch(filter: EventFilter, event: Schemas["Event"]): boolean {
   return filter instanceof RegExp ? filter.test(event.kind) : filter(event);
 }

@@ -12,7 +12,6 @@ const REFRESH_MS = 60_000;
 const TOUCHES =
   /^(execution\.|task\.|schedule\.|budget\.|message\.(failed|undelivered|resent|sent)|engine\.|worker\.|question\.|session\.cleared)/;
 
-/** Keeps `inbox` up to date. */
 export function followInbox(): void {
   const schedule = followEvents(TOUCHES, GATHER_MS, read);
   setInterval(() => document.hidden || schedule(), REFRESH_MS);

@@ -3,7 +3,6 @@ import { api, load, parseProblem } from "./api.ts";
 import { type ApiError, toApiError } from "./api_error.ts";
 import { sendAuthorized } from "./session.ts";
 
-/** The lines of a log so far. */
 export interface Log {
   lines: readonly string[];
   /** Whether the log is complete. */
@@ -132,7 +131,6 @@ export class Lines {
   #open = "";
   #cut = 0;
 
-  /** Adds the next piece. */
   add(text: string): void {
     const parts = text.split("\n");
     parts.forEach((part, index) => {

@@ -1,5 +1,19 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { api, type GetData, type GetParams, type GetPath, load, type Page } from "./api.ts";
+import {
+  type Answer,
+  api,
+  buildQuery,
+  type GetData,
+  type GetParams,
+  type GetPath,
+  type ListFilters,
+  type ListPath,
+  type ListRow,
+  load,
+  loadAll,
+  loadPage,
+  type Page,
+} from "./api.ts";
 import { type ApiError, toApiError } from "./api_error.ts";
 import { onEvent, onReset } from "./events.ts";
 import { type EventFilter, isMatch } from "./follow.ts";
@@ -78,17 +92,34 @@ export function useGet<P extends GetPath>(
 /** A list that grows at its end on request, and at its start with events. */
 export interface LiveList<T> extends Resource<T[]> {
   total: string;
-  /** Reads the next page, if there is one. */
   more: () => void;
 }
 
-/** Like useResource(), for a list of rows with ids, newest first. Every page costs the same. */
-export function useList<T extends { id: string }>(
-  key: string,
-  load: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>,
-  touches: EventFilter = () => false,
-): LiveList<T> {
-  const grown = useRef<PagedList<T> | null>(null);
+/** Reads every row of a list, as useResource() does. */
+export function useAll<P extends ListPath<unknown>>(
+  path: P,
+  filters: ListFilters<P>,
+  touches?: EventFilter,
+): Resource<ListRow<P, unknown>[]> {
+  return useResource(
+    `${path} ${JSON.stringify(filters)}`,
+    (signal) => loadAll((cursor) => requestPage<P, unknown>(path, filters, cursor, signal)),
+    touches,
+  );
+}
+
+/** Like useAll(), but page by page, for a list with the newest rows first. Every page costs the same. */
+export function useList<P extends ListPath>(
+  path: P,
+  filters: ListFilters<P>,
+  touches?: EventFilter,
+  pathParams: Record<string, string> = {},
+): LiveList<ListRow<P>> {
+  type Row = ListRow<P>;
+  const key = `${path} ${JSON.stringify([filters, pathParams])}`;
+  const load = (cursor: string | undefined, signal: AbortSignal) =>
+    loadPage(requestPage(path, filters, cursor, signal, pathParams));
+  const grown = useRef<PagedList<Row> | null>(null);
   const [, redraw] = useState(0);
   const { data: first, error, reload } = useResource(key, (signal) => load(undefined, signal), touches);
   if (grown.current?.key !== key || (first?.next ?? null) === null) grown.current = null;
@@ -115,6 +146,17 @@ export function useList<T extends { id: string }>(
     total: first?.total ?? "",
     more: () => void more(),
   };
+}
+
+function requestPage<P extends GetPath, Row = { id: string }>(
+  path: P,
+  filters: ListFilters<P>,
+  cursor: string | undefined,
+  signal: AbortSignal,
+  pathParams: Record<string, string> = {},
+) {
+  const params = { path: pathParams, query: buildQuery(filters as Record<string, string>, cursor) };
+  return api.GET(path, { params, signal } as never) as unknown as Promise<Answer<ListRow<P, Row>[]>>;
 }
 
 /** The first page and the following ones, in one array that only grows. */

@@ -6,7 +6,6 @@ type SessionState = "starting" | "out" | "in" | "expired";
 
 export const sessionState = signal<SessionState>("starting");
 
-/** The name of the signed-in user. */
 export const username = signal("");
 
 /** False while the service does not respond at the start. */

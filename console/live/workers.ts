@@ -10,7 +10,6 @@ const WORKERS_MAX = 2_000;
 const GATHER_MS = 150;
 const TOUCHES = /^worker\.|^department\.|^execution\.(started|completed|failed)$/;
 
-/** Keeps `workers` up to date. */
 export function followWorkers(): void {
   followEvents(TOUCHES, GATHER_MS, read);
 }

@@ -2,15 +2,14 @@ import type { LucideIcon } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
+import { hasScope } from "../live/session.ts";
 import { confirm, type Confirmation } from "./dialog.tsx";
 import { attempt } from "./toast.tsx";
 
 interface ButtonProps {
   /** Runs the action. The button shows its error as a message. */
   press: () => unknown;
-  /** Asked before. */
   confirm?: Confirmation;
-  /** Message after a success. */
   done?: string;
   /** Called after a success or an error. */
   after?: (succeeded: boolean) => void;
@@ -20,12 +19,14 @@ interface ButtonProps {
   /** The accessible name, where the visible text is not enough. */
   label?: string;
   title?: string;
+  /** Users without this scope do not see the button. */
+  scope?: string;
 }
 
 /** A button. While it waits for the service, further presses do nothing. */
 export function Button(props: ButtonProps) {
-  const { press, confirm: question, done, after, icon: Icon, children, class: classes = "", label, title } =
-    props;
+  const { press, confirm: question, done, after, icon: Icon, children, class: classes = "" } = props;
+  const { label, title, scope } = props;
   const [busy, setBusy] = useState(false);
   const running = useRef(false);
   async function run(): Promise<void> {
@@ -39,6 +40,7 @@ export function Button(props: ButtonProps) {
     running.current = false;
     setBusy(false);
   }
+  if (scope !== undefined && !hasScope(scope)) return null;
   // `disabled` would take the focus away from keyboard users.
   return (
     <button
@@ -60,11 +62,12 @@ interface LinkButtonProps {
   href: string;
   icon?: LucideIcon;
   class?: string;
+  scope?: string;
   children: ComponentChildren;
 }
 
-/** A link to another page that looks like a button. */
-export function LinkButton({ href, icon: Icon, class: classes = "", children }: LinkButtonProps) {
+export function LinkButton({ href, icon: Icon, class: classes = "", scope, children }: LinkButtonProps) {
+  if (scope !== undefined && !hasScope(scope)) return null;
   return (
     <Link href={href} class={`button ${classes}`}>
       {Icon !== undefined && <Icon size={16} aria-hidden="true" />} {children}

@@ -2,7 +2,6 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { formatClock, formatDay } from "./format.ts";
 
-/** A series of bars, with the token of its color. */
 export interface Bars {
   name: string;
   token: "good" | "bad" | "busy" | "line-strong";
@@ -16,13 +15,11 @@ interface ChartProps {
   at: readonly number[];
   /** Each covers the one before, so the largest comes first. */
   bars: readonly Bars[];
-  /** Formats a value. */
   format: (value: number) => string;
 }
 
 const HEIGHT_PX = 160;
 
-/** Values over time, as bars. */
 export function Chart({ label, at, bars, format }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {

@@ -32,7 +32,6 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
   );
 }
 
-/** A question before an action that cannot be undone. */
 export interface Confirmation {
   title: string;
   /** What is lost. */
@@ -56,7 +55,6 @@ export function confirm(question: Confirmation): Promise<boolean> {
   });
 }
 
-/** The place of the question, once per page. */
 export function ConfirmationDialog() {
   const [path] = useLocation();
   // A user who leaves the page has not confirmed.

@@ -55,7 +55,6 @@ export function useForm<V extends Values>(
   return { values, set, error, busy, submit };
 }
 
-/** The fields of a form, in their order. */
 export function Fields<V extends Values>(
   { form, fields }: { form: FormState<V>; fields: readonly (Field<keyof V & string> | false)[] },
 ) {
@@ -87,7 +86,6 @@ interface FormProps<V extends Values> {
   page?: boolean;
 }
 
-/** A form as a part of a page. */
 export function Form<V extends Values>(
   { form, action, cancel, page = false, children }: FormProps<V>,
 ) {
@@ -117,7 +115,6 @@ interface FormDialogProps<V extends Values> {
   remove?: { question: Confirmation; run: () => Promise<unknown>; after: () => void };
 }
 
-/** A form in a dialog. */
 export function FormDialog<V extends Values>(props: FormDialogProps<V>) {
   const { form, title, action, fields, onClose, children, narrow = false, remove } = props;
   async function deleteSubject(): Promise<void> {

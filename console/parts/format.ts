@@ -44,33 +44,17 @@ export function formatAgo(at: number, now: number): string {
   return ms > 0 ? `${text} ago` : `in ${text}`;
 }
 
+export const FULL_DATE = { weekday: "short", day: "numeric", month: "short", year: "numeric" } as const;
+const PLANNED = { ...FULL_DATE, hour: "2-digit", minute: "2-digit", timeZoneName: "short" } as const;
+
 /** Formats a time in full, in the browser's zone. */
-export const formatTime = createTimeFormat({
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  year: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  timeZoneName: "short",
-});
+export const formatTime = createTimeFormat({ ...PLANNED, second: "2-digit" });
 
 /** Formats a planned time to the minute, in the browser's zone. */
-export const formatPlannedTime = createTimeFormat({
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  year: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  timeZoneName: "short",
-});
+export const formatPlannedTime = createTimeFormat(PLANNED);
 
-/** Formats the hour and minute of a time. */
 export const formatClock = createTimeFormat({ hour: "2-digit", minute: "2-digit" });
 
-/** Formats hour, minute and second of a time, as in a log. */
 export const formatClockSeconds = createTimeFormat(
   { hour: "2-digit", minute: "2-digit", second: "2-digit" },
   "en-GB",
@@ -118,12 +102,10 @@ export function formatCount(count: number): string {
   return count < 1_000_000 ? `${(count / 1_000).toFixed(1)}k` : `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-/** Formats an estimated cost. */
 export function formatCost(usd: number): string {
   return usd !== 0 && usd < 0.01 ? "< $0.01" : `$${usd.toFixed(2)}`;
 }
 
-/** Formats a count with its noun. */
 export function pluralize(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
@@ -131,12 +113,10 @@ export function pluralize(count: number, one: string, many = `${one}s`): string 
 // The service gives a conversation this name.
 const UNNAMED = "New session";
 
-/** Returns the name of a conversation. */
 export function formatConversationName(name: string): string {
   return name === UNNAMED ? "New conversation" : name;
 }
 
-/** Whether a conversation still has its first name. */
 export function isUnnamed(name: string | undefined): boolean {
   return name === UNNAMED;
 }

@@ -5,7 +5,6 @@ import { Link } from "wouter-preact";
 import type { Resource } from "../live/resource.ts";
 import { ErrorNotice, Loading } from "./notice.tsx";
 
-/** The page above another one. */
 interface Parent {
   href: string;
   name: string;
@@ -14,7 +13,6 @@ interface Parent {
 interface HeadingProps {
   title: string;
   above?: Parent;
-  /** Buttons. */
   children?: ComponentChildren;
 }
 
@@ -51,7 +49,6 @@ interface DetailPageProps<T> {
   read: Resource<T>;
   above: Parent;
   title: (item: T) => string;
-  /** Buttons in the head. */
   actions?: (item: T) => ComponentChildren;
   children: (item: T) => ComponentChildren;
 }
@@ -77,7 +74,6 @@ export function DetailPage<T>({ read, above, title, actions, children }: DetailP
   );
 }
 
-/** A titled part of a page, with buttons next to its title. */
 export function Section({ title, actions, children }: {
   title: ComponentChildren;
   actions?: ComponentChildren;
@@ -96,7 +92,6 @@ export function Section({ title, actions, children }: {
   );
 }
 
-/** Facts by their names. */
 export type NamedFacts = Record<string, ComponentChildren>;
 
 /** The facts of one thing. A fact without a value is left out; a wide one takes two columns. */

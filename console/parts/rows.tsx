@@ -2,7 +2,6 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 interface RowsProps {
-  /** The accessible name of the list. */
   label: string;
   count: number;
   /** Every row's height in pixels. */

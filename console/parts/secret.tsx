@@ -4,11 +4,9 @@ import { CopyButton } from "./short_id.tsx";
 
 interface SecretProps {
   title: string;
-  /** The purpose of the secret. */
   text: string;
   secret: string;
   onClose: () => void;
-  /** The next steps. */
   children?: ComponentChildren;
 }
 

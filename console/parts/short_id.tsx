@@ -16,7 +16,6 @@ export function ShortId({ value, subject = "id" }: { value: string; subject?: st
   );
 }
 
-/** A button that copies a text. */
 export function CopyButton({ text, subject }: { text: string; subject: string }) {
   const [copied, setCopied] = useState(false);
   async function copy(event: MouseEvent): Promise<void> {

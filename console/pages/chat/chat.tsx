@@ -2,7 +2,7 @@ import { Plus } from "lucide-preact";
 import { useEffect } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
-import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
@@ -20,12 +20,7 @@ const ROW_PX = 56;
 
 /** The conversations, and the one that is open. A phone shows one of both. */
 export function Page({ params: { id = "" } }: PageProps) {
-  const list = useList<Conversation>(
-    "chat",
-    (cursor, signal) =>
-      loadPage(api.GET("/api/conversations", { params: { query: buildQuery({}, cursor) }, signal })),
-    /^chat\.|^message\.(sent|received)$/,
-  );
+  const list = useList("/api/conversations", {}, /^chat\.|^message\.(sent|received)$/);
   const [, navigate] = useLocation();
   async function create(): Promise<void> {
     const created = await load(api.POST("/api/local/sessions", { body: {} }));

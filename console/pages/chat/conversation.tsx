@@ -66,7 +66,7 @@ export function LocalConversation({ id }: { id: string }) {
     <section class="conversation" aria-label={name || "Conversation"}>
       <ConversationHead name={name}>
         {worker !== "" && (
-          <span class="quiet with">
+          <span class="quiet">
             with <Link href={`/console/workers/${workerId}`}>{worker}</Link>
           </span>
         )}
@@ -113,7 +113,6 @@ export function LocalConversation({ id }: { id: string }) {
   );
 }
 
-/** The hint in an empty conversation. */
 function Welcome({ worker, id }: { worker: string; id: string }) {
   const all = workers.value;
   if (all?.length === 0) {
@@ -134,7 +133,6 @@ function Welcome({ worker, id }: { worker: string; id: string }) {
   );
 }
 
-/** Explains the replies of a worker with the echo engine. */
 function EchoHint({ id, name }: { id: string; name: string }) {
   const status = useGet("/api/workers/{id}/status", { path: { id } }).data;
   if (status?.engine !== "echo") return null;

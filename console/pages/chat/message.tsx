@@ -15,7 +15,6 @@ interface MessageProps {
   sessionId: string;
   /** Whether it is the first of its day. */
   day: boolean;
-  /** The question in it, while it is open. */
   question?: Schemas["Question"] | undefined;
 }
 
@@ -58,7 +57,6 @@ export interface OutgoingMessage {
   messageId: string | null;
 }
 
-/** A message that is being sent. */
 export function OutgoingMessageView({ message }: { message: OutgoingMessage }) {
   return (
     <article class="said mine sending" aria-label="You">

@@ -11,7 +11,6 @@ interface ListProps {
   messages: readonly Message[];
   /** The session of a local conversation, or "". */
   sessionId: string;
-  /** The open questions of the conversation. */
   questions: readonly Schemas["Question"][] | undefined;
   /** Changes when the end of the list does. */
   end?: string;

@@ -10,7 +10,6 @@ type Message = Schemas["LocalMessage"];
 
 const MESSAGES_SHOWN = 100;
 
-/** A conversation on another platform, read-only. */
 export function PlatformConversation({ sessionKey }: { sessionKey: string }) {
   const read = useResource(
     sessionKey,

@@ -3,7 +3,6 @@ import { api, load, type Schemas } from "../../live/api.ts";
 import { onEvent, onReset } from "../../live/events.ts";
 import { findWorkerName } from "../../live/workers.ts";
 
-/** The progress of a conversation's current work. */
 export interface Progress {
   state: "idle" | "received" | "routing" | "queued" | "working";
   worker: string;
@@ -14,7 +13,6 @@ export interface Progress {
 
 const IDLE: Progress = { state: "idle", worker: "", executionId: "", since: 0 };
 
-/** Follows the work in a conversation. */
 export function useProgress(sessionKey: string): Progress {
   const [progress, setProgress] = useState<Progress>(IDLE);
   useEffect(() => {

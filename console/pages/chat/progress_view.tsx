@@ -3,7 +3,6 @@ import { Link } from "wouter-preact";
 import { api, load } from "../../live/api.ts";
 import { secondNow } from "../../live/clock.ts";
 import { useLog } from "../../live/log.ts";
-import { hasScope } from "../../live/session.ts";
 import { stripCodes } from "../../parts/ansi_line.tsx";
 import { Button } from "../../parts/button.tsx";
 import { formatDuration } from "../../parts/format.ts";
@@ -30,16 +29,15 @@ export function ProgressView({ progress, addressee }: { progress: Progress; addr
         {state === "working" && executionId !== "" && (
           <>
             <Link href={`/console/executions/${executionId}`}>Log</Link>
-            {hasScope("write:executions") && (
-              <Button
-                class="small"
-                icon={Square}
-                press={() => load(api.POST("/api/executions/{id}/cancel", { params, body: {} }))}
-                done="Stopped"
-              >
-                Stop
-              </Button>
-            )}
+            <Button
+              scope="write:executions"
+              class="small"
+              icon={Square}
+              press={() => load(api.POST("/api/executions/{id}/cancel", { params, body: {} }))}
+              done="Stopped"
+            >
+              Stop
+            </Button>
           </>
         )}
       </p>

@@ -5,10 +5,9 @@ import { secondNow } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
 import { FilterBar } from "../../parts/listing.tsx";
 import { Empty, LoadState } from "../../parts/notice.tsx";
-import { Heading } from "../../parts/page.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { Charts } from "./charts.tsx";
-import { SystemTabs } from "./system_tabs.tsx";
+import { SystemHead } from "./system_head.tsx";
 import { UsageTable } from "./usage_table.tsx";
 
 type Group = NonNullable<NonNullable<operations["usage.list"]["parameters"]["query"]>["by"]>;
@@ -29,7 +28,6 @@ const GROUPS: Record<Group, string> = {
   conversation: "Conversation",
 };
 
-/** The usage over time, and by worker, department, engine, day or conversation. */
 export function Page() {
   const [values, change] = useAddress("span", "by");
   const { span } = values;
@@ -41,8 +39,7 @@ export function Page() {
   }, /^execution\.(completed|failed)$/);
   return (
     <>
-      <Heading title="System" />
-      <SystemTabs current="/console/system/usage" />
+      <SystemHead current="/console/system/usage" />
       <FilterBar
         filters={[
           {

@@ -16,7 +16,6 @@ const FAILURES: Record<Failure, string> = {
   verify_failed: "did not pass its check",
 };
 
-/** Returns why a run failed, as text. */
 export function formatFailure(failure: string): string {
   return (FAILURES as Record<string, string>)[failure] ?? failure.replaceAll("_", " ");
 }

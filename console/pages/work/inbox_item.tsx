@@ -8,7 +8,6 @@ import { formatFailure } from "./failure.ts";
 
 type InboxItem = Schemas["InboxItem"];
 
-/** An item of the inbox: a link to its page, and its most common action. */
 export function InboxRow({ item }: { item: InboxItem }) {
   const { href, status, title, note, action } = describe(item);
   const name = takeFirstLine(title);

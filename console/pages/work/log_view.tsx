@@ -95,17 +95,15 @@ const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z) /;
 /** A line after its local time of day, with the full time as tooltip. */
 function LogText({ text, open }: { text: string; open: string }) {
   const stamp = STAMP.exec(text)?.[1];
-  if (stamp === undefined) {
-    return (
-      <span class="log-text">
-        <AnsiLine text={text} open={open} />
-      </span>
-    );
-  }
   return (
     <span class="log-text">
-      <time dateTime={stamp} title={stamp}>{formatClockSeconds(Date.parse(stamp))}</time>{" "}
-      <AnsiLine text={text.slice(stamp.length + 1)} open={open} />
+      {stamp !== undefined && (
+        <>
+          <time dateTime={stamp} title={stamp}>{formatClockSeconds(Date.parse(stamp))}</time>
+          {" "}
+        </>
+      )}
+      <AnsiLine text={stamp === undefined ? text : text.slice(stamp.length + 1)} open={open} />
     </span>
   );
 }
@@ -118,7 +116,6 @@ interface Round {
   result: string;
 }
 
-/** The rounds of the check, each with a link to its line of the log. */
 function CheckRounds({ lines, show }: { lines: readonly string[]; show: (index: number) => void }) {
   const rounds = useRounds(lines);
   if (rounds.length === 0) return null;

@@ -23,7 +23,6 @@ import { formatCron, isRecurring, TIMED_TYPES } from "./schedule_text.tsx";
 
 type Task = Schemas["Task"];
 
-/** Creates or edits a schedule. */
 export function Page({ params: { id = "" } }: PageProps) {
   const worker = new URLSearchParams(useSearch()).get("worker") ?? "";
   if (!hasScope("write:tasks")) return <Empty title="You do not have permission to edit schedules." />;

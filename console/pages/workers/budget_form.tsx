@@ -14,7 +14,6 @@ interface FormProps {
   onClose: () => void;
 }
 
-/** Creates or edits a budget. */
 export function BudgetForm({ budget, target, onClose }: FormProps) {
   const form = useForm({
     initial: {
@@ -56,7 +55,6 @@ export function BudgetForm({ budget, target, onClose }: FormProps) {
   );
 }
 
-/** Lists everything that a budget can apply to. */
 function useTargets(current: string): [string, string][] {
   const engines = useGet("/api/engines", {}).data ?? [];
   const all: [string, string][] = [

@@ -10,7 +10,6 @@ const DURATIONS = [
   [String(31 * 24 * HOUR_MS), "31 days"],
 ] as const;
 
-/** Lifts a budget for some time. */
 export function BudgetLiftForm({ budget, onClose }: { budget: Schemas["Budget"]; onClose: () => void }) {
   const form = useForm({
     initial: { for_ms: String(HOUR_MS) },

@@ -19,7 +19,6 @@ export const PERIODS: Record<Budget["period"], string> = {
   total: "in total",
 };
 
-/** The actions of a budget at its limit. */
 export const ACTIONS: Record<Budget["action"], string> = {
   hold: "Block new runs",
   stop: "Block new runs and stop current ones",

@@ -30,13 +30,12 @@ export function listPlacement({ id, runs_on, home, work_dir }: Worker, move: () 
     ),
     [path === work_dir ? "Directory" : REMOTE_DIRECTORY]: (
       <>
-        <code class="path">{path}</code> <CopyButton text={path} subject="directory" />
+        <code>{path}</code> <CopyButton text={path} subject="directory" />
       </>
     ),
   };
 }
 
-/** Moves a worker to another runner. */
 export function MoveForm({ worker, onClose }: { worker: Worker; onClose: () => void }) {
   const { id, name, runs_on } = worker;
   const runners = filterByLabels(useRunners().data ?? [], runs_on).filter((one) => one.name !== worker.home);

@@ -9,7 +9,7 @@ import { Notice } from "../../parts/notice.tsx";
 import { Facts } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { buildStartCommand } from "./runner_token.tsx";
+import { buildStartCommand } from "./runner_form.tsx";
 
 type Runner = Schemas["Runner"];
 

@@ -2,7 +2,6 @@ import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { Row, ShortListing } from "../../parts/listing.tsx";
 import { Section } from "../../parts/page.tsx";
@@ -55,22 +54,20 @@ function ContextRow({ context, reload }: { context: Context; reload: () => void 
       notes={[engine]}
       side={<Ago at={updated_at} />}
     >
-      {hasScope("write:sessions") && (
-        <Button
-          class="small"
-          confirm={{
-            title: "Forget this conversation?",
-            text:
-              `${worker_name} loses its context and starts fresh with the next message. Messages are kept.`,
-            action: "Forget context",
-          }}
-          press={() => load(api.DELETE("/api/contexts/{worker_id}", { params }))}
-          done="Forgotten"
-          after={reload}
-        >
-          Forget
-        </Button>
-      )}
+      <Button
+        scope="write:sessions"
+        class="small"
+        confirm={{
+          title: "Forget this conversation?",
+          text: `${worker_name} loses its context and starts fresh with the next message. Messages are kept.`,
+          action: "Forget context",
+        }}
+        press={() => load(api.DELETE("/api/contexts/{worker_id}", { params }))}
+        done="Forgotten"
+        after={reload}
+      >
+        Forget
+      </Button>
     </Row>
   );
 }

@@ -11,7 +11,6 @@ interface WorkerField extends Field {
   more?: boolean;
   /** Only a new worker has it in its form. */
   createOnly?: boolean;
-  /** The user needs this scope. */
   scope?: string;
   /** Formats the value for the form. Default: as it is. */
   format?: (worker: Worker) => string;
@@ -88,12 +87,10 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
   },
 ];
 
-/** Returns the value of a field as the form shows it. */
 export function formatField(field: WorkerField, worker: Worker): string {
   return field.format?.(worker) ?? String(worker[field.name]);
 }
 
-/** Builds the request for a worker from the values of the form. */
 export function buildRequest(values: Record<string, string>, before: Worker | null): Body {
   const entries = WORKER_FIELDS.filter(({ createOnly = false }) => before === null || !createOnly)
     .map(({ name, parse = String }) => [name, parse(values[name] ?? "", before)] as const)
