@@ -46,7 +46,7 @@ export async function load<T>(call: Promise<Answer<T>>): Promise<T> {
 
 export interface Page<T> {
   items: T[];
-  /** The total as the service writes it, e.g. `10000+`. */
+  /** The total in the notation of the service, e.g. `10000+`. */
   total: string;
   /** The cursor of the next page. */
   next: string | null;

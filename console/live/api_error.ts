@@ -1,4 +1,4 @@
-// A restart behind a proxy is a 502 or 504 of the proxy.
+// A proxy returns 502 or 504 while the service restarts.
 const TEMPORARY: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
 
 /** A request that the service refused, or that did not reach it (status 0). */

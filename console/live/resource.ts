@@ -18,12 +18,12 @@ import { type ApiError, toApiError } from "./api_error.ts";
 import { onEvent, onReset } from "./events.ts";
 import { type EventFilter, isMatch } from "./follow.ts";
 
-// Events come in bursts; one reading serves all of a burst.
+// Events come in bursts, and each burst causes one request.
 const GATHER_MS = 120;
 const BETWEEN_MS = 900;
 const RETRY_MS = 3_000;
 
-/** Data of the API that follows the events. */
+/** Data of the API that is read again after matching events. */
 export interface Resource<T> {
   data: T | undefined;
   error: ApiError | null;
@@ -46,7 +46,7 @@ export function useResource<T>(
   const latest = useRef({ load, touches });
   latest.current = { load, touches };
   const reload = useRef(() => {});
-  // useEffect() would wait until the page without its data is drawn.
+  // useEffect() would start the request only after the browser has drawn the page without data.
   useLayoutEffect(() => {
     const gone = new AbortController();
     const reading = debounce(async () => {
@@ -76,7 +76,7 @@ export function useResource<T>(
   return { data: current.data, error: current.error, reload: () => reload.current() };
 }
 
-/** Reads the answer to a GET request, as useResource() does. */
+/** Like useResource(), for a GET request of the API. */
 export function useGet<P extends GetPath>(
   path: P,
   params: GetParams<P>,
@@ -89,13 +89,13 @@ export function useGet<P extends GetPath>(
   );
 }
 
-/** A list that grows at its end on request, and at its start with events. */
+/** A list that grows at its end by more(), and at its start after events. */
 export interface LiveList<T> extends Resource<T[]> {
   total: string;
   more: () => void;
 }
 
-/** Reads every row of a list, as useResource() does. */
+/** Like useResource(), for every row of a list. */
 export function useAll<P extends ListPath<unknown>>(
   path: P,
   filters: ListFilters<P>,
@@ -134,7 +134,7 @@ export function useList<P extends ListPath>(
       mine.items.push(...page.items);
       mine.next = page.next;
     } catch {
-      // The next request tries again.
+      // The next call of more() tries again.
     }
     mine.reading = false;
     redraw((count) => count + 1);
@@ -159,7 +159,7 @@ function requestPage<P extends GetPath, Row = { id: string }>(
   return api.GET(path, { params, signal } as never) as unknown as Promise<Answer<ListRow<P, Row>[]>>;
 }
 
-/** The first page and the following ones, in one array that only grows. */
+/** The first page and the later ones, in one array. */
 interface PagedList<T> {
   key: string;
   first: Page<T>;
@@ -168,7 +168,7 @@ interface PagedList<T> {
   reading: boolean;
 }
 
-/** Replaces the first page. Rows that newer ones have pushed out of it stay in the list. */
+/** Replaces the first page. Its former rows stay in the list after the new ones. */
 function replaceFirstPage<T extends { id: string }>(grown: PagedList<T>, first: Page<T>): void {
   if (grown.first === first) return;
   grown.first = first;

@@ -6,7 +6,7 @@ type Runner = Schemas["Runner"];
 
 const REFRESH_MS = 5_000;
 
-/** Every runner, newest first. No event says that a runner connects or falls silent, so the list is also read by time. */
+/** Every runner, newest first. No event reports that a runner connects or stops responding, so the list is also read every 5 s. */
 export function useRunners(): Resource<Runner[]> {
   const read = useAll("/api/runners", {}, /^(runner|execution)\./);
   useEffect(() => {

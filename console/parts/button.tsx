@@ -1,5 +1,5 @@
 import type { LucideIcon } from "lucide-preact";
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentProps } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { hasScope } from "../live/session.ts";
@@ -11,12 +11,11 @@ interface ButtonProps {
   press: () => unknown;
   confirm?: Confirmation;
   done?: string;
-  /** Called after a success or an error. */
   after?: (succeeded: boolean) => void;
   icon?: LucideIcon;
   children?: ComponentChildren;
   class?: string;
-  /** The accessible name, where the visible text is not enough. */
+  /** The accessible name, if it differs from the visible text. */
   label?: string;
   title?: string;
   /** Users without this scope do not see the button. */
@@ -47,13 +46,29 @@ export function Button(props: ButtonProps) {
       type="button"
       class={classes}
       aria-busy={busy}
-      {...(label === undefined ? {} : { "aria-label": label })}
-      {...(title === undefined ? {} : { title })}
+      aria-label={label}
+      title={title}
       onClick={() => void run()}
     >
       {Icon !== undefined && <Icon size={classes.includes("small") ? 14 : 16} aria-hidden="true" />}
       {Icon !== undefined && children !== undefined && " "}
       {children}
+    </button>
+  );
+}
+
+interface IconButtonProps extends Omit<ComponentProps<"button">, "icon" | "label" | "size"> {
+  icon: LucideIcon;
+  label: string;
+  size?: number;
+  small?: boolean;
+}
+
+/** A button that shows only an icon, for actions without a request. */
+export function IconButton({ icon: Icon, label, size = 14, small = false, ...rest }: IconButtonProps) {
+  return (
+    <button type="button" class={small ? "icon small" : "icon"} aria-label={label} {...rest}>
+      <Icon size={size} aria-hidden="true" />
     </button>
   );
 }

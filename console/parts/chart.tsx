@@ -9,11 +9,10 @@ export interface Bars {
 }
 
 interface ChartProps {
-  /** A description for screen readers. */
   label: string;
   /** The start of each interval, in Unix ms. */
   at: readonly number[];
-  /** Each covers the one before, so the largest comes first. */
+  /** The largest first: each series is drawn over the previous one. */
   bars: readonly Bars[];
   format: (value: number) => string;
 }
@@ -63,7 +62,7 @@ function buildData(at: readonly number[], bars: readonly Bars[]): uPlot.AlignedD
   return [at.map((one) => one / 1000), ...bars.map(({ values }) => [...values])];
 }
 
-// Midnight shows the new day.
+// The tick at midnight shows the date.
 function formatTick(at: number): string {
   const date = new Date(at);
   return date.getHours() === 0 && date.getMinutes() === 0 ? formatDay(at, Date.now()) : formatClock(at);

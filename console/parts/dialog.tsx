@@ -7,7 +7,7 @@ interface DialogProps {
   title: string;
   onClose: () => void;
   children: ComponentChildren;
-  /** Fills a phone's screen and has space for a form. */
+  /** Makes the dialog wide enough for a form. */
   wide?: boolean;
 }
 
@@ -34,7 +34,7 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
 
 export interface Confirmation {
   title: string;
-  /** What is lost. */
+  /** Says what the user loses. */
   text: string;
   /** The label of the button that confirms. */
   action: string;

@@ -8,16 +8,16 @@ export interface Field<Name extends string = string> {
   name: Name;
   label: string;
   hint?: string;
-  /** Default: a line of text, or a choice if there are options. */
+  /** Default: a text line, or a choice if there are options. */
   type?: "password" | "datetime-local" | "checkbox";
   options?: Options;
-  /** Makes it a text of several lines. */
+  /** The height of a text area. */
   rows?: number;
   required?: boolean;
   placeholder?: string;
   autocomplete?: string;
   autofocus?: boolean;
-  /** A list of valid values, to unfold. */
+  /** The valid values, in a section that the user can unfold. */
   values?: { title: string; names: readonly string[] };
 }
 
@@ -64,7 +64,7 @@ export function FieldView({ field, value, set, error }: FieldViewProps) {
   );
 }
 
-// A literal type each: the types of JSX tie the other attributes to it.
+// JSX accepts the other attributes only with a literal `type`.
 function Control(
   { field: { rows, type, options }, input }: { field: Field; input: Record<string, unknown> },
 ) {

@@ -69,7 +69,7 @@ export function formatDay(at: number, now: number): string {
   return sameYear ? dayOfYear(at) : dayInFull(at);
 }
 
-/** Creates a formatter of times. Building one costs a hundred times as much as using it, so it is built once. */
+/** Creates a time formatter. Creating an `Intl` format is a hundred times slower than using it, so it is created once. */
 export function createTimeFormat(
   options: Intl.DateTimeFormatOptions,
   locale?: string,
@@ -77,7 +77,7 @@ export function createTimeFormat(
   let format: Intl.DateTimeFormat | undefined;
   return (at) => {
     const date = new Date(at);
-    // A line of a log may only look like a time.
+    // A log line can start with text that looks like a time but is none.
     if (Number.isNaN(date.getTime())) return String(date);
     format ??= new Intl.DateTimeFormat(locale, options);
     return format.format(date);
@@ -110,7 +110,7 @@ export function pluralize(count: number, one: string, many = `${one}s`): string 
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-// The service gives a conversation this name.
+// The service gives this name to a new conversation.
 const UNNAMED = "New session";
 
 export function formatConversationName(name: string): string {

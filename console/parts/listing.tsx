@@ -17,7 +17,6 @@ interface ListingProps<T> {
   height?: number;
 }
 
-/** A list of any length: its loading state, its empty state or its rows. */
 export function Listing<T>({ list, label, row, empty, height = ROW_PX }: ListingProps<T>) {
   const items = list.data;
   if (items === undefined) return <LoadState error={list.error} />;
@@ -36,7 +35,6 @@ export function Listing<T>({ list, label, row, empty, height = ROW_PX }: Listing
   );
 }
 
-/** A short list as a part of a page, with a button for the rest. */
 export function ShortListing<T extends { id: string }>(
   { list, row, empty, class: classes = "list" }: {
     list: Resource<T[]> & { total?: string; more?: () => void };
@@ -63,7 +61,7 @@ export function ShortListing<T extends { id: string }>(
   );
 }
 
-/** A filter of a list: a choice, or a search field if it has no options. */
+/** A choice, or a search field if it has no options. */
 interface Filter<Name extends string> {
   name: Name;
   label: string;
@@ -115,7 +113,7 @@ export function FilterBar<Name extends string>(props: FilterBarProps<Name>) {
 
 interface FilteredListingProps<T, Name extends string> extends ListingProps<T>, FilterBarProps<Name> {
   list: ListingProps<T>["list"] & { total?: string };
-  /** Values that are not cleared, because the empty list explains them. */
+  /** Names of values that do not count as filters. */
   keep?: readonly Name[];
   /** False hides the filters. */
   bar?: boolean;
@@ -141,12 +139,12 @@ export function FilteredListing<T, Name extends string>(props: FilteredListingPr
 }
 
 interface RowProps {
-  /** Leads to a page; or `press` opens a dialog; or the row is no link. */
+  /** The page that the row links to. With `press` the row is a button; without both it is neither. */
   href?: string;
   press?: () => void;
   status?: string;
   title: ComponentChildren;
-  /** Shown below the title. Empty notes are left out. */
+  /** Texts below the title. Empty ones are left out. */
   notes?: readonly (string | false | undefined)[];
   side?: ComponentChildren;
   children?: ComponentChildren;

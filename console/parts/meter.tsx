@@ -1,6 +1,6 @@
 interface MeterProps {
   label: string;
-  /** The used share; 1 is all. */
+  /** The used share: 1 means all. */
   share: number;
   text: string;
   state: string;

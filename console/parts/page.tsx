@@ -53,7 +53,7 @@ interface DetailPageProps<T> {
   children: (item: T) => ComponentChildren;
 }
 
-/** The page of one thing: its loading state, its error with the way back, or its content. */
+/** The page of one object: its loading state, its error with a link back, or its content. */
 export function DetailPage<T>({ read, above, title, actions, children }: DetailPageProps<T>) {
   if (read.data === undefined) {
     if (read.error === null) return <Loading />;
@@ -94,7 +94,7 @@ export function Section({ title, actions, children }: {
 
 export type NamedFacts = Record<string, ComponentChildren>;
 
-/** The facts of one thing. A fact without a value is left out; a wide one takes two columns. */
+/** Facts by name. A fact without a value is left out, and a wide fact takes two columns. */
 export function Facts({ values, wide = [] }: { values: NamedFacts; wide?: readonly string[] }) {
   const given = Object.entries(values).filter(([, value]) =>
     value !== null && value !== "" && value !== undefined && value !== false

@@ -75,7 +75,7 @@ export function formatStatus(status: string): string {
   return STATES[status]?.[2] ?? status;
 }
 
-/** Lists states as options of a filter, after one for all of them. */
+/** Lists states as options of a filter. The first option selects all states. */
 export function listStatusOptions(all: string, states: readonly string[]): [string, string][] {
   return [["", all], ...states.map((state): [string, string] => [state, formatStatus(state)])];
 }

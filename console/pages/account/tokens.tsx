@@ -10,7 +10,6 @@ import { splitWords } from "../../parts/field.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
 import { Row, ShortListing } from "../../parts/listing.tsx";
 import { Section } from "../../parts/page.tsx";
-import { SecretDialog } from "../../parts/secret.tsx";
 import { Ago } from "../../parts/time.tsx";
 
 type Token = Schemas["Token"];
@@ -96,16 +95,6 @@ function TokenForm({ onClose }: { onClose: () => void }) {
       setCreated(await load(api.POST("/api/tokens", { body })));
     },
   });
-  if (created !== null) {
-    return (
-      <SecretDialog
-        title={`Token ${created.name}`}
-        text="Send it with each request as “Authorization: Bearer …”."
-        secret={created.token}
-        onClose={onClose}
-      />
-    );
-  }
   const available = RESOURCES.flatMap((one) => [`read:${one}`, `write:${one}`]).filter(hasScope);
   return (
     <FormDialog
@@ -113,6 +102,11 @@ function TokenForm({ onClose }: { onClose: () => void }) {
       title="New token"
       action="Create token"
       onClose={onClose}
+      secret={created && {
+        title: `Token ${created.name}`,
+        text: "Send it with each request as “Authorization: Bearer …”.",
+        secret: created.token,
+      }}
       fields={[
         { name: "name", label: "Name", required: true, autofocus: true },
         {

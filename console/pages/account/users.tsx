@@ -7,7 +7,6 @@ import { Button } from "../../parts/button.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
 import { Listing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { SecretDialog } from "../../parts/secret.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { showToast } from "../../parts/toast.tsx";
 import { SystemHead } from "../system/system_head.tsx";
@@ -48,7 +47,7 @@ const ORIGINS: Partial<Record<User["origin"], string>> = {
 
 function UserRow({ user, edit }: { user: User; edit: () => void }) {
   const { name, role, disabled, origin, last_login_at } = user;
-  // The operator is defined by the configuration.
+  // The configuration defines the operator.
   const editable = hasScope("write:users") && origin !== "operator";
   return (
     <Row
@@ -89,22 +88,17 @@ function NewUserForm({ onClose }: { onClose: () => void }) {
       onClose();
     },
   });
-  if (created !== null) {
-    return (
-      <SecretDialog
-        title={`Password of ${created.name}`}
-        text={`${created.name} signs in with this name and this password.`}
-        secret={created.password}
-        onClose={onClose}
-      />
-    );
-  }
   return (
     <FormDialog
       form={form}
       title="New user"
       action="Create user"
       onClose={onClose}
+      secret={created && {
+        title: `Password of ${created.name}`,
+        text: `${created.name} signs in with this name and this password.`,
+        secret: created.password,
+      }}
       fields={[
         { name: "name", label: "Name", autocomplete: "off", required: true, autofocus: true },
         { name: "role", label: "Role", options: Object.entries(ROLES) },
@@ -144,7 +138,7 @@ function UserForm({ user, onClose }: { user: User; onClose: () => void }) {
       fields={[
         { name: "role", label: "Role", options: Object.entries(ROLES) },
         { name: "disabled", label: "Sign-in disabled", type: "checkbox" },
-        // The own password is changed on the account page, which asks for the current one.
+        // Users change their own password on the account page, which asks for the current one.
         user.origin !== "oidc" && user.name !== username.value && {
           name: "password",
           label: "New password",

@@ -13,12 +13,11 @@ import { RoutingReason } from "./routing_reason.tsx";
 interface MessageProps {
   message: Schemas["LocalMessage"];
   sessionId: string;
-  /** Whether it is the first of its day. */
+  /** Whether the message is the first of its day. */
   day: boolean;
   question?: Schemas["Question"] | undefined;
 }
 
-/** A message: the user's at the right, replies at the left. */
 export function MessageView({ message, sessionId, day, question }: MessageProps) {
   const { id, role, content, ts, media } = message;
   const mine = role === "user";

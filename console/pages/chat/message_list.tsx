@@ -12,7 +12,7 @@ interface ListProps {
   /** The session of a local conversation, or "". */
   sessionId: string;
   questions: readonly Schemas["Question"][] | undefined;
-  /** Changes when the end of the list does. */
+  /** Changes whenever the content after the messages changes. */
   end?: string;
   before?: ComponentChildren;
   children?: ComponentChildren;

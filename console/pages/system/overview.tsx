@@ -73,7 +73,7 @@ function Numbers({ overview, reload }: { overview: Overview; reload: () => void 
 interface TileProps {
   title: string;
   href: string;
-  /** The total and the number of each state. */
+  /** The total, and the count of each state. */
   counts: { total: number } & Record<string, number>;
 }
 

@@ -14,7 +14,6 @@ type Group = NonNullable<NonNullable<operations["usage.list"]["parameters"]["que
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-// The range of the charts, and the width of a bar.
 const SPANS: Record<string, [sinceMs: number, stepMs: number, label: string]> = {
   "": [DAY_MS, HOUR_MS, "Last 24 hours"],
   week: [7 * DAY_MS, 6 * HOUR_MS, "Last 7 days"],

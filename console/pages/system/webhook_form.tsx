@@ -3,7 +3,6 @@ import { EVENT_KINDS } from "../../../src/domain/call/vocabulary.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
 import { splitWords } from "../../parts/field.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
-import { SecretDialog } from "../../parts/secret.tsx";
 
 interface FormProps {
   webhook: Schemas["Webhook"] | null;
@@ -34,24 +33,19 @@ export function WebhookForm({ webhook, onClose }: FormProps) {
       onClose();
     },
   });
-  // The configuration defines everything else of such a webhook.
+  // The configuration defines the other fields of such a webhook.
   const configured = webhook?.origin === "config";
-  if (created !== null) {
-    return (
-      <SecretDialog
-        title={`Secret of ${created.name}`}
-        text="The receiver verifies the signature of each call with it, as defined by Standard Webhooks."
-        secret={created.secret}
-        onClose={onClose}
-      />
-    );
-  }
   return (
     <FormDialog
       form={form}
       title={webhook === null ? "New webhook" : webhook.name}
       action={webhook === null ? "Create webhook" : "Save"}
       onClose={onClose}
+      secret={created && {
+        title: `Secret of ${created.name}`,
+        text: "The receiver verifies the signature of each call with it, as defined by Standard Webhooks.",
+        secret: created.secret,
+      }}
       fields={[
         webhook === null && { name: "name", label: "Name", required: true, autofocus: true },
         !configured && { name: "url", label: "URL", hint: "Starts with https://", required: true },

@@ -17,7 +17,7 @@ import { WorkHead } from "./work_head.tsx";
 type Execution = Schemas["Execution"];
 
 const STATUSES = ["pending", "running", "completed", "failed"];
-// Each retry is a request. More of them would take minutes and cost much.
+// Each retry is a request and a run, so more of them would take minutes and cost much.
 const RETRY_MAX = 200;
 
 export function Page() {
@@ -65,7 +65,7 @@ function RetryAllButton({ filters, list }: RetryProps) {
   const total = Number(list.total);
   if (!hasScope("write:executions") || !(total > 1 && total <= RETRY_MAX)) return null;
   async function retryAll(): Promise<void> {
-    // Read before the question: the user confirms these runs, not ones that fail meanwhile.
+    // Reads the runs before the question, so that the user does not confirm runs that fail meanwhile.
     const failed = await loadAll(
       (cursor) => api.GET("/api/executions", { params: { query: buildQuery(filters, cursor) } }),
       RETRY_MAX,
@@ -74,7 +74,7 @@ function RetryAllButton({ filters, list }: RetryProps) {
     let started = 0;
     for (const { id } of failed) {
       const call = load(api.POST("/api/executions/{id}/retry", { params: { path: { id } }, body: {} }));
-      // A worker may be deleted; the other runs are started all the same.
+      // The retry fails if the worker is deleted. The other runs start nevertheless.
       if (await call.then(() => true, () => false)) started++;
     }
     showToast(`Started ${started} of ${failed.length} runs again`, started < failed.length);

@@ -2,7 +2,7 @@ import type { Schemas } from "../../live/api.ts";
 
 type Failure = Exclude<Schemas["Execution"]["failure"], "">;
 
-// Each continues a sentence after "The run".
+// Each text continues a sentence that starts with "The run".
 const FAILURES: Record<Failure, string> = {
   exit_code: "ended with an error",
   engine_error: "ended with an engine error",

@@ -82,7 +82,7 @@ export function readValues(task: Task): ScheduleValues {
   };
 }
 
-/** Builds the request that creates a schedule, or changes `before`. An unchanged command keeps its timeout and its attempts. */
+/** Builds the request that creates a schedule or changes `before`. Leaves out an unchanged command, which keeps its options. */
 export function buildRequest(values: ScheduleValues, before: Task | null): Schemas["TaskUpdate"] {
   const { worker_id, instruction, cron, time_zone, type } = values;
   const old = before === null ? createValues("") : readValues(before);

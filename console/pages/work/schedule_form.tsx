@@ -29,7 +29,7 @@ export function Page({ params: { id = "" } }: PageProps) {
   if (id !== "") return <ExistingSchedule id={id} />;
   const all = workers.value;
   if (all === undefined) return <Loading />;
-  // A schedule of a paused worker would not run.
+  // Selects a worker that is not paused, because a schedule of a paused worker does not run.
   const first = all.find(({ paused }) => !paused) ?? all[0];
   return <ScheduleForm schedule={null} worker={worker || (first?.id ?? "")} />;
 }
@@ -102,7 +102,6 @@ function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: str
 const CUSTOM = "custom";
 const PRESETS = ["0 * * * *", "0 9 * * *", "0 9 * * 1-5", "0 9 * * 1"];
 
-/** The time of a schedule: a cron expression with a preview, or one point in time. */
 function TimeFields({ form, fixed }: { form: FormState<ScheduleValues>; fixed: boolean }) {
   const { type, cron, time_zone } = form.values;
   const here = Intl.DateTimeFormat().resolvedOptions().timeZone;

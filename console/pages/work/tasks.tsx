@@ -83,7 +83,7 @@ interface CancelProps {
   list: LiveList<Task>;
 }
 
-/** Cancels all listed tasks, if they share a status that can be cancelled. */
+/** Cancels all listed tasks. Hidden unless the filter selects a status that can be cancelled. */
 function CancelAllButton({ filter: { worker, status, type }, list }: CancelProps) {
   const expected = Number(list.total);
   if (!hasScope("write:tasks") || status !== "pending" && status !== "scheduled") return null;

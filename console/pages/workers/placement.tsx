@@ -9,7 +9,7 @@ import { showToast } from "../../parts/toast.tsx";
 
 type Worker = Schemas["Worker"];
 
-/** The name of the fact about a directory below the work directory of a runner. */
+/** The label of a directory that is relative to the work directory of a runner. */
 export const REMOTE_DIRECTORY = "Directory on the runner";
 const ANY_RUNNER = "first runner that claims it";
 

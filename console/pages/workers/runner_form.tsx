@@ -2,7 +2,6 @@ import { useState } from "preact/hooks";
 import { api, load } from "../../live/api.ts";
 import { splitWords } from "../../parts/field.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
-import { SecretDialog } from "../../parts/secret.tsx";
 import { CopyButton } from "../../parts/short_id.tsx";
 
 /** Builds the command that starts a runner on its machine, with its token in a file there. */
@@ -20,35 +19,34 @@ export function RunnerForm({ onClose }: { onClose: () => void }) {
       setCreated(await load(api.POST("/api/runners", { body })));
     },
   });
-  if (created !== null) {
-    const command = buildStartCommand();
-    return (
-      <SecretDialog
-        title={`Token of ${created.name}`}
-        text="On the runner's machine, save the token in a file that only its user can read, e.g. runner.token:"
-        secret={created.token}
-        onClose={onClose}
-      >
-        <p>Then start the runner. It appears in this list.</p>
-        <p class="secret">
-          <code>{command}</code>
-          <CopyButton text={command} subject="command" />
-        </p>
-        {location.protocol !== "https:" && (
-          <p class="hint">
-            On another machine the URL of this service must start with https:, because each request contains
-            the token.
-          </p>
-        )}
-      </SecretDialog>
-    );
-  }
+  const command = buildStartCommand();
   return (
     <FormDialog
       form={form}
       title="Add runner"
       action="Create token"
       onClose={onClose}
+      secret={created && {
+        title: `Token of ${created.name}`,
+        text:
+          "On the runner's machine, save the token in a file that only its user can read, e.g. runner.token:",
+        secret: created.token,
+        children: (
+          <>
+            <p>Then start the runner. It appears in this list.</p>
+            <p class="secret">
+              <code>{command}</code>
+              <CopyButton text={command} subject="command" />
+            </p>
+            {location.protocol !== "https:" && (
+              <p class="hint">
+                On another machine the URL of this service must start with https:, because each request
+                contains the token.
+              </p>
+            )}
+          </>
+        ),
+      }}
       fields={[
         {
           name: "name",

@@ -15,7 +15,7 @@ import { RunnerForm } from "./runner_form.tsx";
 type Runner = Schemas["Runner"];
 
 const STATES = ["online", "silent", "draining"];
-/** A shorter list needs no filters. */
+// A shorter list needs no filters.
 const FILTERS_MIN = 8;
 
 export function Page() {

@@ -13,7 +13,6 @@ type Context = Schemas["SessionContext"] & { id: string };
 const RUNS_READ = 50;
 const CONVERSATIONS_MAX = 10;
 
-/** The memory of a worker: the entries, and its contexts in recent conversations. */
 export function WorkerContexts({ workerId }: { workerId: string }) {
   const [open, setOpen] = useState(false);
   return (
@@ -72,7 +71,7 @@ function ContextRow({ context, reload }: { context: Context; reload: () => void 
   );
 }
 
-// The API lists contexts by conversation, so the worker's recent runs name the conversations to read.
+// The API lists contexts by conversation, so this reads the conversations of the worker's recent runs.
 async function readContexts(id: string, signal: AbortSignal): Promise<Context[]> {
   const params = { path: { id }, query: { page_size: RUNS_READ } };
   const runs = await loadPage(api.GET("/api/workers/{id}/executions", { params, signal }));
