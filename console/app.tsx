@@ -12,7 +12,6 @@ import { ConfirmationDialog } from "./parts/dialog.tsx";
 import { Empty, Loading } from "./parts/notice.tsx";
 import { Toast } from "./parts/toast.tsx";
 
-/** The console: the login, or the navigation and the page of the current address. */
 export function App() {
   const state = sessionState.value;
   if (state === "starting") return reachable.value ? <Loading /> : <Unreachable />;
@@ -22,7 +21,7 @@ export function App() {
       <div class="app" inert={state === "expired"}>
         <SignedIn />
       </div>
-      {/* The page keeps its state under the login. */}
+      {/* The page stays mounted under the login, so that it keeps its state. */}
       {state === "expired" && <LoginPage again />}
       <ConfirmationDialog />
       <Toast />

@@ -21,6 +21,7 @@ import { Link, useLocation } from "wouter-preact";
 import { linkState } from "./live/events.ts";
 import { inbox } from "./live/inbox.ts";
 import { hasScope, signOut, username } from "./live/session.ts";
+import { IconButton } from "./parts/button.tsx";
 import { Dialog } from "./parts/dialog.tsx";
 
 interface NavItem {
@@ -28,7 +29,7 @@ interface NavItem {
   name: string;
   icon: LucideIcon;
   scope: string;
-  /** Matches the addresses of the item, if they are others than those below `href`. */
+  /** Matches the addresses of the item. Default: every address that starts with `href`. */
   covers?: RegExp;
 }
 
@@ -52,16 +53,16 @@ const ITEMS: readonly NavItem[] = [
   { href: "/console/system", name: "System", icon: Cpu, scope: "read:system" },
 ];
 
-// The bar of a phone shows these; the dialog "More" has the others.
+// The bar of a phone shows this many pages, and the dialog "More" shows the others.
 const ON_BAR = 4;
 
-/** The pages: at the side of a desktop, at the bottom of a phone. */
 export function Navigation() {
   const [path] = useLocation();
   const [open, setOpen] = useState(false);
   useEffect(() => setOpen(false), [path]);
   const items = ITEMS.filter(({ scope }) => hasScope(scope));
   const rest = items.slice(ON_BAR);
+  const covered = path === "/console/account" || rest.some((item) => isCurrent(item, path));
   return (
     <div class="side">
       <p class="brand">svc</p>
@@ -71,13 +72,10 @@ export function Navigation() {
         ))}
         <button
           type="button"
-          class={rest.some((item) =>
-              isCurrent(item, path)
-            ) || path === "/console/account"
-            ? "place on-phone holds"
-            : "place on-phone"}
+          class={`place on-phone ${covered ? "holds" : ""}`}
           aria-expanded={open}
-          onClick={() => setOpen(true)}
+          onClick={() =>
+            setOpen(true)}
         >
           <Ellipsis size={20} aria-hidden="true" />
           <span>More</span>
@@ -88,15 +86,14 @@ export function Navigation() {
         <Link href="/console/account" class="who" title={`Signed in as ${username.value}`}>
           {username.value}
         </Link>
-        <button
-          type="button"
-          class="icon"
-          onClick={() => void signOut()}
-          aria-label="Sign out"
+        <IconButton
+          icon={LogOut}
+          size={16}
+          label="Sign out"
           title="Sign out"
-        >
-          <LogOut size={16} aria-hidden="true" />
-        </button>
+          onClick={() =>
+            void signOut()}
+        />
       </div>
       {open && (
         <Dialog
@@ -147,7 +144,6 @@ function ItemLink({ item, path, extra }: { item: NavItem; path: string; extra: b
   );
 }
 
-/** Shows a broken event stream. */
 function StreamState() {
   if (linkState.value !== "broken") return null;
   return (

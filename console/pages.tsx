@@ -3,7 +3,7 @@ import { useLayoutEffect, useReducer, useState } from "preact/hooks";
 import type { PageProps } from "./live/address.ts";
 import { Empty, Loading } from "./parts/notice.tsx";
 
-/** A page by its address; its code is loaded when it is first opened. */
+/** The address of a page, and the import of its code, which happens when the page is first opened. */
 interface Route {
   path: string;
   load: () => Promise<{ Page: ComponentType<PageProps> }>;
@@ -11,7 +11,6 @@ interface Route {
 
 const SYSTEM = "/console/system";
 
-/** Every page. */
 export const PAGES: readonly Route[] = [
   { path: "/", load: () => import("./pages/work/inbox.tsx") },
   { path: "/console", load: () => import("./pages/work/inbox.tsx") },
@@ -58,11 +57,11 @@ export function preloadPage(address: string): void {
   const route = PAGES.find(({ path }) =>
     new RegExp(`^${path.replace(/\/:\w+\?/, "(/[^/]+)?").replace(/:\w+/, "[^/]+")}/?$`).test(address)
   );
-  // A failure is repeated, and shown, when the page is rendered.
+  // LazyPage loads again and shows the failure.
   if (route !== undefined) load(route).catch(() => {});
 }
 
-/** Shows a page when its code is here. After an upgrade an open tab requests code that no longer exists: then it reloads once. */
+/** Shows a page when its code is loaded. After an upgrade, an open tab requests code that no longer exists, so it reloads once. */
 export function LazyPage({ route, params }: { route: Route; params: PageProps["params"] }) {
   const [, redraw] = useReducer((drawn: number) => drawn + 1, 0);
   const [failed, setFailed] = useState(false);

@@ -5,7 +5,7 @@ export interface PageProps {
   params: Record<string, string | undefined>;
 }
 
-/** Keeps filters and selections in the address, so that a link or a reload shows the same. */
+/** Keeps filters and selections in the address, so that a link and a reload show the same rows. */
 export function useAddress<const Name extends string>(
   ...names: Name[]
 ): [Record<Name, string>, (change: Partial<Record<Name, string>>) => void] {

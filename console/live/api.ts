@@ -19,12 +19,21 @@ export type GetParams<P extends keyof paths> = paths[P] extends { get: { paramet
 export type GetData<P extends keyof paths> = paths[P] extends
   { get: { responses: { 200: { content: { "application/json": infer Data } } } } } ? Data : never;
 
+/** The paths that answer GET with a list, with the type of a row and the filters of the list. */
+export type ListPath<Row = { id: string }> = {
+  [P in GetPath]: GetData<P> extends Row[] ? P : never;
+}[GetPath];
+export type ListRow<P extends GetPath, Row = { id: string }> = Extract<GetData<P>, Row[]>[number];
+export type ListFilters<P extends GetPath> = GetParams<P> extends { query?: infer Query }
+  ? { [Name in keyof NonNullable<Query>]?: string }
+  : never;
+
 /** Creates an idempotency key. */
 export function createKey(): string {
   return `console-${Date.now()}-${Math.random().toString(36).slice(2)}`;
 }
 
-interface Answer<T> {
+export interface Answer<T> {
   data?: T;
   error?: unknown;
   response: Response;
@@ -35,10 +44,9 @@ export async function load<T>(call: Promise<Answer<T>>): Promise<T> {
   return (await check(call)).data as T;
 }
 
-/** A page of a list. */
 export interface Page<T> {
   items: T[];
-  /** The total as the service writes it, e.g. `10000+`. */
+  /** The total in the notation of the service, e.g. `10000+`. */
   total: string;
   /** The cursor of the next page. */
   next: string | null;
@@ -77,7 +85,6 @@ export function buildQuery<T extends Record<string, string>>(filters: T, cursor?
     & Partial<T & { cursor: string }>;
 }
 
-/** Reads a problem document. */
 export function parseProblem(status: number, problem: unknown): ApiError {
   const { code = "unknown", detail, errors } = (problem ?? {}) as Partial<Schemas["Problem"]>;
   return new ApiError(status, code, detail ?? `The service returned ${status}.`, errors);

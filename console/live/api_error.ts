@@ -1,11 +1,10 @@
-// A restart behind a proxy is a 502 or 504 of the proxy.
+// A proxy returns 502 or 504 while the service restarts.
 const TEMPORARY: ReadonlySet<number> = new Set([0, 429, 502, 503, 504]);
 
 /** A request that the service refused, or that did not reach it (status 0). */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
-  /** Problems by field. */
   readonly errors: readonly { path: string; message: string }[];
 
   constructor(status: number, code: string, detail: string, errors: ApiError["errors"] = []) {
@@ -21,7 +20,6 @@ export class ApiError extends Error {
   }
 }
 
-/** Turns anything that was thrown into an ApiError. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError(0, "unreachable", "The service does not respond. The page retries automatically.");

@@ -1,4 +1,4 @@
-// Buttons that a user presses repeatedly, such as the one for the next match.
+// Buttons that users press repeatedly, e.g. the one for the next match.
 const REPEATABLE = "[data-again]";
 
 /**

@@ -9,7 +9,7 @@ setInterval(() => {
 }, 1_000);
 document.addEventListener("visibilitychange", () => tick.value = Date.now());
 
-// The clocks round to a second or two, so only a larger offset is corrected.
+// The `date` header has whole seconds, so a small offset may be rounding.
 const OFFSET_MIN_MS = 5_000;
 
 /** The service's time in Unix ms, updated every second. */

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { api, buildQuery, loadPage } from "./api.ts";
+import { api, buildQuery, load } from "./api.ts";
 import { followEvents } from "./follow.ts";
 
 const GATHER_MS = 500;
@@ -19,11 +19,6 @@ export function useConversationName(sessionKey: string): string {
 }
 
 async function read(): Promise<void> {
-  try {
-    const params = { query: buildQuery({}) };
-    const { items } = await loadPage(api.GET("/api/conversations", { params }));
-    names.value = new Map(items.map(({ session_key, name }) => [session_key, name]));
-  } catch {
-    // The next event reads again.
-  }
+  const items = await load(api.GET("/api/conversations", { params: { query: buildQuery({}) } }));
+  names.value = new Map(items.map(({ session_key, name }) => [session_key, name]));
 }

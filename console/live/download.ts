@@ -3,7 +3,7 @@ import { sendAuthorized } from "./session.ts";
 
 /** Saves the answer to a request as a file, under the name in the answer. Throws ApiError. */
 export async function saveAnswer(request: Request): Promise<void> {
-  // A link could not send the token.
+  // A plain link cannot send the token.
   const response = await sendAuthorized(request);
   if (!response.ok) throw parseProblem(response.status, await response.json().catch(() => null));
   const url = URL.createObjectURL(await response.blob());

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 
 const PREFIX = "svc.draft.";
 
-/** State of text that is kept for this tab under a name: it survives a reload, an expired session and other pages. */
+/** State of a text in the session storage of this tab. It survives reloads, an expired session and visits of other pages. */
 export function useDraft(name: string, initial = ""): [string, (text: string) => void] {
   const key = PREFIX + name;
   const [text, setText] = useState(() => sessionStorage.getItem(key) ?? initial);

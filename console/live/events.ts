@@ -6,7 +6,6 @@ import { sendAuthorized } from "./session.ts";
 
 type JournalEvent = components["schemas"]["Event"];
 
-/** State of the event stream. */
 export const linkState = signal<"connecting" | "live" | "broken">("connecting");
 
 type Listener = (event: JournalEvent) => void;
@@ -34,7 +33,7 @@ export function onEvent(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Calls `listener` when events may be missing, so that everything has to be read again. */
+/** Calls `listener` when events may be missing, so that it reads its data again. */
 export function onReset(listener: () => void): () => void {
   resets.add(listener);
   return () => resets.delete(listener);
@@ -92,7 +91,7 @@ async function follow(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Reads one connection to its end. Returns whether it was opened. */
+/** Reads one connection to its end. Returns whether the service accepted it. */
 async function read(outer: AbortSignal): Promise<boolean> {
   const silent = new AbortController();
   const signal = AbortSignal.any([outer, silent.signal]);

@@ -7,23 +7,18 @@ import { notifyNew } from "./notifications.ts";
 export const inbox = signal<readonly Schemas["InboxItem"][] | undefined>(undefined);
 
 const GATHER_MS = 500;
-// No event says that an item is a day old and leaves the inbox.
+// Items leave the inbox after a day, without an event.
 const REFRESH_MS = 60_000;
 const TOUCHES =
   /^(execution\.|task\.|schedule\.|budget\.|message\.(failed|undelivered|resent|sent)|engine\.|worker\.|question\.|session\.cleared)/;
 
-/** Keeps `inbox` up to date. */
 export function followInbox(): void {
   const schedule = followEvents(TOUCHES, GATHER_MS, read);
   setInterval(() => document.hidden || schedule(), REFRESH_MS);
 }
 
 async function read(): Promise<void> {
-  try {
-    const items = await load(api.GET("/api/inbox"));
-    notifyNew(inbox.value, items);
-    inbox.value = items;
-  } catch {
-    // The next event reads again.
-  }
+  const items = await load(api.GET("/api/inbox"));
+  notifyNew(inbox.value, items);
+  inbox.value = items;
 }

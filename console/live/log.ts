@@ -3,7 +3,6 @@ import { api, load, parseProblem } from "./api.ts";
 import { type ApiError, toApiError } from "./api_error.ts";
 import { sendAuthorized } from "./session.ts";
 
-/** The lines of a log so far. */
 export interface Log {
   lines: readonly string[];
   /** Whether the log is complete. */
@@ -19,10 +18,10 @@ const RETRY_MS = 2_000;
 const SHOW_MS = 100;
 // A log that is read again replaces the visible one only when most of its lines have arrived.
 const SHOW_AGAIN_MS = 1_000;
-// A long log arrives quickly: after this time the browser gets a turn.
+// While a long log arrives, the page pauses after this time, so that it stays responsive.
 const SLICE_MS = 8;
 
-/** The log of an execution, live until it ends. A hidden tab reads nothing: a stream takes one of six connections. */
+/** Follows the log of an execution until it ends. A hidden tab closes the stream, one of six connections to the host. */
 export function useLog(executionId: string, options: { raw?: boolean; tail?: number } = {}): Log {
   const [log, setLog] = useState<Log>(NONE);
   const { raw = false, tail } = options;
@@ -43,7 +42,7 @@ export function useLog(executionId: string, options: { raw?: boolean; tail?: num
   return log;
 }
 
-/** Shows a log to the end of its run. An answer also ends with its token or with the service: then it is requested again. */
+/** Shows a log until its run ends. When the token expires or the service stops, the response ends early and is requested again. */
 async function follow(id: string, url: string, signal: AbortSignal, show: (log: Log) => void): Promise<void> {
   let finished = false;
   for (let waitMs = 0; !signal.aborted; waitMs = SHOW_AGAIN_MS) {
@@ -57,7 +56,7 @@ async function follow(id: string, url: string, signal: AbortSignal, show: (log: 
       const ended = complete || finished;
       show({ lines, ended, error: null });
       if (ended) return;
-      // The run may have ended after the answer did: the lines in between are in the next answer.
+      // If the run ended after the response, only the next response has the last lines.
       finished = !await isActive(id, either);
       if (!finished) await pause();
     } catch (error) {
@@ -105,7 +104,7 @@ async function read(
   return { lines: collected.all(), complete: response.headers.get("cache-control") !== "no-store" };
 }
 
-/** Runs `work` once for all requests of a moment, the first time after `waitMs`. */
+/** Runs `work` once per burst of requests, the first time after `waitMs`. */
 function debounce(waitMs: number, work: () => void) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   function now(): void {
@@ -126,13 +125,12 @@ function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, RETRY_MS));
 }
 
-/** Splits pieces of text into lines. Of a very long line it keeps the start and the length. */
+/** Splits pieces of text into lines. Keeps only the start and the length of a very long line. */
 export class Lines {
   readonly #done: string[] = [];
   #open = "";
   #cut = 0;
 
-  /** Adds the next piece. */
   add(text: string): void {
     const parts = text.split("\n");
     parts.forEach((part, index) => {

@@ -15,7 +15,6 @@ export function canNotify(): boolean {
   return "Notification" in globalThis && isSecureContext && Notification.permission !== "denied";
 }
 
-/** Turns notifications on, with the browser's permission, or off. */
 export async function enableNotifications(on: boolean): Promise<void> {
   notificationsEnabled.value = on && await Notification.requestPermission() === "granted";
   if (notificationsEnabled.value) localStorage.setItem(ENABLED, "yes");

@@ -30,7 +30,7 @@ export function removePending(id: string, key: string): void {
 /** Returns the text that a closed or reloaded page could not deliver. */
 export function recoverPending(id: string): string {
   const all = read(id);
-  // Several messages become one new text.
+  // The field joins several messages into one, which gets a new key.
   if (all.length > 1) write(id, []);
   return all.map(({ content }) => content).filter(Boolean).join("\n\n");
 }

@@ -1,15 +1,15 @@
-import { api, buildQuery, loadPage, type Schemas } from "./api.ts";
-import { useResource } from "./resource.ts";
+import type { Schemas } from "./api.ts";
+import { useGet } from "./resource.ts";
+
+const QUESTIONS_READ = 100;
 
 /** The open questions of one conversation or of all, newest first; undefined before the first answer. */
-export function useOpenQuestions(sessionKey = ""): Schemas["Question"][] | undefined {
-  return useResource(
-    `questions ${sessionKey}`,
-    async (signal) => {
-      const query = buildQuery({ status: "open", session_key: sessionKey });
-      return (await loadPage(api.GET("/api/questions", { params: { query }, signal }))).items;
-    },
-    ({ kind, session_key }) =>
-      (sessionKey === "" || session_key === sessionKey) && /^(question\.|session\.cleared)/.test(kind),
+export function useOpenQuestions(session_key = ""): Schemas["Question"][] | undefined {
+  return useGet(
+    "/api/questions",
+    { query: { status: "open", page_size: QUESTIONS_READ, ...(session_key === "" ? {} : { session_key }) } },
+    (event) =>
+      (session_key === "" || event.session_key === session_key) &&
+      /^(question\.|session\.cleared)/.test(event.kind),
   ).data;
 }

@@ -1,15 +1,29 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { api, type GetData, type GetParams, type GetPath, load, type Page } from "./api.ts";
+import {
+  type Answer,
+  api,
+  buildQuery,
+  type GetData,
+  type GetParams,
+  type GetPath,
+  type ListFilters,
+  type ListPath,
+  type ListRow,
+  load,
+  loadAll,
+  loadPage,
+  type Page,
+} from "./api.ts";
 import { type ApiError, toApiError } from "./api_error.ts";
 import { onEvent, onReset } from "./events.ts";
 import { type EventFilter, isMatch } from "./follow.ts";
 
-// Events come in bursts; one reading serves all of a burst.
+// Events come in bursts, and each burst causes one request.
 const GATHER_MS = 120;
 const BETWEEN_MS = 900;
 const RETRY_MS = 3_000;
 
-/** Data of the API that follows the events. */
+/** Data of the API that is read again after matching events. */
 export interface Resource<T> {
   data: T | undefined;
   error: ApiError | null;
@@ -32,7 +46,7 @@ export function useResource<T>(
   const latest = useRef({ load, touches });
   latest.current = { load, touches };
   const reload = useRef(() => {});
-  // useEffect() would wait until the page without its data is drawn.
+  // useEffect() would start the request only after the browser has drawn the page without data.
   useLayoutEffect(() => {
     const gone = new AbortController();
     const reading = debounce(async () => {
@@ -62,7 +76,7 @@ export function useResource<T>(
   return { data: current.data, error: current.error, reload: () => reload.current() };
 }
 
-/** Reads the answer to a GET request, as useResource() does. */
+/** Like useResource(), for a GET request of the API. */
 export function useGet<P extends GetPath>(
   path: P,
   params: GetParams<P>,
@@ -75,20 +89,37 @@ export function useGet<P extends GetPath>(
   );
 }
 
-/** A list that grows at its end on request, and at its start with events. */
+/** A list that grows at its end by more(), and at its start after events. */
 export interface LiveList<T> extends Resource<T[]> {
   total: string;
-  /** Reads the next page, if there is one. */
   more: () => void;
 }
 
-/** Like useResource(), for a list of rows with ids, newest first. Every page costs the same. */
-export function useList<T extends { id: string }>(
-  key: string,
-  load: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>,
-  touches: EventFilter = () => false,
-): LiveList<T> {
-  const grown = useRef<PagedList<T> | null>(null);
+/** Like useResource(), for every row of a list. */
+export function useAll<P extends ListPath<unknown>>(
+  path: P,
+  filters: ListFilters<P>,
+  touches?: EventFilter,
+): Resource<ListRow<P, unknown>[]> {
+  return useResource(
+    `${path} ${JSON.stringify(filters)}`,
+    (signal) => loadAll((cursor) => requestPage<P, unknown>(path, filters, cursor, signal)),
+    touches,
+  );
+}
+
+/** Like useAll(), but page by page, for a list with the newest rows first. Every page costs the same. */
+export function useList<P extends ListPath>(
+  path: P,
+  filters: ListFilters<P>,
+  touches?: EventFilter,
+  pathParams: Record<string, string> = {},
+): LiveList<ListRow<P>> {
+  type Row = ListRow<P>;
+  const key = `${path} ${JSON.stringify([filters, pathParams])}`;
+  const load = (cursor: string | undefined, signal: AbortSignal) =>
+    loadPage(requestPage(path, filters, cursor, signal, pathParams));
+  const grown = useRef<PagedList<Row> | null>(null);
   const [, redraw] = useState(0);
   const { data: first, error, reload } = useResource(key, (signal) => load(undefined, signal), touches);
   if (grown.current?.key !== key || (first?.next ?? null) === null) grown.current = null;
@@ -103,7 +134,7 @@ export function useList<T extends { id: string }>(
       mine.items.push(...page.items);
       mine.next = page.next;
     } catch {
-      // The next request tries again.
+      // The next call of more() tries again.
     }
     mine.reading = false;
     redraw((count) => count + 1);
@@ -117,7 +148,18 @@ export function useList<T extends { id: string }>(
   };
 }
 
-/** The first page and the following ones, in one array that only grows. */
+function requestPage<P extends GetPath, Row = { id: string }>(
+  path: P,
+  filters: ListFilters<P>,
+  cursor: string | undefined,
+  signal: AbortSignal,
+  pathParams: Record<string, string> = {},
+) {
+  const params = { path: pathParams, query: buildQuery(filters as Record<string, string>, cursor) };
+  return api.GET(path, { params, signal } as never) as unknown as Promise<Answer<ListRow<P, Row>[]>>;
+}
+
+/** The first page and the later ones, in one array. */
 interface PagedList<T> {
   key: string;
   first: Page<T>;
@@ -126,7 +168,7 @@ interface PagedList<T> {
   reading: boolean;
 }
 
-/** Replaces the first page. Rows that newer ones have pushed out of it stay in the list. */
+/** Replaces the first page. Its former rows stay in the list after the new ones. */
 function replaceFirstPage<T extends { id: string }>(grown: PagedList<T>, first: Page<T>): void {
   if (grown.first === first) return;
   grown.first = first;

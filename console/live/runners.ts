@@ -1,14 +1,14 @@
 import { useEffect } from "preact/hooks";
-import { api, buildQuery, loadAll, type Schemas } from "./api.ts";
-import { type Resource, useResource } from "./resource.ts";
+import type { Schemas } from "./api.ts";
+import { type Resource, useAll } from "./resource.ts";
 
 type Runner = Schemas["Runner"];
 
 const REFRESH_MS = 5_000;
 
-/** Every runner, newest first. No event says that a runner connects or falls silent, so the list is also read by time. */
+/** Every runner, newest first. No event reports that a runner connects or stops responding, so the list is also read every 5 s. */
 export function useRunners(): Resource<Runner[]> {
-  const read = useResource("runners", readRunners, /^(runner|execution)\./);
+  const read = useAll("/api/runners", {}, /^(runner|execution)\./);
   useEffect(() => {
     const timer = setInterval(() => document.hidden || read.reload(), REFRESH_MS);
     return () => clearInterval(timer);
@@ -19,9 +19,4 @@ export function useRunners(): Resource<Runner[]> {
 /** Keeps the runners that have all of these labels. */
 export function filterByLabels(runners: readonly Runner[], labels: readonly string[]): Runner[] {
   return runners.filter((runner) => labels.every((label) => runner.labels.includes(label)));
-}
-
-/** Reads every runner. Throws ApiError. */
-export function readRunners(signal: AbortSignal): Promise<Runner[]> {
-  return loadAll((cursor) => api.GET("/api/runners", { params: { query: buildQuery({}, cursor) }, signal }));
 }

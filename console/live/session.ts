@@ -1,12 +1,11 @@
 import { signal } from "@preact/signals";
 import { ApiError } from "./api_error.ts";
 
-/** `expired`: the session ended while a page was open, and the page waits under the login. */
+/** `expired`: the session ended while a page was open. The login covers the page. */
 type SessionState = "starting" | "out" | "in" | "expired";
 
 export const sessionState = signal<SessionState>("starting");
 
-/** The name of the signed-in user. */
 export const username = signal("");
 
 /** False while the service does not respond at the start. */
@@ -14,7 +13,7 @@ export const reachable = signal(true);
 
 const scopes = signal<readonly string[]>([]);
 
-// No other file reads the session. The access token is kept in memory only. Its renewal needs two halves: the value under this
+// Only this file reads the session. The access token is only in memory. Its renewal needs two halves: the value under this
 // key, and a cookie that no script can read. Neither works alone.
 const SESSION = "svc.session";
 // The owner of the drafts in this tab.
@@ -61,7 +60,7 @@ async function enterByCode(): Promise<boolean> {
 
 /** Signs in. Throws ApiError with a text for the user. */
 export async function signIn(name: string, password: string): Promise<void> {
-  // The answer to a logout deletes the cookie, and must not delete the one of this login.
+  // The response to a logout deletes the cookie. It must arrive before this login sets a new one.
   await leaving;
   const response = await post("/api/auth/login", { username: name, password, browser: true }).catch(() =>
     null
@@ -75,7 +74,7 @@ export async function signIn(name: string, password: string): Promise<void> {
   enter(body.access_token);
 }
 
-/** Signs out here, and ends the session on the server. */
+/** Signs out in this browser, and ends the session on the server. */
 export async function signOut(): Promise<void> {
   const half = localStorage.getItem(SESSION);
   leave("out");
@@ -134,7 +133,7 @@ async function renewNow(): Promise<boolean> {
 function enter(token: string): void {
   access = token;
   const claims = parseClaims(token);
-  // Drafts belong to one user, and everything in memory belongs to the previous one.
+  // Another user must not see the drafts or the loaded data of the previous one.
   if ((sessionStorage.getItem(OWNER) ?? claims.name) !== claims.name) clearDrafts();
   sessionStorage.setItem(OWNER, claims.name);
   if (username.value !== "" && username.value !== claims.name) return location.reload();
@@ -151,7 +150,7 @@ function leave(state: "out" | "expired"): void {
   sessionState.value = state;
 }
 
-// A sign-out or sign-in of another tab is valid here, too.
+// A sign-in or sign-out in another tab also applies to this tab.
 async function followOtherTab(stored: string | null): Promise<void> {
   if (stored === null) {
     leave("out");

@@ -5,12 +5,11 @@ import { followEvents } from "./follow.ts";
 /** Every worker, newest first, for lists, choices and mentions. Undefined until the service has answered. */
 export const workers = signal<readonly Schemas["Worker"][] | undefined>(undefined);
 
-// More than a list of choices can show. Rows of further workers show no name.
+// A longer list of choices is not usable. Rows of further workers show no name.
 const WORKERS_MAX = 2_000;
 const GATHER_MS = 150;
 const TOUCHES = /^worker\.|^department\.|^execution\.(started|completed|failed)$/;
 
-/** Keeps `workers` up to date. */
 export function followWorkers(): void {
   followEvents(TOUCHES, GATHER_MS, read);
 }
@@ -20,18 +19,14 @@ export function findWorkerName(id: string): string {
   return workers.value?.find((worker) => worker.id === id)?.name ?? "";
 }
 
-/** Lists the workers as options of a choice, after those given. */
+/** Lists the workers as options of a choice, after the given options. */
 export function listWorkerOptions(...first: [value: string, text: string][]): [string, string][] {
   return [...first, ...(workers.value ?? []).map(({ id, name }): [string, string] => [id, name])];
 }
 
 async function read(): Promise<void> {
-  try {
-    workers.value = await loadAll(
-      (cursor) => api.GET("/api/workers", { params: { query: buildQuery({}, cursor) } }),
-      WORKERS_MAX,
-    );
-  } catch {
-    // The next event reads again.
-  }
+  workers.value = await loadAll(
+    (cursor) => api.GET("/api/workers", { params: { query: buildQuery({}, cursor) } }),
+    WORKERS_MAX,
+  );
 }

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 
 const ESC = "\\x1b";
 const SGR = new RegExp(`${ESC}\\[[\\d;]*m`, "g");
-// Codes that move the cursor, name a window or ring a bell mean nothing in a page.
+// Codes that move the cursor, set the window title or beep have no effect in a page.
 const OTHER = new RegExp(
   `${ESC}\\[[\\d;?]*[A-Za-ln-z]|${ESC}\\][^\\x07${ESC}]*(\\x07|${ESC}\\\\)|${ESC}[()][A-Z0-9]|` +
     "[\\x00-\\x08\\x0b-\\x1a\\x1c-\\x1f\\x7f]",
@@ -11,7 +11,7 @@ const OTHER = new RegExp(
 );
 const BEFORE_FIRST = new RegExp(`^[^${ESC}]*`);
 
-/** A line with the colors of a terminal. `open` holds the codes that earlier lines left on. */
+/** A line with the colors of a terminal. `open` holds the codes that are active at its start. */
 export function AnsiLine({ text, open }: { text: string; open: string }) {
   const parts = useMemo(
     () => Anser.ansiToJson(open + removeControls(text), { use_classes: true, remove_empty: true }),
@@ -27,12 +27,12 @@ export function AnsiLine({ text, open }: { text: string; open: string }) {
   );
 }
 
-/** Returns the codes that are on after a line, for the next one. */
+/** Returns the codes that are active after a line. */
 export function carryCodes(open: string, text: string): string {
   if (!text.includes("\x1b[")) return open;
   let now = open;
   for (const [code] of text.matchAll(SGR)) now = /\[0?m$/.test(code) ? "" : now + code;
-  // The last few codes decide.
+  // Later codes replace earlier ones, so the last few are enough.
   return now.slice(-64).replace(BEFORE_FIRST, "");
 }
 
@@ -41,7 +41,7 @@ export function stripCodes(text: string): string {
   return removeControls(text).replace(SGR, "");
 }
 
-// A progress bar overwrites its line: a terminal would show its last state.
+// A progress bar overwrites its line, so only its last state remains, as in a terminal.
 function removeControls(text: string): string {
   const whole = text.endsWith("\r") ? text.slice(0, -1) : text;
   return whole.slice(whole.lastIndexOf("\r") + 1).replace(OTHER, "");

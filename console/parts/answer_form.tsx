@@ -3,7 +3,6 @@ import { api, load, type Schemas } from "../live/api.ts";
 import { hasScope } from "../live/session.ts";
 import { attempt } from "./toast.tsx";
 
-/** Answers an open question: with one of its options, or with free text. */
 export function AnswerForm({ question: { id, options } }: { question: Schemas["Question"] }) {
   const [text, setText] = useState("");
   const [busy, setBusy] = useState(false);

@@ -1,31 +1,31 @@
 import type { LucideIcon } from "lucide-preact";
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentProps } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
+import { hasScope } from "../live/session.ts";
 import { confirm, type Confirmation } from "./dialog.tsx";
 import { attempt } from "./toast.tsx";
 
 interface ButtonProps {
   /** Runs the action. The button shows its error as a message. */
   press: () => unknown;
-  /** Asked before. */
   confirm?: Confirmation;
-  /** Message after a success. */
   done?: string;
-  /** Called after a success or an error. */
   after?: (succeeded: boolean) => void;
   icon?: LucideIcon;
   children?: ComponentChildren;
   class?: string;
-  /** The accessible name, where the visible text is not enough. */
+  /** The accessible name, if it differs from the visible text. */
   label?: string;
   title?: string;
+  /** Users without this scope do not see the button. */
+  scope?: string;
 }
 
 /** A button. While it waits for the service, further presses do nothing. */
 export function Button(props: ButtonProps) {
-  const { press, confirm: question, done, after, icon: Icon, children, class: classes = "", label, title } =
-    props;
+  const { press, confirm: question, done, after, icon: Icon, children, class: classes = "" } = props;
+  const { label, title, scope } = props;
   const [busy, setBusy] = useState(false);
   const running = useRef(false);
   async function run(): Promise<void> {
@@ -39,14 +39,15 @@ export function Button(props: ButtonProps) {
     running.current = false;
     setBusy(false);
   }
+  if (scope !== undefined && !hasScope(scope)) return null;
   // `disabled` would take the focus away from keyboard users.
   return (
     <button
       type="button"
       class={classes}
       aria-busy={busy}
-      {...(label === undefined ? {} : { "aria-label": label })}
-      {...(title === undefined ? {} : { title })}
+      aria-label={label}
+      title={title}
       onClick={() => void run()}
     >
       {Icon !== undefined && <Icon size={classes.includes("small") ? 14 : 16} aria-hidden="true" />}
@@ -56,15 +57,32 @@ export function Button(props: ButtonProps) {
   );
 }
 
+interface IconButtonProps extends Omit<ComponentProps<"button">, "icon" | "label" | "size"> {
+  icon: LucideIcon;
+  label: string;
+  size?: number;
+  small?: boolean;
+}
+
+/** A button that shows only an icon, for actions without a request. */
+export function IconButton({ icon: Icon, label, size = 14, small = false, ...rest }: IconButtonProps) {
+  return (
+    <button type="button" class={small ? "icon small" : "icon"} aria-label={label} {...rest}>
+      <Icon size={size} aria-hidden="true" />
+    </button>
+  );
+}
+
 interface LinkButtonProps {
   href: string;
   icon?: LucideIcon;
   class?: string;
+  scope?: string;
   children: ComponentChildren;
 }
 
-/** A link to another page that looks like a button. */
-export function LinkButton({ href, icon: Icon, class: classes = "", children }: LinkButtonProps) {
+export function LinkButton({ href, icon: Icon, class: classes = "", scope, children }: LinkButtonProps) {
+  if (scope !== undefined && !hasScope(scope)) return null;
   return (
     <Link href={href} class={`button ${classes}`}>
       {Icon !== undefined && <Icon size={16} aria-hidden="true" />} {children}

@@ -2,7 +2,6 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { formatClock, formatDay } from "./format.ts";
 
-/** A series of bars, with the token of its color. */
 export interface Bars {
   name: string;
   token: "good" | "bad" | "busy" | "line-strong";
@@ -10,19 +9,16 @@ export interface Bars {
 }
 
 interface ChartProps {
-  /** A description for screen readers. */
   label: string;
   /** The start of each interval, in Unix ms. */
   at: readonly number[];
-  /** Each covers the one before, so the largest comes first. */
+  /** The largest first: each series is drawn over the previous one. */
   bars: readonly Bars[];
-  /** Formats a value. */
   format: (value: number) => string;
 }
 
 const HEIGHT_PX = 160;
 
-/** Values over time, as bars. */
 export function Chart({ label, at, bars, format }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -66,7 +62,7 @@ function buildData(at: readonly number[], bars: readonly Bars[]): uPlot.AlignedD
   return [at.map((one) => one / 1000), ...bars.map(({ values }) => [...values])];
 }
 
-// Midnight shows the new day.
+// The tick at midnight shows the date.
 function formatTick(at: number): string {
   const date = new Date(at);
   return date.getHours() === 0 && date.getMinutes() === 0 ? formatDay(at, Date.now()) : formatClock(at);

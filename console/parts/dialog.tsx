@@ -7,7 +7,7 @@ interface DialogProps {
   title: string;
   onClose: () => void;
   children: ComponentChildren;
-  /** Fills a phone's screen and has space for a form. */
+  /** Makes the dialog wide enough for a form. */
   wide?: boolean;
 }
 
@@ -32,10 +32,9 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
   );
 }
 
-/** A question before an action that cannot be undone. */
 export interface Confirmation {
   title: string;
-  /** What is lost. */
+  /** Says what the user loses. */
   text: string;
   /** The label of the button that confirms. */
   action: string;
@@ -56,7 +55,6 @@ export function confirm(question: Confirmation): Promise<boolean> {
   });
 }
 
-/** The place of the question, once per page. */
 export function ConfirmationDialog() {
   const [path] = useLocation();
   // A user who leaves the page has not confirmed.

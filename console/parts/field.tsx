@@ -1,7 +1,6 @@
 import { useId } from "preact/hooks";
 import type { ApiError } from "../live/api_error.ts";
 
-/** The options of a choice: value and text. */
 export type Options = readonly (readonly [value: string, text: string])[];
 
 /** A field of a form, as data. `name` is its name in the API. */
@@ -9,16 +8,16 @@ export interface Field<Name extends string = string> {
   name: Name;
   label: string;
   hint?: string;
-  /** Default: a line of text, or a choice if there are options. */
+  /** Default: a text line, or a choice if there are options. */
   type?: "password" | "datetime-local" | "checkbox";
   options?: Options;
-  /** Makes it a text of several lines. */
+  /** The height of a text area. */
   rows?: number;
   required?: boolean;
   placeholder?: string;
   autocomplete?: string;
   autofocus?: boolean;
-  /** A list of valid values, to unfold. */
+  /** The valid values, in a section that the user can unfold. */
   values?: { title: string; names: readonly string[] };
 }
 
@@ -29,7 +28,6 @@ interface FieldViewProps {
   error: ApiError | null;
 }
 
-/** A field with its label, its hint and its error. */
 export function FieldView({ field, value, set, error }: FieldViewProps) {
   const { name, label, hint, values } = field;
   const id = useId();
@@ -66,7 +64,7 @@ export function FieldView({ field, value, set, error }: FieldViewProps) {
   );
 }
 
-// A literal type each: the types of JSX tie the other attributes to it.
+// JSX accepts the other attributes only with a literal `type`.
 function Control(
   { field: { rows, type, options }, input }: { field: Field; input: Record<string, unknown> },
 ) {
@@ -83,23 +81,6 @@ function Control(
   return <input {...input} />;
 }
 
-/** A choice without a visible label, for filters. */
-export function Choice({ label, value, onChange, options }: {
-  label: string;
-  value: string;
-  onChange: (value: string) => void;
-  options: Options;
-}) {
-  return (
-    <div class="choice">
-      <select aria-label={label} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        {options.map(([one, text]) => <option key={one} value={one}>{text}</option>)}
-      </select>
-    </div>
-  );
-}
-
-/** A checkbox with its label. */
 export function Checkbox({ label, checked, onChange }: {
   label: string;
   checked: boolean;
@@ -124,5 +105,4 @@ export function parseCommand(text: unknown): { command: string[] } | null {
   return command.length === 0 ? null : { command };
 }
 
-/** The hint of a field that takes a command. */
 export const COMMAND_HINT = "The program and its arguments, one per line. No shell is involved";

@@ -6,21 +6,22 @@ import { LinkButton } from "./button.tsx";
 import { confirm, type Confirmation, Dialog } from "./dialog.tsx";
 import { type Field, FieldView } from "./field.tsx";
 import { ErrorNotice } from "./notice.tsx";
+import { type Secret, SecretDialog } from "./secret.tsx";
 import { attempt } from "./toast.tsx";
 
 type Values = Record<string, string | boolean>;
 
-/** The state of a form: its values by field name, and what the service said against them. */
+/** The state of a form: its values by field name, and the error of the service. */
 export interface FormState<V extends Values = Values> {
   values: V;
   set: (change: Partial<V>) => void;
   error: ApiError | null;
-  /** A form that is being sent must not be sent twice. */
+  /** Whether a request is running. */
   busy: boolean;
   submit: (event: Event) => Promise<void>;
 }
 
-/** Holds the values of a form and sends them. With a `draft` name they survive a reload until they are sent. */
+/** Holds the values of a form and sends them. With a `draft` name, unsent values survive a reload. */
 export function useForm<V extends Values>(
   { initial, send, draft }: { initial: V; send: (values: V) => Promise<unknown>; draft?: string },
 ): FormState<V> {
@@ -55,7 +56,6 @@ export function useForm<V extends Values>(
   return { values, set, error, busy, submit };
 }
 
-/** The fields of a form, in their order. */
 export function Fields<V extends Values>(
   { form, fields }: { form: FormState<V>; fields: readonly (Field<keyof V & string> | false)[] },
 ) {
@@ -78,7 +78,7 @@ export function Fields<V extends Values>(
 
 interface FormProps<V extends Values> {
   form: FormState<V>;
-  /** The label of the button that sends it. */
+  /** The label of the submit button. */
   action: string;
   children: ComponentChildren;
   /** The address that Cancel leads to. */
@@ -87,7 +87,6 @@ interface FormProps<V extends Values> {
   page?: boolean;
 }
 
-/** A form as a part of a page. */
 export function Form<V extends Values>(
   { form, action, cancel, page = false, children }: FormProps<V>,
 ) {
@@ -106,20 +105,22 @@ export function Form<V extends Values>(
 interface FormDialogProps<V extends Values> {
   form: FormState<V>;
   title: string;
-  /** The label of the button that sends it. */
+  /** The label of the submit button. */
   action: string;
   fields: readonly (Field<keyof V & string> | false)[];
   onClose: () => void;
-  /** Shown above the fields. */
+  /** Content above the fields. */
   children?: ComponentChildren;
   narrow?: boolean;
-  /** Deletes the subject of the form, after a question. */
+  /** The secret of the created object. The dialog shows it once, instead of the form. */
+  secret?: Secret | null;
+  /** Adds a Delete button, which asks before it deletes. */
   remove?: { question: Confirmation; run: () => Promise<unknown>; after: () => void };
 }
 
-/** A form in a dialog. */
 export function FormDialog<V extends Values>(props: FormDialogProps<V>) {
-  const { form, title, action, fields, onClose, children, narrow = false, remove } = props;
+  const { form, title, action, fields, onClose, children, narrow = false, secret = null, remove } = props;
+  if (secret !== null) return <SecretDialog {...secret} onClose={onClose} />;
   async function deleteSubject(): Promise<void> {
     if (remove === undefined) return;
     onClose();

@@ -44,33 +44,17 @@ export function formatAgo(at: number, now: number): string {
   return ms > 0 ? `${text} ago` : `in ${text}`;
 }
 
+export const FULL_DATE = { weekday: "short", day: "numeric", month: "short", year: "numeric" } as const;
+const PLANNED = { ...FULL_DATE, hour: "2-digit", minute: "2-digit", timeZoneName: "short" } as const;
+
 /** Formats a time in full, in the browser's zone. */
-export const formatTime = createTimeFormat({
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  year: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  timeZoneName: "short",
-});
+export const formatTime = createTimeFormat({ ...PLANNED, second: "2-digit" });
 
 /** Formats a planned time to the minute, in the browser's zone. */
-export const formatPlannedTime = createTimeFormat({
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  year: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  timeZoneName: "short",
-});
+export const formatPlannedTime = createTimeFormat(PLANNED);
 
-/** Formats the hour and minute of a time. */
 export const formatClock = createTimeFormat({ hour: "2-digit", minute: "2-digit" });
 
-/** Formats hour, minute and second of a time, as in a log. */
 export const formatClockSeconds = createTimeFormat(
   { hour: "2-digit", minute: "2-digit", second: "2-digit" },
   "en-GB",
@@ -85,7 +69,7 @@ export function formatDay(at: number, now: number): string {
   return sameYear ? dayOfYear(at) : dayInFull(at);
 }
 
-/** Creates a formatter of times. Building one costs a hundred times as much as using it, so it is built once. */
+/** Creates a time formatter. Creating an `Intl` format is a hundred times slower than using it, so it is created once. */
 export function createTimeFormat(
   options: Intl.DateTimeFormatOptions,
   locale?: string,
@@ -93,7 +77,7 @@ export function createTimeFormat(
   let format: Intl.DateTimeFormat | undefined;
   return (at) => {
     const date = new Date(at);
-    // A line of a log may only look like a time.
+    // A log line can start with text that looks like a time but is none.
     if (Number.isNaN(date.getTime())) return String(date);
     format ??= new Intl.DateTimeFormat(locale, options);
     return format.format(date);
@@ -118,25 +102,21 @@ export function formatCount(count: number): string {
   return count < 1_000_000 ? `${(count / 1_000).toFixed(1)}k` : `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-/** Formats an estimated cost. */
 export function formatCost(usd: number): string {
   return usd !== 0 && usd < 0.01 ? "< $0.01" : `$${usd.toFixed(2)}`;
 }
 
-/** Formats a count with its noun. */
 export function pluralize(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-// The service gives a conversation this name.
+// The service gives this name to a new conversation.
 const UNNAMED = "New session";
 
-/** Returns the name of a conversation. */
 export function formatConversationName(name: string): string {
   return name === UNNAMED ? "New conversation" : name;
 }
 
-/** Whether a conversation still has its first name. */
 export function isUnnamed(name: string | undefined): boolean {
   return name === UNNAMED;
 }

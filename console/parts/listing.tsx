@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { Link } from "wouter-preact";
 import type { Resource } from "../live/resource.ts";
-import { Choice, type Options } from "./field.tsx";
+import type { Options } from "./field.tsx";
 import { Empty, LoadState } from "./notice.tsx";
 import { Rows } from "./rows.tsx";
 import { Status } from "./status.tsx";
@@ -10,16 +10,13 @@ const ROW_PX = 60;
 
 interface ListingProps<T> {
   list: Resource<T[]> & { more?: () => void };
-  /** The accessible name of the list. */
   label: string;
   row: (item: T) => ComponentChildren;
-  /** Shown instead of an empty list. */
   empty: ComponentChildren;
   /** Every row's height in pixels. */
   height?: number;
 }
 
-/** A list of any length: its loading state, its empty state or its rows. */
 export function Listing<T>({ list, label, row, empty, height = ROW_PX }: ListingProps<T>) {
   const items = list.data;
   if (items === undefined) return <LoadState error={list.error} />;
@@ -38,7 +35,6 @@ export function Listing<T>({ list, label, row, empty, height = ROW_PX }: Listing
   );
 }
 
-/** A short list as a part of a page, with a button for the rest. */
 export function ShortListing<T extends { id: string }>(
   { list, row, empty, class: classes = "list" }: {
     list: Resource<T[]> & { total?: string; more?: () => void };
@@ -49,7 +45,7 @@ export function ShortListing<T extends { id: string }>(
 ) {
   const items = list.data;
   if (items === undefined) return <LoadState error={list.error} />;
-  if (items.length === 0) return <p class="quiet">{empty}</p>;
+  if (items.length === 0) return typeof empty === "string" ? <p class="quiet">{empty}</p> : <>{empty}</>;
   return (
     <>
       <ul class={classes}>{items.map((item) => <li key={item.id}>{row(item)}</li>)}</ul>
@@ -65,16 +61,7 @@ export function ShortListing<T extends { id: string }>(
   );
 }
 
-/** Shown when the filters leave no row. */
-export function NoMatches({ clear }: { clear: () => void }) {
-  return (
-    <Empty title="No matches.">
-      <button type="button" onClick={clear}>Clear filters</button>
-    </Empty>
-  );
-}
-
-/** A filter of a list: a choice, or a search field if it has no options. */
+/** A choice, or a search field if it has no options. */
 interface Filter<Name extends string> {
   name: Name;
   label: string;
@@ -85,12 +72,10 @@ interface FilterBarProps<Name extends string> {
   filters: readonly (Filter<Name> | false)[];
   values: Record<Name, string>;
   change: (change: Partial<Record<Name, string>>) => void;
-  /** How many rows there are. */
   count?: string | undefined;
   children?: ComponentChildren;
 }
 
-/** The filters above a list, and the number of its rows. */
 export function FilterBar<Name extends string>(props: FilterBarProps<Name>) {
   const { filters, values, change, count, children } = props;
   return (
@@ -98,19 +83,27 @@ export function FilterBar<Name extends string>(props: FilterBarProps<Name>) {
       {filters.map((filter) => {
         if (filter === false) return null;
         const { name, label, options } = filter;
-        const set = (value: string) => change({ [name]: value } as Partial<Record<Name, string>>);
-        return options === undefined
-          ? (
+        const value = values[name];
+        const set = (text: string) => change({ [name]: text } as Partial<Record<Name, string>>);
+        if (options === undefined) {
+          return (
             <input
               key={name}
               type="search"
               aria-label={label}
               placeholder={label}
-              value={values[name]}
+              value={value}
               onInput={(event) => set(event.currentTarget.value)}
             />
-          )
-          : <Choice key={name} label={label} value={values[name]} onChange={set} options={options} />;
+          );
+        }
+        return (
+          <div key={name} class="choice">
+            <select aria-label={label} value={value} onChange={(event) => set(event.currentTarget.value)}>
+              {options.map(([one, text]) => <option key={one} value={one}>{text}</option>)}
+            </select>
+          </div>
+        );
       })}
       {count !== undefined && <p class="count">{count}</p>}
       {children}
@@ -118,21 +111,46 @@ export function FilterBar<Name extends string>(props: FilterBarProps<Name>) {
   );
 }
 
+interface FilteredListingProps<T, Name extends string> extends ListingProps<T>, FilterBarProps<Name> {
+  list: ListingProps<T>["list"] & { total?: string };
+  /** Names of values that do not count as filters. */
+  keep?: readonly Name[];
+  /** False hides the filters. */
+  bar?: boolean;
+}
+
+/** A list below its filters. When the filters leave no row, it offers to clear them. */
+export function FilteredListing<T, Name extends string>(props: FilteredListingProps<T, Name>) {
+  const { list, values, change, keep = [], bar = true, empty } = props;
+  const { count = list.data && `${list.total} total` } = props;
+  const names = (Object.keys(values) as Name[]).filter((name) => !keep.includes(name));
+  const clear = () => change(Object.fromEntries(names.map((name) => [name, ""])) as typeof values);
+  const noMatches = (
+    <Empty title="No matches.">
+      <button type="button" onClick={clear}>Clear filters</button>
+    </Empty>
+  );
+  return (
+    <>
+      {bar && <FilterBar {...props} count={count} />}
+      <Listing {...props} empty={names.some((name) => values[name] !== "") ? noMatches : empty} />
+    </>
+  );
+}
+
 interface RowProps {
-  /** Leads to a page; or `press` opens a dialog; or the row is no link. */
+  /** The page that the row links to. With `press` the row is a button; without both it is neither. */
   href?: string;
   press?: () => void;
   status?: string;
   title: ComponentChildren;
-  /** Shown below the title. Empty notes are left out. */
+  /** Texts below the title. Empty ones are left out. */
   notes?: readonly (string | false | undefined)[];
   side?: ComponentChildren;
-  /** Buttons of the row. */
   children?: ComponentChildren;
   current?: boolean;
 }
 
-/** A row of a list: status, title, notes, and times at the side. */
 export function Row({ href, press, status, title, notes = [], side, children, current = false }: RowProps) {
   const content = (
     <>

@@ -5,10 +5,10 @@ import { useMemo } from "preact/hooks";
 // `javascript:` and `data:` links stay text.
 const SAFE_LINK = /^(https?:|mailto:|\/(?!\/)|#)/i;
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" };
-// A deeper text could exhaust the stack of the page.
+// Deeper nesting could overflow the stack of the page.
 const DEPTH_MAX = 50;
 
-/** Any text as Markdown. marked only splits it into tokens, so HTML of the writer stays text. */
+/** Any text as Markdown. `marked` only splits it into tokens, so HTML in it stays text. */
 export function Markdown({ text }: { text: string }) {
   const tokens = useMemo(() => tokenize(text), [text]);
   return (

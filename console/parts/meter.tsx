@@ -1,15 +1,13 @@
 interface MeterProps {
   label: string;
-  /** The used share; 1 is all. */
+  /** The used share: 1 means all. */
   share: number;
-  /** The same as text. */
   text: string;
   state: string;
 }
 
 const FULL = 100;
 
-/** A bar that shows how much of a limit is used. */
 export function Meter({ label, share, text, state }: MeterProps) {
   const percent = Math.min(FULL, Math.max(0, Math.round(share * FULL)));
   return (

@@ -2,7 +2,6 @@ import { LoaderCircle, OctagonX } from "lucide-preact";
 import type { ComponentChildren } from "preact";
 import type { ApiError } from "../live/api_error.ts";
 
-/** An error of the service, with the problems of each field. */
 export function ErrorNotice({ error }: { error: ApiError | null }) {
   if (error === null) return null;
   return (
@@ -18,7 +17,6 @@ export function ErrorNotice({ error }: { error: ApiError | null }) {
   );
 }
 
-/** A highlighted paragraph about the state of the page's subject. */
 export function Notice({ tone = "", children }: { tone?: "warn" | "bad" | ""; children: ComponentChildren }) {
   return (
     <div class={`notice ${tone}`} role="note">
@@ -37,7 +35,6 @@ export function Loading() {
   );
 }
 
-/** Says that there is no data, and what to do next. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">

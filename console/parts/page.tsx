@@ -5,7 +5,6 @@ import { Link } from "wouter-preact";
 import type { Resource } from "../live/resource.ts";
 import { ErrorNotice, Loading } from "./notice.tsx";
 
-/** The page above another one. */
 interface Parent {
   href: string;
   name: string;
@@ -14,7 +13,6 @@ interface Parent {
 interface HeadingProps {
   title: string;
   above?: Parent;
-  /** Buttons. */
   children?: ComponentChildren;
 }
 
@@ -51,12 +49,11 @@ interface DetailPageProps<T> {
   read: Resource<T>;
   above: Parent;
   title: (item: T) => string;
-  /** Buttons in the head. */
   actions?: (item: T) => ComponentChildren;
   children: (item: T) => ComponentChildren;
 }
 
-/** The page of one thing: its loading state, its error with the way back, or its content. */
+/** The page of one object: its loading state, its error with a link back, or its content. */
 export function DetailPage<T>({ read, above, title, actions, children }: DetailPageProps<T>) {
   if (read.data === undefined) {
     if (read.error === null) return <Loading />;
@@ -77,7 +74,6 @@ export function DetailPage<T>({ read, above, title, actions, children }: DetailP
   );
 }
 
-/** A titled part of a page, with buttons next to its title. */
 export function Section({ title, actions, children }: {
   title: ComponentChildren;
   actions?: ComponentChildren;
@@ -96,10 +92,9 @@ export function Section({ title, actions, children }: {
   );
 }
 
-/** Facts by their names. */
 export type NamedFacts = Record<string, ComponentChildren>;
 
-/** The facts of one thing. A fact without a value is left out; a wide one takes two columns. */
+/** Facts by name. A fact without a value is left out, and a wide fact takes two columns. */
 export function Facts({ values, wide = [] }: { values: NamedFacts; wide?: readonly string[] }) {
   const given = Object.entries(values).filter(([, value]) =>
     value !== null && value !== "" && value !== undefined && value !== false

@@ -2,13 +2,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 interface RowsProps {
-  /** The accessible name of the list. */
   label: string;
   count: number;
   /** Every row's height in pixels. */
   height: number;
   row: (index: number) => ComponentChildren;
-  /** Called near the end. */
+  /** Called when the user scrolls near the end. */
   onEnd?: () => void;
   /** Follows new rows at the end, unless the user has scrolled up. */
   sticky?: boolean;
@@ -17,13 +16,13 @@ interface RowsProps {
   class?: string;
 }
 
-// Rows outside of the visible part that are drawn too, so that scrolling shows no gap; more would slow every frame.
+// Rows this far outside of the visible part are also drawn, so that scrolling shows no gap. More rows would slow every frame.
 const OVERSCAN_PX = 160;
 // The next page is requested before the end is reached.
 const NEAR_END_ROWS = 20;
 const NEAR_END_PX = 40;
 
-/** A list of any length: only the visible rows are elements, at calculated positions. */
+/** A list of any length. Only the visible rows are elements; their positions are calculated. */
 export function Rows(props: RowsProps) {
   const { label, count, height, row, onEnd, sticky = false, target } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -53,7 +52,7 @@ export function Rows(props: RowsProps) {
       scrollTo(target * height - ((box.current?.clientHeight ?? 0) - height) / 2);
     }
   }, [target, target !== undefined && target < count]);
-  // A list that became shorter is drawn before the browser reports its new position.
+  // When a list becomes shorter, this code runs before the browser reports the new scroll position.
   const overscan = Math.ceil(OVERSCAN_PX / height);
   const first = Math.max(0, Math.min(top, count - visible) - overscan);
   const drawn = Math.max(0, Math.min(top + visible + overscan, count) - first);

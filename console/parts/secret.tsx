@@ -2,18 +2,14 @@ import type { ComponentChildren } from "preact";
 import { Dialog } from "./dialog.tsx";
 import { CopyButton } from "./short_id.tsx";
 
-interface SecretProps {
+export interface Secret {
   title: string;
-  /** The purpose of the secret. */
   text: string;
   secret: string;
-  onClose: () => void;
-  /** The next steps. */
   children?: ComponentChildren;
 }
 
-/** Shows a secret once; the page does not store it. */
-export function SecretDialog({ title, text, secret, onClose, children }: SecretProps) {
+export function SecretDialog({ title, text, secret, onClose, children }: Secret & { onClose: () => void }) {
   return (
     <Dialog title={title} onClose={onClose} wide>
       <p>{text}</p>

@@ -1,5 +1,6 @@
 import { Check, Copy } from "lucide-preact";
 import { useState } from "preact/hooks";
+import { IconButton } from "./button.tsx";
 
 const VISIBLE_CHARACTERS = 6;
 const FEEDBACK_MS = 1_500;
@@ -16,7 +17,6 @@ export function ShortId({ value, subject = "id" }: { value: string; subject?: st
   );
 }
 
-/** A button that copies a text. */
 export function CopyButton({ text, subject }: { text: string; subject: string }) {
   const [copied, setCopied] = useState(false);
   async function copy(event: MouseEvent): Promise<void> {
@@ -26,22 +26,19 @@ export function CopyButton({ text, subject }: { text: string; subject: string })
     setCopied(true);
     setTimeout(() => setCopied(false), FEEDBACK_MS);
   }
-  const Icon = copied ? Check : Copy;
   return (
-    <button
-      type="button"
-      class="icon small"
+    <IconButton
+      icon={copied ? Check : Copy}
+      small
+      label={copied ? "Copied" : `Copy ${subject}`}
       onClick={copy}
-      aria-label={copied ? "Copied" : `Copy ${subject}`}
-    >
-      <Icon size={14} aria-hidden="true" />
-    </button>
+    />
   );
 }
 
 async function copyText(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return await navigator.clipboard.writeText(text);
-  // The clipboard needs a secure context; this works without one.
+  // The clipboard API needs a secure context. A selected text area works without one.
   const area = document.createElement("textarea");
   area.value = text;
   area.className = "unseen";

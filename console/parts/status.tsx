@@ -60,7 +60,6 @@ const STATES: Record<string, [LucideIcon, Tone, string]> = {
   disabled: [CircleSlash, "quiet", "disabled"],
 };
 
-/** A state as shape, color and word. */
 export function Status({ value, bare = false }: { value: string; bare?: boolean }) {
   const [Icon, tone, word] = STATES[value] ?? [Circle, "quiet", value];
   const spins = Icon === LoaderCircle ? " spins" : "";
@@ -72,12 +71,11 @@ export function Status({ value, bare = false }: { value: string; bare?: boolean 
   );
 }
 
-/** Returns the word for a state. */
 export function formatStatus(status: string): string {
   return STATES[status]?.[2] ?? status;
 }
 
-/** Lists states as options of a filter, after one for all of them. */
+/** Lists states as options of a filter. The first option selects all states. */
 export function listStatusOptions(all: string, states: readonly string[]): [string, string][] {
   return [["", all], ...states.map((state): [string, string] => [state, formatStatus(state)])];
 }

@@ -4,7 +4,6 @@ import { toApiError } from "../live/api_error.ts";
 const VISIBLE_MS = 5_000;
 const toast = signal<{ text: string; bad: boolean } | null>(null);
 
-/** Shows a message in a corner for a moment. */
 export function showToast(text: string, bad = false): void {
   const mine = { text, bad };
   toast.value = mine;
@@ -23,7 +22,6 @@ export async function attempt(work: () => Promise<unknown>, done = ""): Promise<
   }
 }
 
-/** The place of the message, once per page. */
 export function Toast() {
   return (
     <div class="toasts" role="status" aria-live="polite">

@@ -10,15 +10,13 @@ const MENDS = {
   shell: ["env"],
 };
 
-describeConsole("blocked and paused work in the console", ({ visit }) => {
+describeConsole("blocked and paused work in the console", ({ open, visit }) => {
   it("the inbox lists paused and blocked work, and resumes it", async () => {
-    await using app = await openApp();
-    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    await using one = await open("/", { view: PHONE });
+    const { app, ada, page, visitor } = one;
     const bob = await app.call("POST /api/workers", { name: "Bob" });
     const plan = { message_id: "plan", worker_id: ada.id, instruction: "read the mail", type: "scheduled" };
     const schedule = await app.call("POST /api/tasks", { ...plan, cron: "0 5 1 1 *", name: "Mail" });
-    await using visitor = await visit(app.url, { at: "/", view: PHONE });
-    const { page } = visitor;
     await page.getByText("Nothing needs your attention.").waitFor();
     await app.call(`PUT /api/tasks/${schedule.id}`, { paused: true });
     await app.call(`PUT /api/workers/${bob.id}`, { paused: true });
@@ -74,14 +72,13 @@ describeConsole("blocked and paused work in the console", ({ visit }) => {
   });
 
   it("a message explains which worker got it and why", async () => {
-    await using app = await openApp();
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using one = await open("/", { view: PHONE });
+    const { app, page, visitor } = one;
     await app.call("POST /api/workers", { name: "Bob" });
     const chat = await app.call("POST /api/local/sessions", {});
     await app.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "@Ada good morning" });
     await app.settle();
-    await using visitor = await visit(app.url, { at: `/console/chat/${chat.id}`, view: PHONE });
-    const { page } = visitor;
+    await visitor.goto(`/console/chat/${chat.id}`);
     await page.getByRole("button", { name: "Why this worker?" }).click();
     await page.getByRole("note").getByText(/^Routed to Ada by rules: .*mention/).waitFor();
     await page.getByRole("link", { name: "View trace" }).click();

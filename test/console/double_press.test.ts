@@ -1,31 +1,13 @@
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
-import { openApp, type TestSettings } from "../harness/service/app.ts";
 import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { describeConsole, PHONE } from "../harness/browser.ts";
 
 const BREAKS = buildShellEngine("exit 3");
 
-describeConsole("double presses", ({ visit }) => {
-  /** Opens a service with a worker, and signs in. */
-  async function begin(address: string, config: TestSettings = {}) {
-    const app = await openApp({ config });
-    const ada = await app.call("POST /api/workers", { name: "Ada" });
-    const visitor = await visit(app.url, { at: address });
-    return {
-      app,
-      ada,
-      visitor,
-      page: visitor.page,
-      [Symbol.asyncDispose]: async () => {
-        await visitor[Symbol.asyncDispose]();
-        await app[Symbol.asyncDispose]();
-      },
-    };
-  }
-
+describeConsole("double presses", ({ open }) => {
   it("a double click creates one worker, one conversation, one message and one schedule [CNS-2]", async () => {
-    await using one = await begin("/console/workers/new");
+    await using one = await open("/console/workers/new");
     const { app, ada, page, visitor } = one;
     await page.getByLabel("Name").fill("Bob");
     await findButton(page, "Create worker").dblclick();
@@ -47,7 +29,7 @@ describeConsole("double presses", ({ visit }) => {
   });
 
   it("a double click runs, retries and pauses once, and does not skip a confirmation [CNS-2]", async () => {
-    await using one = await begin("/", { engines: { breaks: BREAKS } });
+    await using one = await open("/", { config: { engines: { breaks: BREAKS } } });
     const { app, ada, page, visitor } = one;
     for (const name of ["Eve", "Zoe"]) {
       const { id } = await app.call("POST /api/workers", { name, engine: "breaks" });
@@ -76,34 +58,35 @@ describeConsole("double presses", ({ visit }) => {
   });
 
   it("a busy button ignores presses, and a held key presses once [CNS-2]", async () => {
-    await using one = await begin("/console/schedules");
+    await using one = await open("/console/schedules");
     const { app, ada, page, visitor } = one;
     const planned = { message_id: "plan", worker_id: ada.id, instruction: "report", type: "scheduled" };
     const { id } = await app.call("POST /api/tasks", { ...planned, cron: "0 5 1 1 *" });
     await visitor.goto(`/console/schedules/${id}`);
-    const open = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
     let asked = 0;
-    await page.route("**/run", async (route) => (asked++, await open.promise, await route.continue()));
+    await page.route("**/run", async (route) => (asked++, await held.promise, await route.continue()));
     const run = findButton(page, "Run now");
     for (let presses = 0; presses < 3; presses++) await run.click();
-    await expect.poll(() => run.getAttribute("aria-busy")).toBe("true");
+    await run.and(page.locator("[aria-busy=true]")).waitFor();
     await run.press("Enter");
-    open.resolve();
-    await page.getByText("Run started").waitFor();
+    held.resolve();
+    await run.and(page.locator("[aria-busy=false]")).waitFor();
     expect(asked).toBe(1);
     await app.settle();
-    await expect.poll(() => run.getAttribute("aria-busy")).toBe("false");
+    // A request that the page has sent may not have reached the service; its answer proves that it has.
+    const answered = page.waitForResponse("**/run");
     await run.focus();
     for (let repeats = 0; repeats < 5; repeats++) await page.keyboard.down("Enter");
     await page.keyboard.up("Enter");
-    await expect.poll(() => asked).toBe(2);
+    await answered;
     await app.settle();
     expect(await app.call("GET /api/executions")).toHaveLength(2);
     expect(asked).toBe(2);
   });
 
   it("a double click on a link is one step of the history, and going back closes a dialog", async () => {
-    await using one = await begin("/");
+    await using one = await open("/");
     const { app, ada, page, visitor } = one;
     await page.getByRole("link", { name: "Workers" }).dblclick();
     await page.getByRole("link", { name: /Ada/ }).click();

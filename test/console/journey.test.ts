@@ -11,7 +11,7 @@ const BREAKS = buildShellEngine(
   "for i in $(seq 200); do echo checking $i >&2; done; echo 'cannot open report.csv' >&2; exit 3",
 );
 
-describeConsole("journeys through the console", ({ visit }) => {
+describeConsole("journeys through the console", ({ open, visit }) => {
   for (const [name, view] of Object.entries({ desk: DESK, phone: PHONE })) {
     it(`leads from the first sign-in to the first reply on an empty service: ${name}`, async () => {
       await using app = await openApp();
@@ -84,18 +84,17 @@ describeConsole("journeys through the console", ({ visit }) => {
     await log.locator(".chosen").getByText("checking 170").waitFor();
   });
 
-  it("runs a run again, and cancels the filtered queue", async () => {
-    await using app = await openApp();
-    const worker = await app.call("POST /api/workers", { name: "Ada" });
-    await createTask(app, worker.id, "say hello");
+  it("starts a run again, and cancels all filtered tasks", async () => {
+    await using one = await open("/");
+    const { app, ada, page, visitor } = one;
+    await createTask(app, ada.id, "say hello");
     await app.settle();
     const [execution] = await app.call("GET /api/executions");
-    await using visitor = await visit(app.url, { at: `/console/executions/${execution.id}` });
-    const { page } = visitor;
+    await visitor.goto(`/console/executions/${execution.id}`);
     await page.getByRole("button", { name: "Run again" }).click();
     await page.getByRole("heading", { name: "say hello" }).waitFor();
     await page.getByRole("link", { name: /completed say hello/ }).waitFor();
-    await app.call(`PUT /api/workers/${worker.id}`, { paused: true });
+    await app.call(`PUT /api/workers/${ada.id}`, { paused: true });
     await visitor.goto("/console/tasks?status=pending");
     await page.getByText("No matches.").waitFor();
     for (let number = 0; number < 3; number++) {
@@ -144,11 +143,10 @@ describeConsole("journeys through the console", ({ visit }) => {
   });
 
   it("an expired session leads to the login and back, and the typed message is sent [CNS-3]", async () => {
-    await using app = await openApp({ config: { auth: { access_ttl: "2s" } } });
-    const worker = await app.call("POST /api/workers", { name: "Ada" });
-    const chat = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: worker.id });
-    await using visitor = await visit(app.url, { at: `/console/chat/${chat.id}` });
-    const { page } = visitor;
+    await using one = await open("/", { config: { auth: { access_ttl: "2s" } } });
+    const { app, ada, page, visitor } = one;
+    const chat = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: ada.id });
+    await visitor.goto(`/console/chat/${chat.id}`);
     await page.getByLabel("Message", { exact: true }).fill("do not lose this");
     await endSessions(app);
     await page.getByRole("heading", { name: "Sign in again" }).waitFor();

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { buildFakeEngines, buildShellEngine } from "../harness/fakes/agents.ts";
-import { type App, openApp, PASSWORD, type TestSettings } from "../harness/service/app.ts";
+import { type App, PASSWORD, type TestSettings } from "../harness/service/app.ts";
 import { describeConsole } from "../harness/browser.ts";
 import { Keyboard } from "../harness/keyboard.ts";
 import { FakeRunner } from "../harness/service/runner.ts";
@@ -9,33 +9,14 @@ import { FakeTelegram } from "../platform/fakes/telegram.ts";
 
 const BREAKS_ONCE = buildShellEngine("[ -e been ] && echo fetched && exit 0; touch been; exit 3");
 
-describeConsole("every journey by keyboard only", ({ visit }) => {
-  /** Opens a service with a worker, and signs in by keyboard on a page. */
+describeConsole("every journey by keyboard only", ({ open }) => {
   async function begin(address: string, config: TestSettings = {}) {
-    const app = await openApp({ config });
-    const ada = await app.call("POST /api/workers", { name: "Ada" });
-    const visitor = await visit(app.url);
-    const keys = new Keyboard(visitor.page);
+    const one = await open(address, { config });
     const go = async (to: string) => {
-      await visitor.goto(to);
-      await visitor.page.locator("h1:visible, h2:visible").first().waitFor();
+      await one.visitor.goto(to);
+      await one.page.locator("h1:visible, h2:visible").first().waitFor();
     };
-    await go(address);
-    await keys.write("Name", "admin");
-    await keys.write("Password", PASSWORD);
-    await visitor.page.keyboard.press("Enter");
-    await visitor.page.getByRole("heading", { name: /^Sign in/ }).waitFor({ state: "detached" });
-    return {
-      app,
-      ada,
-      page: visitor.page,
-      keys,
-      go,
-      [Symbol.asyncDispose]: async () => {
-        await visitor[Symbol.asyncDispose]();
-        await app[Symbol.asyncDispose]();
-      },
-    };
+    return { ...one, go, keys: new Keyboard(one.page) };
   }
 
   it("creates a schedule with a preview, pauses, runs and deletes it", async () => {
@@ -111,7 +92,7 @@ describeConsole("every journey by keyboard only", ({ visit }) => {
     await expect.poll(() => page.getByLabel(/^Notify me in this browser/).isChecked()).toBe(true);
   });
 
-  it("changes the own password, and saves a backup", async () => {
+  it("changes the user's password, and saves a backup", async () => {
     await using one = await begin("/console/account");
     const { app, page, keys, go } = one;
     await app.call("POST /api/users", { name: "grace", role: "admin", password: PASSWORD });

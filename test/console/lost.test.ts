@@ -1,33 +1,25 @@
 import { expect, it } from "vitest";
-import { openApp, PASSWORD, type TestSettings } from "../harness/service/app.ts";
+import { PASSWORD, type TestSettings } from "../harness/service/app.ts";
 import { endSessions } from "../harness/model/people.ts";
 import { describeConsole } from "../harness/browser.ts";
 
 const POLL = { timeout: 30_000 };
 
-describeConsole("input and requests are not lost", ({ visit }) => {
+describeConsole("input and requests are not lost", ({ open }) => {
   /** Creates a conversation and opens it. */
   async function begin(config: TestSettings = {}) {
-    const app = await openApp({ config });
-    const ada = await app.call("POST /api/workers", { name: "Ada" });
-    const chat = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: ada.id });
-    const visitor = await visit(app.url, { at: `/console/chat/${chat.id}` });
-    const { page } = visitor;
+    const one = await open("/", { config });
+    const { app, ada, page, visitor } = one;
+    const { id } = await app.call("POST /api/local/sessions", { name: "Plans", worker_id: ada.id });
+    await visitor.goto(`/console/chat/${id}`);
     const field = page.getByLabel("Message", { exact: true });
     await page.getByText("Say hello to Ada").waitFor();
     return {
-      app,
-      chat,
-      visitor,
-      page,
+      ...one,
       field,
       send: async (text: string) => {
         await field.fill(text);
         await page.getByRole("button", { name: "Send" }).click();
-      },
-      [Symbol.asyncDispose]: async () => {
-        await visitor[Symbol.asyncDispose]();
-        await app[Symbol.asyncDispose]();
       },
     };
   }

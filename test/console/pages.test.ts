@@ -163,7 +163,7 @@ async function createSender(app: App, fake: FakeTelegram): Promise<void> {
   }]);
   const from = { id: 4711, is_bot: false, first_name: HOSTILE };
   fake.say(HOSTILE, { chat: 4711, from: 4711, more: { from } });
-  await waitUntil("it is heard", async () => {
+  await waitUntil("the message is routed", async () => {
     const heard = await app.call(`GET /api/messages/inbound?session_key=${STRANGE_KEY}`);
     return heard[0]?.status === "bee_processed";
   });

@@ -100,7 +100,10 @@ describeConsole("runners in the console", ({ visit }) => {
 
     await app.call("POST /api/runners/r2/drain", {});
     const task = await createTask(app, id, "hello");
-    await waitUntil("it is held", async () => (await app.call(`GET /api/tasks/${task}`)).held_by !== null);
+    await waitUntil(
+      "the task is blocked",
+      async () => (await app.call(`GET /api/tasks/${task}`)).held_by !== null,
+    );
     await visitor.goto(`/console/tasks/${task}`);
     await page.getByText("Waiting for a runner").waitFor();
     await page.locator("main").getByRole("link", { name: "Runners" }).click();

@@ -83,7 +83,6 @@ describeConsole("a login in a browser [USR-3]", ({ newContext }) => {
       expect(await context.cookies(`${app.url}/api/auth`)).toEqual([]);
       expect((await renew(half)).status).toBe(401);
     },
-    540_000,
   );
 
   it("cannot be used or ended by a page of another origin or another port", async () => {
@@ -124,7 +123,7 @@ describeConsole("a login in a browser [USR-3]", ({ newContext }) => {
     expect((await sendFromPage(own, `${app.url}/api/auth/refresh`, {}, half)).status).toBe(200);
     const logins = await app.db.first<{ rows: number }>("select count(*) as rows from refresh_token");
     expect(logins?.rows).toBe(1);
-  }, 540_000);
+  });
 
   it("the server refuses another origin, another port and none, with an explanation", async () => {
     await using app = await openApp();
@@ -179,7 +178,6 @@ describeConsole("a login in a browser [USR-3]", ({ newContext }) => {
         expect((await renew(halves[1 - index])).status).toBe(401);
       }
     },
-    540_000,
   );
 
   it("the console opens once with a code of svc ctl console, and removes it from the address", async () => {
@@ -194,7 +192,7 @@ describeConsole("a login in a browser [USR-3]", ({ newContext }) => {
     const second = await (await newContext()).newPage();
     await second.goto(`${url}/#code=${code}`);
     await second.getByRole("button", { name: "Sign in" }).waitFor();
-  }, 540_000);
+  });
 });
 
 describeConsole("sign-in with a real OpenID provider [USR-4]", ({ newContext }) => {
@@ -246,6 +244,5 @@ describeConsole("sign-in with a real OpenID provider [USR-4]", ({ newContext }) 
       }
       expect(await app.call("GET /api/users")).toHaveLength(2);
     },
-    270_000,
   );
 });

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { createTask } from "../harness/service/runner.ts";
-import { describeConsole, DESK, PHONE } from "../harness/browser.ts";
+import { describeConsole, PHONE } from "../harness/browser.ts";
 import { Wire } from "../harness/fakes/wire.ts";
 import { createSchedule } from "../harness/model/workload.ts";
 
@@ -11,7 +11,7 @@ const MANY = 50_000;
 const LONG_BYTES = 16 * 1024 * 1024;
 const ONE_LINE = buildShellEngine(`head -c ${LONG_BYTES} /dev/zero | tr '\\0' x >&2; echo >&2; echo done`);
 
-describeConsole("the console with failures", ({ visit }) => {
+describeConsole("the console with failures", ({ open, visit }) => {
   it("a broken stream has a notice, and reconnecting loads the missed messages and loses no input", async () => {
     await using app = await openApp();
     await using wire = new Wire(app.url);
@@ -47,7 +47,7 @@ describeConsole("the console with failures", ({ visit }) => {
       await visitor.goto("/console/workers");
       await visitor.signIn();
       await page.getByText("Before").waitFor();
-      await expect.poll(() => page.getByText("Reconnecting").count(), { timeout: 30_000 }).toBe(0);
+      await page.getByText("Reconnecting").waitFor({ state: "detached" });
       wire[way]();
       for (let seconds = 0; seconds < 60; seconds += 10) await page.clock.runFor(10_000);
       await page.getByRole("status").getByText("Reconnecting").waitFor();
@@ -105,7 +105,7 @@ describeConsole("the console with failures", ({ visit }) => {
     await using visitor = await visit(app.url, { at: "/console/workers", allowed });
     const { page } = visitor;
     // A new stream makes every page load again.
-    await expect.poll(() => page.getByText("Reconnecting").count(), { timeout: 30_000 }).toBe(0);
+    await page.getByText("Reconnecting").waitFor({ state: "detached" });
     for (const status of [502, 504, 429]) {
       const body = "<html><title>a page of the proxy's own</title></html>";
       const answer = { status, contentType: "text/html", body };
@@ -137,8 +137,8 @@ describeConsole("the console with failures", ({ visit }) => {
   }
 
   it("scrolls a queue of 50,000 tasks, and draws only the visible rows", async () => {
-    await using app = await openApp();
-    const ada = await app.call("POST /api/workers", { name: "Ada" });
+    await using one = await open("/");
+    const { app, ada, page, visitor } = one;
     const task = await createSchedule(app, ada.id, "once a year");
     const columns = await app.db.read<{ name: string }>("select name from pragma_table_info('task')");
     const values = columns.map(({ name }) =>
@@ -150,23 +150,18 @@ describeConsole("the console with failures", ({ visit }) => {
         select ${values.join(", ")} from task, n where task.id = ?`,
       args: [task],
     }]);
-    await using visitor = await visit(app.url, { at: "/console/tasks", view: DESK });
-    const { page } = visitor;
+    await visitor.goto("/console/tasks");
     await page.getByText(/0\+? total/).waitFor();
     const rows = page.getByRole("list", { name: "Tasks" });
     await rows.getByRole("listitem").first().waitFor();
     for (let pages = 1; pages <= 4; pages++) {
       await rows.evaluate((box) => box.scrollTo(0, box.scrollHeight));
-      await expect.poll(() => rows.getByRole("listitem").last().getAttribute("aria-setsize"), {
-        timeout: 30_000,
-      }).toBe(String(100 * (pages + 1)));
+      await rows.locator(`[aria-setsize='${100 * (pages + 1)}']`).first().waitFor();
     }
     expect(await rows.getByRole("listitem").count()).toBeLessThan(60);
     // A new task is listed once, before the loaded ones.
     await createSchedule(app, ada.id, "came meanwhile");
-    await expect.poll(() => rows.getByRole("listitem").last().getAttribute("aria-setsize"), {
-      timeout: 30_000,
-    }).toBe("501");
+    await rows.locator("[aria-setsize='501']").first().waitFor();
     await rows.evaluate((box) => box.scrollTo(0, 0));
     await rows.locator("[aria-posinset='1']").getByText("came meanwhile").waitFor();
     await rows.locator("[aria-posinset='2']").getByText("once a year").waitFor();
@@ -214,22 +209,8 @@ describeConsole("the console with failures", ({ visit }) => {
     expect(await page.getByRole("dialog").count()).toBe(0);
     await visitor.goto("/console/schedules/new");
     await page.getByText("permission to edit schedules").waitFor();
-    for (
-      const address of [
-        "/",
-        "/console/chat",
-        "/console/executions",
-        "/console/tasks",
-        "/console/workers",
-        "/console/schedules",
-        "/console/messages",
-        "/console/memory",
-        "/console/budgets",
-        "/console/platforms",
-        "/console/runners",
-        "/console/system",
-      ]
-    ) {
+    const pages = "chat executions tasks workers schedules messages memory budgets platforms runners system";
+    for (const address of ["/", ...pages.split(" ").map((name) => `/console/${name}`)]) {
       await visitor.goto(address);
       await page.getByRole("heading").first().waitFor();
       await expect.poll(() => page.locator(".loading").count(), { timeout: 30_000 }).toBe(0);

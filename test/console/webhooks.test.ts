@@ -6,12 +6,10 @@ import { Receiver } from "../platform/fakes/receiver.ts";
 
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 
-describeConsole("webhooks in the console", ({ visit }) => {
+describeConsole("webhooks in the console", ({ open, visit }) => {
   it("creates a webhook with a one-time secret, tests, edits, disables and deletes it", async () => {
-    await using app = await openApp();
-    await app.call("POST /api/workers", { name: "Ada" });
-    await using visitor = await visit(app.url, { at: "/console/system/webhooks", view: PHONE });
-    const { page } = visitor;
+    await using one = await open("/console/system/webhooks", { view: PHONE });
+    const { app, page } = one;
     await page.getByText("No webhooks yet.").waitFor();
     await page.getByRole("button", { name: "New webhook" }).click();
     await page.getByLabel("Name").fill("ci");
@@ -39,7 +37,6 @@ describeConsole("webhooks in the console", ({ visit }) => {
     await page.getByRole("button", { name: "Delete ci" }).click();
     await page.getByRole("button", { name: "Delete webhook" }).click();
     await page.getByText("No webhooks yet.").waitFor();
-    expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
   });
 
   it("shows deliveries live and redelivers from any of them; a viewer cannot change them", async () => {

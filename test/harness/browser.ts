@@ -1,6 +1,7 @@
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, vi } from "vitest";
-import { PASSWORD } from "./service/app.ts";
+import { type App, openApp, PASSWORD, type TestSettings } from "./service/app.ts";
+import type { Json } from "./service/client.ts";
 
 export interface View {
   width: number;
@@ -45,10 +46,21 @@ interface VisitOptions {
   allowed?: RegExp;
 }
 
+/** A service with a worker, and a visitor on a page of it. */
+interface OpenConsole extends AsyncDisposable {
+  app: App;
+  /** The worker Ada. */
+  ada: Json;
+  visitor: Visitor;
+  page: Page;
+}
+
 interface ConsoleTools {
   newContext: () => Promise<BrowserContext>;
   /** Opens a visitor, whose disposal fails after complaints. */
   visit: (url: string, options?: VisitOptions) => Promise<Visitor>;
+  /** Starts a service with the worker Ada, and signs in on a page of it. */
+  open: (at: string, options?: VisitOptions & { config?: TestSettings }) => Promise<OpenConsole>;
 }
 
 /** Defines tests of the console that share a browser. They are skipped without a Chromium. */
@@ -69,7 +81,22 @@ export function describeConsole(name: string, define: (tools: ConsoleTools) => v
       await visitor.signIn(name, password);
       return visitor;
     };
-    define({ visit, newContext: () => browser.newContext() });
+    const open = async (
+      at: string,
+      { config = {}, ...options }: Parameters<ConsoleTools["open"]>[1] = {},
+    ) => {
+      const app = await openApp({ config });
+      const ada = await app.call("POST /api/workers", { name: "Ada" });
+      const visitor = await visit(app.url, { ...options, at });
+      return {
+        ...{ app, ada, visitor, page: visitor.page },
+        async [Symbol.asyncDispose]() {
+          await visitor[Symbol.asyncDispose]();
+          await app[Symbol.asyncDispose]();
+        },
+      };
+    };
+    define({ visit, open, newContext: () => browser.newContext() });
   });
 }
 

@@ -10,7 +10,6 @@ import { Ago } from "../../parts/time.tsx";
 import { PasswordForm } from "./password.tsx";
 import { Tokens } from "./tokens.tsx";
 
-/** The account of the signed-in user. */
 export function Page() {
   const name = username.value;
   const read = useGet("/api/users/{id_or_name}", { path: { id_or_name: name } }, /^user\./);

@@ -3,7 +3,7 @@ import { signIn, username } from "../../live/session.ts";
 import { Fields, useForm } from "../../parts/form.tsx";
 import { ErrorNotice } from "../../parts/notice.tsx";
 
-/** The login. With `again` it covers a page whose session has expired. */
+/** The login. With `again` it covers the page of an expired session. */
 export function LoginPage({ again = false }: { again?: boolean }) {
   const box = useRef<HTMLFormElement>(null);
   const form = useForm({

@@ -7,7 +7,7 @@ type Values = { current_password: string; new_password: string; password: string
 
 /** Changes the user's own password. All other sessions end, and this browser signs in again. */
 export function PasswordForm({ user: { id, name, origin } }: { user: Schemas["User"] }) {
-  // The password of the operator is stored with the service, under another name.
+  // The API changes the password of the operator by another route.
   const operator = origin === "operator";
   const form = useForm<Values>({
     initial: { current_password: "", new_password: "", password: "" },
@@ -26,7 +26,7 @@ export function PasswordForm({ user: { id, name, origin } }: { user: Schemas["Us
   });
   return (
     <Form form={form} action="Change password">
-      {/* Names the account for a password manager. */}
+      {/* Password managers read the account name here. */}
       <input type="text" autocomplete="username" value={name} readOnly hidden />
       <Fields
         form={form}

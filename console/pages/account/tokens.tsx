@@ -1,7 +1,7 @@
 import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { RESOURCES } from "../../../src/domain/call/vocabulary.ts";
-import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { secondNow } from "../../live/clock.ts";
 import { useList } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
@@ -10,24 +10,13 @@ import { splitWords } from "../../parts/field.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
 import { Row, ShortListing } from "../../parts/listing.tsx";
 import { Section } from "../../parts/page.tsx";
-import { SecretDialog } from "../../parts/secret.tsx";
 import { Ago } from "../../parts/time.tsx";
 
 type Token = Schemas["Token"];
 
-interface Created {
-  name: string;
-  token: string;
-}
-
-/** The user's tokens for programs. */
 export function Tokens({ userId }: { userId: string }) {
   const [creating, setCreating] = useState(false);
-  const [created, setCreated] = useState<Created | null>(null);
-  const list = useList<Token>(userId, (cursor, signal) => {
-    const params = { query: buildQuery({ user: userId }, cursor) };
-    return loadPage(api.GET("/api/tokens", { params, signal }));
-  }, /^token\./);
+  const list = useList("/api/tokens", { user: userId }, /^token\./);
   return (
     <Section
       title="Tokens"
@@ -38,23 +27,7 @@ export function Tokens({ userId }: { userId: string }) {
         empty="No tokens yet. Create one to let a program use the API with some of your scopes."
         row={(token) => <TokenRow token={token} reload={list.reload} />}
       />
-      {creating && (
-        <TokenForm
-          onClose={(token) => {
-            setCreating(false);
-            if (token !== undefined) setCreated(token);
-            list.reload();
-          }}
-        />
-      )}
-      {created !== null && (
-        <SecretDialog
-          title={`Token ${created.name}`}
-          text="Send it with each request as “Authorization: Bearer …”."
-          secret={created.token}
-          onClose={() => setCreated(null)}
-        />
-      )}
+      {creating && <TokenForm onClose={() => (setCreating(false), list.reload())} />}
     </Section>
   );
 }
@@ -112,13 +85,14 @@ const LIFETIMES = [
   ["", "Never"],
 ] as const;
 
-function TokenForm({ onClose }: { onClose: (created?: Created) => void }) {
+function TokenForm({ onClose }: { onClose: () => void }) {
+  const [created, setCreated] = useState<{ name: string; token: string } | null>(null);
   const form = useForm({
     initial: { name: "", scopes: "", days: "90" },
     async send({ name, scopes, days }) {
       const expires_at = days === "" ? null : secondNow.value + Number(days) * DAY_MS;
       const body = { name, scopes: splitWords(scopes), expires_at };
-      onClose(await load(api.POST("/api/tokens", { body })));
+      setCreated(await load(api.POST("/api/tokens", { body })));
     },
   });
   const available = RESOURCES.flatMap((one) => [`read:${one}`, `write:${one}`]).filter(hasScope);
@@ -127,7 +101,12 @@ function TokenForm({ onClose }: { onClose: (created?: Created) => void }) {
       form={form}
       title="New token"
       action="Create token"
-      onClose={() => onClose()}
+      onClose={onClose}
+      secret={created && {
+        title: `Token ${created.name}`,
+        text: "Send it with each request as “Authorization: Bearer …”.",
+        secret: created.token,
+      }}
       fields={[
         { name: "name", label: "Name", required: true, autofocus: true },
         {

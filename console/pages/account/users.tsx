@@ -1,40 +1,32 @@
 import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
-import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
 import { hasScope, username } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
 import { Listing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { Heading } from "../../parts/page.tsx";
-import { SecretDialog } from "../../parts/secret.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { showToast } from "../../parts/toast.tsx";
-import { SystemTabs } from "../system/system_tabs.tsx";
+import { SystemHead } from "../system/system_head.tsx";
 
 type User = Schemas["User"];
 
-/** The users and their roles. */
 export function Page() {
   const [edited, setEdited] = useState<User | "new" | null>(null);
-  const [created, setCreated] = useState<Created | null>(null);
-  const list = useList<User>("users", (cursor, signal) => {
-    return loadPage(api.GET("/api/users", { params: { query: buildQuery({}, cursor) }, signal }));
-  }, /^user\.|^auth\.login$/);
-  function close(user?: Created): void {
+  const list = useList("/api/users", {}, /^user\.|^auth\.login$/);
+  function close(): void {
     setEdited(null);
-    if (user !== undefined) setCreated(user);
     list.reload();
   }
   return (
     <>
-      <Heading title="System">
-        {hasScope("write:users") && (
-          <Button class="primary" icon={Plus} press={() => setEdited("new")}>New user</Button>
-        )}
-      </Heading>
-      <SystemTabs current="/console/system/users" />
+      <SystemHead current="/console/system/users">
+        <Button class="primary" icon={Plus} press={() => setEdited("new")} scope="write:users">
+          New user
+        </Button>
+      </SystemHead>
       <Listing
         list={list}
         label="Users"
@@ -44,14 +36,6 @@ export function Page() {
       {edited === "new"
         ? <NewUserForm onClose={close} />
         : edited !== null && <UserForm user={edited} onClose={close} />}
-      {created !== null && (
-        <SecretDialog
-          title={`Password of ${created.name}`}
-          text={`${created.name} signs in with this name and this password.`}
-          secret={created.password}
-          onClose={() => setCreated(null)}
-        />
-      )}
     </>
   );
 }
@@ -63,7 +47,7 @@ const ORIGINS: Partial<Record<User["origin"], string>> = {
 
 function UserRow({ user, edit }: { user: User; edit: () => void }) {
   const { name, role, disabled, origin, last_login_at } = user;
-  // The operator is defined by the configuration.
+  // The configuration defines the operator.
   const editable = hasScope("write:users") && origin !== "operator";
   return (
     <Row
@@ -87,17 +71,9 @@ const ROLES: Record<User["role"], string> = {
   admin: "admin: full access",
 };
 
-interface Created {
-  name: string;
-  password: string;
-}
-
-interface FormProps {
-  /** Called with a generated password, to show it. */
-  onClose: (created?: Created) => void;
-}
-
-function NewUserForm({ onClose }: FormProps) {
+/** Creates a user, and shows a generated password. */
+function NewUserForm({ onClose }: { onClose: () => void }) {
+  const [created, setCreated] = useState<{ name: string; password: string } | null>(null);
   const form = useForm({
     initial: { name: "", role: "operator", password: "" },
     async send(values) {
@@ -107,8 +83,9 @@ function NewUserForm({ onClose }: FormProps) {
         ...(values.password === "" ? {} : { password: values.password }),
       };
       const { name, password } = await load(api.POST("/api/users", { body }));
-      if (password === undefined) showToast(`${name} can sign in`);
-      onClose(password === undefined ? undefined : { name, password });
+      if (password !== undefined) return setCreated({ name, password });
+      showToast(`${name} can sign in`);
+      onClose();
     },
   });
   return (
@@ -116,7 +93,12 @@ function NewUserForm({ onClose }: FormProps) {
       form={form}
       title="New user"
       action="Create user"
-      onClose={() => onClose()}
+      onClose={onClose}
+      secret={created && {
+        title: `Password of ${created.name}`,
+        text: `${created.name} signs in with this name and this password.`,
+        secret: created.password,
+      }}
       fields={[
         { name: "name", label: "Name", autocomplete: "off", required: true, autofocus: true },
         { name: "role", label: "Role", options: Object.entries(ROLES) },
@@ -132,7 +114,7 @@ function NewUserForm({ onClose }: FormProps) {
   );
 }
 
-function UserForm({ user, onClose }: FormProps & { user: User }) {
+function UserForm({ user, onClose }: { user: User; onClose: () => void }) {
   const params = { path: { id_or_name: user.id } };
   const form = useForm({
     initial: { role: user.role as string, disabled: user.disabled, password: "" },
@@ -152,11 +134,11 @@ function UserForm({ user, onClose }: FormProps & { user: User }) {
       form={form}
       title={user.name}
       action="Save"
-      onClose={() => onClose()}
+      onClose={onClose}
       fields={[
         { name: "role", label: "Role", options: Object.entries(ROLES) },
         { name: "disabled", label: "Sign-in disabled", type: "checkbox" },
-        // The own password is changed on the account page, which asks for the current one.
+        // Users change their own password on the account page, which asks for the current one.
         user.origin !== "oidc" && user.name !== username.value && {
           name: "password",
           label: "New password",
@@ -172,7 +154,7 @@ function UserForm({ user, onClose }: FormProps & { user: User }) {
           action: "Delete user",
         },
         run: () => load(api.DELETE("/api/users/{id_or_name}", { params })),
-        after: () => onClose(),
+        after: onClose,
       }}
     />
   );

@@ -2,7 +2,7 @@ import { Plus } from "lucide-preact";
 import { useEffect } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
-import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
@@ -18,14 +18,9 @@ type Conversation = Schemas["Conversation"];
 
 const ROW_PX = 56;
 
-/** The conversations, and the one that is open. A phone shows one of both. */
+/** The list of conversations and the open conversation. A phone shows one of both. */
 export function Page({ params: { id = "" } }: PageProps) {
-  const list = useList<Conversation>(
-    "chat",
-    (cursor, signal) =>
-      loadPage(api.GET("/api/conversations", { params: { query: buildQuery({}, cursor) }, signal })),
-    /^chat\.|^message\.(sent|received)$/,
-  );
+  const list = useList("/api/conversations", {}, /^chat\.|^message\.(sent|received)$/);
   const [, navigate] = useLocation();
   async function create(): Promise<void> {
     const created = await load(api.POST("/api/local/sessions", { body: {} }));
@@ -36,7 +31,7 @@ export function Page({ params: { id = "" } }: PageProps) {
     if (id === "") document.title = "Chat · svc";
   }, [id]);
   const writable = hasScope("write:chat");
-  // A conversation that got a message after the later pages were read is also at the top.
+  // A conversation with a new message is at the top, and may also be in a page that was read before.
   const unique = list.data &&
     [...new Map(list.data.toReversed().map((one) => [one.session_key, one])).values()].toReversed();
   return (
@@ -69,7 +64,7 @@ export function Page({ params: { id = "" } }: PageProps) {
   );
 }
 
-// The address names a local conversation by its session, another one by its key.
+// The address has the session id of a local conversation, and the key of another one.
 function getAddressId({ session_id, session_key }: Conversation): string {
   return session_id ?? session_key;
 }

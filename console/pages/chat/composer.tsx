@@ -4,6 +4,7 @@ import { api, load } from "../../live/api.ts";
 import { type ApiError, toApiError } from "../../live/api_error.ts";
 import { useDraft } from "../../live/draft.ts";
 import { addPending, recoverPending, removePending } from "../../live/pending_messages.ts";
+import { IconButton } from "../../parts/button.tsx";
 import { formatSize } from "../../parts/format.ts";
 import { ErrorNotice } from "../../parts/notice.tsx";
 import { findMentions, insertMention, MentionList } from "./mention_list.tsx";
@@ -13,7 +14,7 @@ import { upload } from "./upload.ts";
 interface ComposerProps {
   id: string;
   setOutgoing: (change: (before: OutgoingMessage[]) => OutgoingMessage[]) => void;
-  /** Called with the text when the service has it. */
+  /** Called with the text after the service has accepted it. */
   onSent: (content: string) => void;
 }
 
@@ -41,7 +42,7 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
     restore(recoverPending(id));
   }, []);
 
-  // Text that could not be sent is put before newer text.
+  // Puts unsent text before newer text.
   function restore(content: string): void {
     if (content !== "" && content !== latest.current) {
       setText([content, latest.current].filter(Boolean).join("\n\n"));
@@ -55,7 +56,7 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
     const mine: OutgoingMessage = { number: ++number, content, file: file?.name ?? "", messageId: null };
     setError(null);
     setText("");
-    // With the same key a second attempt after a broken connection is the same message.
+    // The same key keeps a second attempt after a broken connection from creating a second message.
     const key = addPending(id, content, mine.file);
     setOutgoing((before) => [...before.slice(-20), mine]);
     try {
@@ -113,24 +114,13 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
           <Paperclip size={14} aria-hidden="true" /> {file.name}{" "}
           <span class="quiet">{formatSize(file.size)}</span>
           {uploadShare === null
-            ? (
-              <button
-                type="button"
-                class="icon small"
-                aria-label="Remove file"
-                onClick={() => setFile(null)}
-              >
-                <X size={14} aria-hidden="true" />
-              </button>
-            )
+            ? <IconButton icon={X} small label="Remove file" onClick={() => setFile(null)} />
             : <progress max={1} value={uploadShare} aria-label="Upload" />}
         </p>
       )}
       <div class="composer-line">
         {names.length > 0 && <MentionList names={names} choice={choice} onChoose={complete} />}
-        <button type="button" class="icon" aria-label="Attach file" onClick={() => picker.current?.click()}>
-          <Paperclip size={18} aria-hidden="true" />
-        </button>
+        <IconButton icon={Paperclip} size={18} label="Attach file" onClick={() => picker.current?.click()} />
         <input
           ref={picker}
           type="file"

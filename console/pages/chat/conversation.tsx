@@ -6,7 +6,7 @@ import { useOpenQuestions } from "../../live/questions.ts";
 import { useGet, useResource } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { findWorkerName, workers } from "../../live/workers.ts";
-import { LinkButton } from "../../parts/button.tsx";
+import { IconButton, LinkButton } from "../../parts/button.tsx";
 import { formatConversationName, isUnnamed, takeFirstLine } from "../../parts/format.ts";
 import { Empty, LoadState } from "../../parts/notice.tsx";
 import { attempt } from "../../parts/toast.tsx";
@@ -15,8 +15,7 @@ import { ConversationForm } from "./conversation_form.tsx";
 import { ConversationHead } from "./conversation_head.tsx";
 import { type OutgoingMessage, OutgoingMessageView } from "./message.tsx";
 import { MessageList } from "./message_list.tsx";
-import { useProgress } from "./progress.ts";
-import { ProgressView } from "./progress_view.tsx";
+import { ProgressView, useProgress } from "./progress.tsx";
 
 const MESSAGES_READ = 200;
 const NAME_MAX_CHARACTERS = 48;
@@ -66,19 +65,17 @@ export function LocalConversation({ id }: { id: string }) {
     <section class="conversation" aria-label={name || "Conversation"}>
       <ConversationHead name={name}>
         {worker !== "" && (
-          <span class="quiet with">
+          <span class="quiet">
             with <Link href={`/console/workers/${workerId}`}>{worker}</Link>
           </span>
         )}
         {session !== undefined && hasScope("write:chat") && (
-          <button
-            type="button"
-            class="icon"
-            aria-label="Conversation settings"
+          <IconButton
+            icon={Settings2}
+            size={18}
+            label="Conversation settings"
             onClick={() => setEditing(true)}
-          >
-            <Settings2 size={18} aria-hidden="true" />
-          </button>
+          />
         )}
       </ConversationHead>
       {messages === undefined ? <LoadState error={history.error} /> : (
@@ -113,7 +110,6 @@ export function LocalConversation({ id }: { id: string }) {
   );
 }
 
-/** The hint in an empty conversation. */
 function Welcome({ worker, id }: { worker: string; id: string }) {
   const all = workers.value;
   if (all?.length === 0) {
@@ -134,7 +130,6 @@ function Welcome({ worker, id }: { worker: string; id: string }) {
   );
 }
 
-/** Explains the replies of a worker with the echo engine. */
 function EchoHint({ id, name }: { id: string; name: string }) {
   const status = useGet("/api/workers/{id}/status", { path: { id } }).data;
   if (status?.engine !== "echo") return null;

@@ -8,7 +8,6 @@ interface FormProps {
   onClose: () => void;
 }
 
-/** Edits or deletes a conversation. */
 export function ConversationForm({ session, onClose }: FormProps) {
   const [, navigate] = useLocation();
   const params = { path: { id: session.id } };

@@ -4,7 +4,6 @@ import { formatConversationName } from "../../parts/format.ts";
 
 const NAME_MAX_CHARACTERS = 40;
 
-/** A link to a conversation, with its name. */
 export function ConversationLink({ sessionKey }: { sessionKey: string }) {
   const id = /^local:(.+)$/.exec(sessionKey)?.[1] ?? sessionKey;
   const name = formatConversationName(useConversationName(sessionKey)) ||

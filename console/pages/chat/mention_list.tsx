@@ -19,7 +19,6 @@ export function insertMention(text: string, cursor: number, name: string): strin
   return `${text.slice(0, start)}@${name} ${text.slice(cursor)}`;
 }
 
-/** The names to choose from, above the composer. */
 export function MentionList({ names, choice, onChoose }: {
   names: string[];
   choice: number;

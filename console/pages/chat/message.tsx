@@ -13,13 +13,11 @@ import { RoutingReason } from "./routing_reason.tsx";
 interface MessageProps {
   message: Schemas["LocalMessage"];
   sessionId: string;
-  /** Whether it is the first of its day. */
+  /** Whether the message is the first of its day. */
   day: boolean;
-  /** The question in it, while it is open. */
   question?: Schemas["Question"] | undefined;
 }
 
-/** A message: the user's at the right, replies at the left. */
 export function MessageView({ message, sessionId, day, question }: MessageProps) {
   const { id, role, content, ts, media } = message;
   const mine = role === "user";
@@ -58,7 +56,6 @@ export interface OutgoingMessage {
   messageId: string | null;
 }
 
-/** A message that is being sent. */
 export function OutgoingMessageView({ message }: { message: OutgoingMessage }) {
   return (
     <article class="said mine sending" aria-label="You">

@@ -11,9 +11,8 @@ interface ListProps {
   messages: readonly Message[];
   /** The session of a local conversation, or "". */
   sessionId: string;
-  /** The open questions of the conversation. */
   questions: readonly Schemas["Question"][] | undefined;
-  /** Changes when the end of the list does. */
+  /** Changes whenever the content after the messages changes. */
   end?: string;
   before?: ComponentChildren;
   children?: ComponentChildren;

@@ -26,7 +26,6 @@ type Trace = Schemas["MessageTrace"];
 
 const TITLE_MAX_CHARACTERS = 60;
 
-/** The history of one message: its parts, its routing, its tasks, their runs and the replies. */
 export function Page({ params: { id = "" } }: PageProps) {
   const read = useGet("/api/messages/{id}/trace", { path: { id } }, (event) => event.message_id === id);
   return (

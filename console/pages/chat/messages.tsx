@@ -1,10 +1,10 @@
 import { useAddress } from "../../live/address.ts";
-import { api, buildQuery, loadPage, type Schemas } from "../../live/api.ts";
+import type { Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
 import { findWorkerName } from "../../live/workers.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { formatActor, formatPlatform, takeFirstLine } from "../../parts/format.ts";
-import { FilterBar, Listing, Row } from "../../parts/listing.tsx";
+import { FilteredListing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
 import { listStatusOptions } from "../../parts/status.tsx";
@@ -22,7 +22,6 @@ const SOURCES = [
   ["system", "Service"],
 ] as const;
 
-/** The messages of all platforms, newest first. */
 export function Page() {
   const [{ way }] = useAddress("way");
   return (
@@ -40,81 +39,61 @@ export function Page() {
 
 function InboundList() {
   const [values, change] = useAddress("status");
-  const list = useList<Schemas["InboundMessage"]>(
-    values.status,
-    (cursor, signal) => {
-      const params = { query: buildQuery({ status: values.status }, cursor) };
-      return loadPage(api.GET("/api/messages/inbound", { params, signal }));
-    },
-    /^message\./,
-  );
+  const list = useList("/api/messages/inbound", { status: values.status }, /^message\./);
   return (
-    <>
-      <FilterBar
-        filters={[{
-          name: "status",
-          label: "Status",
-          options: listStatusOptions("All statuses", INBOUND_STATUSES),
-        }]}
-        values={values}
-        change={change}
-        count={list.data && `${list.total} total`}
-      />
-      <Listing
-        list={list}
-        label="Inbound messages"
-        empty={<NoMessages />}
-        row={({ id, status, content, media, platform, sender_name, sender, error, received_at }) => (
-          <Row
-            href={`/console/messages/${encodeURIComponent(id)}`}
-            status={status}
-            title={takeFirstLine(content) || media?.name}
-            notes={[formatPlatform(platform), sender_name || formatActor(sender), takeFirstLine(error)]}
-            side={<Ago at={received_at} />}
-          />
-        )}
-      />
-    </>
+    <FilteredListing
+      filters={[{
+        name: "status",
+        label: "Status",
+        options: listStatusOptions("All statuses", INBOUND_STATUSES),
+      }]}
+      values={values}
+      change={change}
+      list={list}
+      label="Inbound messages"
+      empty={<NoMessages />}
+      row={({ id, status, content, media, platform, sender_name, sender, error, received_at }) => (
+        <Row
+          href={`/console/messages/${encodeURIComponent(id)}`}
+          status={status}
+          title={takeFirstLine(content) || media?.name}
+          notes={[formatPlatform(platform), sender_name || formatActor(sender), takeFirstLine(error)]}
+          side={<Ago at={received_at} />}
+        />
+      )}
+    />
   );
 }
 
 function OutboundList() {
   const [values, change] = useAddress("status", "source");
   const { status, source } = values;
-  const list = useList<Schemas["OutboundMessage"]>(
-    `${status} ${source}`,
-    (cursor, signal) => {
-      const params = { query: buildQuery({ status, source_type: source }, cursor) };
-      return loadPage(api.GET("/api/messages/outbound", { params, signal }));
-    },
+  const list = useList(
+    "/api/messages/outbound",
+    { status, source_type: source },
     /^message\.(sent|undelivered)$/,
   );
   return (
-    <>
-      <FilterBar
-        filters={[
-          { name: "status", label: "Status", options: OUTBOUND_STATUSES },
-          { name: "source", label: "Sender", options: SOURCES },
-        ]}
-        values={values}
-        change={change}
-        count={list.data && `${list.total} total`}
-      />
-      <Listing
-        list={list}
-        label="Outbound messages"
-        empty={<NoMessages />}
-        row={(one) => (
-          <Row
-            href={`/console/messages/${encodeURIComponent(one.message_id)}`}
-            status={one.status === "failed" ? "undelivered" : one.status}
-            title={takeFirstLine(one.content) || one.media?.name}
-            notes={[formatPlatform(one.platform), formatSender(one), takeFirstLine(one.error)]}
-            side={<Ago at={one.sent_at ?? one.created_at} />}
-          />
-        )}
-      />
-    </>
+    <FilteredListing
+      filters={[
+        { name: "status", label: "Status", options: OUTBOUND_STATUSES },
+        { name: "source", label: "Sender", options: SOURCES },
+      ]}
+      values={values}
+      change={change}
+      list={list}
+      label="Outbound messages"
+      empty={<NoMessages />}
+      row={(one) => (
+        <Row
+          href={`/console/messages/${encodeURIComponent(one.message_id)}`}
+          status={one.status === "failed" ? "undelivered" : one.status}
+          title={takeFirstLine(one.content) || one.media?.name}
+          notes={[formatPlatform(one.platform), formatSender(one), takeFirstLine(one.error)]}
+          side={<Ago at={one.sent_at ?? one.created_at} />}
+        />
+      )}
+    />
   );
 }
 

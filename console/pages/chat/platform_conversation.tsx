@@ -10,7 +10,6 @@ type Message = Schemas["LocalMessage"];
 
 const MESSAGES_SHOWN = 100;
 
-/** A conversation on another platform, read-only. */
 export function PlatformConversation({ sessionKey }: { sessionKey: string }) {
   const read = useResource(
     sessionKey,
@@ -32,7 +31,7 @@ export function PlatformConversation({ sessionKey }: { sessionKey: string }) {
   );
 }
 
-// The latest messages of both directions, oldest first; ids are in the order of time.
+// Returns the latest messages of both directions, oldest first. Ids are in the order of time.
 async function readLatest(session_key: string, signal: AbortSignal): Promise<Message[]> {
   const params = { query: buildQuery({ session_key }) };
   const [inbound, outbound] = await Promise.all([

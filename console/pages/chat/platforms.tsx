@@ -6,7 +6,8 @@ import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { formatDuration, pluralize } from "../../parts/format.ts";
-import { Empty, LoadState } from "../../parts/notice.tsx";
+import { ShortListing } from "../../parts/listing.tsx";
+import { Empty } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -16,7 +17,6 @@ import { PairingForm } from "./pairing_form.tsx";
 // The console itself needs no connection and no pairing.
 const CONSOLE = "local";
 
-/** The chat platforms: their connections, waiting replies and paired senders. */
 export function Page() {
   const [pairing, setPairing] = useState(false);
   const read = useGet("/api/platforms", {}, /^(platform|message)\./);
@@ -24,8 +24,9 @@ export function Page() {
   return (
     <>
       <Heading title="Platforms">
-        {hasScope("write:platforms") && platforms !== undefined && platforms.length > 0 && (
+        {platforms !== undefined && platforms.length > 0 && (
           <Button
+            scope="write:platforms"
             class="primary"
             icon={UserPlus}
             press={() => setPairing(true)}
@@ -35,18 +36,19 @@ export function Page() {
         )}
       </Heading>
       <div class="scrolled">
-        {platforms === undefined
-          ? <LoadState error={read.error} />
-          : platforms.length === 0
-          ? (
+        <ShortListing
+          list={{ ...read, data: platforms?.map((one) => ({ ...one, id: one.name })) }}
+          class="cards"
+          row={(platform) => <PlatformCard platform={platform} />}
+          empty={
             <Empty title="No chat platforms yet.">
               <p>
                 To connect one, add it to <code>platforms</code> in <code>config.yaml</code>{" "}
                 and restart the service. Until then users write in this console.
               </p>
             </Empty>
-          )
-          : <ul class="cards">{platforms.map((one) => <PlatformCard key={one.name} platform={one} />)}</ul>}
+          }
+        />
       </div>
       {pairing && <PairingForm onClose={() => setPairing(false)} />}
     </>
@@ -62,7 +64,7 @@ function PlatformCard({ platform }: { platform: Schemas["Platform"] }) {
     showToast(detail || (ok ? "Connection works" : "No response"), !ok);
   }
   return (
-    <li class="card">
+    <>
       <div class="card-head">
         <h2>{name}</h2>
         <Status value={state} />
@@ -87,7 +89,7 @@ function PlatformCard({ platform }: { platform: Schemas["Platform"] }) {
           <Button class="small" label={`Test ${name}`} press={test}>Test</Button>
         </div>
       )}
-    </li>
+    </>
   );
 }
 
@@ -124,22 +126,21 @@ function SenderRow({ platform, sender, reload }: SenderProps) {
           {id}, paired by {paired_by}, <Ago at={created_at} />
         </span>
       </span>
-      {hasScope("write:platforms") && (
-        <Button
-          class="small danger"
-          label={`Unpair ${name || id}`}
-          confirm={{
-            title: `Unpair ${name || id}?`,
-            text: "The service ignores their messages. Earlier messages are kept.",
-            action: "Unpair sender",
-          }}
-          press={() => load(api.DELETE("/api/platforms/{name}/senders/{sender}", { params }))}
-          done="Unpaired"
-          after={reload}
-        >
-          Unpair
-        </Button>
-      )}
+      <Button
+        scope="write:platforms"
+        class="small danger"
+        label={`Unpair ${name || id}`}
+        confirm={{
+          title: `Unpair ${name || id}?`,
+          text: "The service ignores their messages. Earlier messages are kept.",
+          action: "Unpair sender",
+        }}
+        press={() => load(api.DELETE("/api/platforms/{name}/senders/{sender}", { params }))}
+        done="Unpaired"
+        after={reload}
+      >
+        Unpair
+      </Button>
     </li>
   );
 }

@@ -4,23 +4,21 @@ import { Link } from "wouter-preact";
 import type { Schemas } from "../../live/api.ts";
 import { useGet } from "../../live/resource.ts";
 import { findWorkerName } from "../../live/workers.ts";
+import { IconButton } from "../../parts/button.tsx";
 import { ErrorNotice } from "../../parts/notice.tsx";
 
-/** A button that explains which worker got a message, and why. */
 export function RoutingReason({ messageId }: { messageId: string }) {
   const [open, setOpen] = useState(false);
   return (
     <>
-      <button
-        type="button"
-        class="icon small"
+      <IconButton
+        icon={RouteIcon}
+        small
         aria-expanded={open}
-        aria-label="Why this worker?"
+        label="Why this worker?"
         title="Why this worker?"
         onClick={() => setOpen(!open)}
-      >
-        <RouteIcon size={14} aria-hidden="true" />
-      </button>
+      />
       {open && <Reason messageId={messageId} />}
     </>
   );

@@ -2,11 +2,9 @@ import { saveAnswer } from "../../live/download.ts";
 import { hasScope } from "../../live/session.ts";
 import { Fields, Form, useForm } from "../../parts/form.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { Heading } from "../../parts/page.tsx";
 import { showToast } from "../../parts/toast.tsx";
-import { SystemTabs } from "./system_tabs.tsx";
+import { SystemHead } from "./system_head.tsx";
 
-/** Downloads a backup of the service. */
 export function Page() {
   const form = useForm({
     initial: { include_key: false, password: "" },
@@ -20,8 +18,7 @@ export function Page() {
   });
   return (
     <>
-      <Heading title="System" />
-      <SystemTabs current="/console/system/backup" />
+      <SystemHead current="/console/system/backup" />
       {!hasScope("write:system")
         ? <Empty title="Only administrators can create backups." />
         : (

@@ -25,7 +25,6 @@ export function Charts({ sinceMs, stepMs }: { sinceMs: number; stepMs: number })
   );
 }
 
-/** A chart: its title, its summary, and the value of each point. */
 interface SeriesChartOptions {
   title: string;
   summarize: (points: Point[]) => string;
@@ -45,7 +44,7 @@ const CHARTS: readonly SeriesChartOptions[] = [
       { name: "runs", token: "busy", read: ({ executions }) => executions },
       { name: "failed", token: "bad", read: ({ failed }) => failed },
     ],
-    // A fraction of a run is not a useful mark of the scale.
+    // The scale of runs has no fractions.
     format: (count) => Number.isInteger(count) ? formatCount(count) : "",
   },
   {

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
@@ -15,14 +15,11 @@ interface DeliveriesProps {
   reload: () => void;
 }
 
-/** The delivery attempts of a webhook, newest first, with redelivery from any event. */
 export function Deliveries({ webhook: { id, cursor: delivered }, reload }: DeliveriesProps) {
   const [from, setFrom] = useState<number | null>(null);
   // No event of the journal reports an attempt, but each attempt follows one.
-  const list = useList<Schemas["WebhookDelivery"]>(id, (cursor, signal) => {
-    const params = { path: { id_or_name: id }, query: buildQuery({}, cursor) };
-    return loadPage(api.GET("/api/webhooks/{id_or_name}/deliveries", { params, signal }));
-  }, () => true);
+  const path = "/api/webhooks/{id_or_name}/deliveries";
+  const list = useList(path, {}, () => true, { id_or_name: id });
   const writable = hasScope("write:webhooks");
   return (
     <Section
@@ -52,11 +49,7 @@ export function Deliveries({ webhook: { id, cursor: delivered }, reload }: Deliv
         <RedeliveryForm
           webhookId={id}
           from={from}
-          onClose={() => {
-            setFrom(null);
-            list.reload();
-            reload();
-          }}
+          onClose={() => (setFrom(null), list.reload(), reload())}
         />
       )}
     </Section>

@@ -1,19 +1,16 @@
 import { useGet } from "../../live/resource.ts";
 import { Button } from "../../parts/button.tsx";
 import { LoadState } from "../../parts/notice.tsx";
-import { Heading } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
-import { SystemTabs } from "./system_tabs.tsx";
+import { SystemHead } from "./system_head.tsx";
 
-/** The checks of the service, with a way out for each problem. */
 export function Page() {
   const read = useGet("/api/system/doctor", {});
   return (
     <>
-      <Heading title="System">
+      <SystemHead current="/console/system/doctor">
         <Button press={read.reload}>Check again</Button>
-      </Heading>
-      <SystemTabs current="/console/system/doctor" />
+      </SystemHead>
       {read.data === undefined ? <LoadState error={read.error} /> : (
         <ul class="checks scrolled" tabIndex={0}>
           {read.data.checks.map(({ name, status, detail, hint }) => (

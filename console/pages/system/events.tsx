@@ -6,11 +6,10 @@ import { onEvent } from "../../live/events.ts";
 import { useResource } from "../../live/resource.ts";
 import { findWorkerName } from "../../live/workers.ts";
 import { formatActor } from "../../parts/format.ts";
-import { FilterBar, Listing, NoMatches } from "../../parts/listing.tsx";
+import { FilteredListing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { Heading } from "../../parts/page.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { SystemTabs } from "./system_tabs.tsx";
+import { SystemHead } from "./system_head.tsx";
 
 type JournalEvent = Schemas["Event"];
 
@@ -18,7 +17,6 @@ const PAGE_SIZE = 100;
 const EVENTS_MAX = 5_000;
 const ROW_PX = 52;
 
-/** The journal: recent and new events. */
 export function Page() {
   const [values, change] = useAddress("kind");
   const [fresh, setFresh] = useState<JournalEvent[]>([]);
@@ -35,22 +33,17 @@ export function Page() {
   const matches = all.filter(({ kind, actor }) => `${kind} ${actor}`.toLowerCase().includes(text));
   return (
     <>
-      <Heading title="System" />
-      <SystemTabs current="/console/system/events" />
-      <FilterBar
+      <SystemHead current="/console/system/events" />
+      <FilteredListing
         filters={[{ name: "kind", label: "Kind or actor" }]}
         values={values}
         change={change}
         count={`latest ${all.length}`}
-      />
-      <Listing
         list={{ ...read, data: read.data && matches }}
         label="Events"
         height={ROW_PX}
         row={(event) => <EventRow event={event} />}
-        empty={text === ""
-          ? <Empty title="No events yet." />
-          : <NoMatches clear={() => change({ kind: "" })} />}
+        empty={<Empty title="No events yet." />}
       />
     </>
   );
@@ -59,20 +52,16 @@ export function Page() {
 function EventRow({ event }: { event: JournalEvent }) {
   const subject = findSubject(event);
   return (
-    <div class="row event">
-      <span class="row-main">
-        <span class="row-title">
-          <code>{event.kind}</code>
-        </span>
-        <span class="row-note">
-          {[formatEventActor(event.actor), formatData(event.data)].filter(Boolean).join(" · ")}
-        </span>
-      </span>
-      <span class="row-side">
-        {subject !== null && <Link href={subject[0]}>{subject[1]}</Link>}
-        <Ago at={event.at} />
-      </span>
-    </div>
+    <Row
+      title={<code>{event.kind}</code>}
+      notes={[formatEventActor(event.actor), formatData(event.data)]}
+      side={
+        <>
+          {subject !== null && <Link href={subject[0]}>{subject[1]}</Link>}
+          <Ago at={event.at} />
+        </>
+      }
+    />
   );
 }
 

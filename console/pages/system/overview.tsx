@@ -3,12 +3,12 @@ import type { Schemas } from "../../live/api.ts";
 import { useGet } from "../../live/resource.ts";
 import { formatCount, formatTime } from "../../parts/format.ts";
 import { LoadState, Notice } from "../../parts/notice.tsx";
-import { Facts, Heading, Section } from "../../parts/page.tsx";
+import { Facts, Section } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { ExecutionRow } from "../work/execution_row.tsx";
+import { ExecutionList } from "../work/execution_row.tsx";
 import { Charts } from "./charts.tsx";
-import { SystemTabs } from "./system_tabs.tsx";
+import { SystemHead } from "./system_head.tsx";
 import { USAGE_COLUMNS, UsageTable } from "./usage_table.tsx";
 
 type Overview = Schemas["Overview"];
@@ -16,19 +16,19 @@ type Overview = Schemas["Overview"];
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** The service in numbers. */
 export function Page() {
   const read = useGet("/api/system/overview", {}, /^(execution|task|worker|engine|system)\./);
   return (
     <>
-      <Heading title="System" />
-      <SystemTabs current="/console/system" />
-      {read.data === undefined ? <LoadState error={read.error} /> : <Numbers overview={read.data} />}
+      <SystemHead current="/console/system" />
+      {read.data === undefined
+        ? <LoadState error={read.error} />
+        : <Numbers overview={read.data} reload={read.reload} />}
     </>
   );
 }
 
-function Numbers({ overview }: { overview: Overview }) {
+function Numbers({ overview, reload }: { overview: Overview; reload: () => void }) {
   const { version, state, started_at, limited_engines, usage_today, recent_executions } = overview;
   return (
     <div class="scrolled">
@@ -64,11 +64,7 @@ function Numbers({ overview }: { overview: Overview }) {
         </Section>
       )}
       <Section title="Recent runs">
-        {recent_executions.length === 0 ? <p class="quiet">No runs yet.</p> : (
-          <div class="list">
-            {recent_executions.map((one) => <ExecutionRow key={one.id} execution={one} />)}
-          </div>
-        )}
+        <ExecutionList list={{ data: recent_executions, error: null, reload }} empty="No runs yet." />
       </Section>
     </div>
   );
@@ -77,7 +73,7 @@ function Numbers({ overview }: { overview: Overview }) {
 interface TileProps {
   title: string;
   href: string;
-  /** The total and the number of each state. */
+  /** The total, and the count of each state. */
   counts: { total: number } & Record<string, number>;
 }
 

@@ -5,17 +5,15 @@ import { secondNow } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
 import { FilterBar } from "../../parts/listing.tsx";
 import { Empty, LoadState } from "../../parts/notice.tsx";
-import { Heading } from "../../parts/page.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { Charts } from "./charts.tsx";
-import { SystemTabs } from "./system_tabs.tsx";
+import { SystemHead } from "./system_head.tsx";
 import { UsageTable } from "./usage_table.tsx";
 
 type Group = NonNullable<NonNullable<operations["usage.list"]["parameters"]["query"]>["by"]>;
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-// The range of the charts, and the width of a bar.
 const SPANS: Record<string, [sinceMs: number, stepMs: number, label: string]> = {
   "": [DAY_MS, HOUR_MS, "Last 24 hours"],
   week: [7 * DAY_MS, 6 * HOUR_MS, "Last 7 days"],
@@ -29,7 +27,6 @@ const GROUPS: Record<Group, string> = {
   conversation: "Conversation",
 };
 
-/** The usage over time, and by worker, department, engine, day or conversation. */
 export function Page() {
   const [values, change] = useAddress("span", "by");
   const { span } = values;
@@ -41,8 +38,7 @@ export function Page() {
   }, /^execution\.(completed|failed)$/);
   return (
     <>
-      <Heading title="System" />
-      <SystemTabs current="/console/system/usage" />
+      <SystemHead current="/console/system/usage" />
       <FilterBar
         filters={[
           {

@@ -20,15 +20,12 @@ export const USAGE_COLUMNS: readonly [string, (usage: Usage) => number | null, (
   ];
 
 interface TableProps<T extends Usage> {
-  /** The accessible name of the table. */
   label: string;
-  /** The title of the first column. */
   group: string;
   rows: readonly T[];
   name: (row: T) => ComponentChildren;
 }
 
-/** The usage of each group as a table. */
 export function UsageTable<T extends Usage>({ label, group, rows, name }: TableProps<T>) {
   return (
     <div class="table-box" tabIndex={0} role="region" aria-label={label}>

@@ -18,7 +18,6 @@ import { getState } from "./webhooks.tsx";
 
 type Webhook = Schemas["Webhook"];
 
-/** The page of a webhook: its settings, its state and its deliveries. */
 export function Page({ params: { id = "" } }: PageProps) {
   const read = useGet("/api/webhooks/{id_or_name}", { path: { id_or_name: id } }, () => true);
   return (
@@ -47,8 +46,8 @@ function WebhookFacts({ webhook }: { webhook: Webhook }) {
     <Facts
       values={{
         "Status": <Status value={getState(webhook)} />,
-        "URL": <code class="path">{url}</code>,
-        "Events": <code class="path">{events.join(", ")}</code>,
+        "URL": <code>{url}</code>,
+        "Events": <code>{events.join(", ")}</code>,
         "Last delivered": `event ${cursor}`,
         "Next attempt": attempt > 0 && (
           <>
@@ -97,15 +96,7 @@ function Actions({ webhook, reload }: { webhook: Webhook; reload: () => void }) 
           after={(succeeded) => succeeded && navigate("/console/system/webhooks")}
         />
       )}
-      {editing && (
-        <WebhookForm
-          webhook={webhook}
-          onClose={() => {
-            setEditing(false);
-            reload();
-          }}
-        />
-      )}
+      {editing && <WebhookForm webhook={webhook} onClose={() => (setEditing(false), reload())} />}
     </>
   );
 }

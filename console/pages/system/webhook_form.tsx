@@ -1,17 +1,17 @@
+import { useState } from "preact/hooks";
 import { EVENT_KINDS } from "../../../src/domain/call/vocabulary.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
 import { splitWords } from "../../parts/field.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
 
 interface FormProps {
-  /** null: a new one. */
   webhook: Schemas["Webhook"] | null;
-  /** Called with a new webhook, to show its secret. */
-  onClose: (created?: Schemas["WebhookCreated"]) => void;
+  onClose: () => void;
 }
 
-/** Creates or edits a webhook. */
+/** Edits a webhook, or creates one and shows its secret. */
 export function WebhookForm({ webhook, onClose }: FormProps) {
+  const [created, setCreated] = useState<Schemas["WebhookCreated"] | null>(null);
   const form = useForm({
     initial: {
       name: "",
@@ -26,21 +26,26 @@ export function WebhookForm({ webhook, onClose }: FormProps) {
         ...(secret === "" ? {} : { secret }),
       };
       if (webhook === null) {
-        return onClose(await load(api.POST("/api/webhooks", { body: { name, ...body } })));
+        return setCreated(await load(api.POST("/api/webhooks", { body: { name, ...body } })));
       }
       const params = { path: { id_or_name: webhook.id } };
       await load(api.PUT("/api/webhooks/{id_or_name}", { params, body: configured ? { enabled } : body }));
       onClose();
     },
   });
-  // The configuration defines everything else of such a webhook.
+  // The configuration defines the other fields of such a webhook.
   const configured = webhook?.origin === "config";
   return (
     <FormDialog
       form={form}
       title={webhook === null ? "New webhook" : webhook.name}
       action={webhook === null ? "Create webhook" : "Save"}
-      onClose={() => onClose()}
+      onClose={onClose}
+      secret={created && {
+        title: `Secret of ${created.name}`,
+        text: "The receiver verifies the signature of each call with it, as defined by Standard Webhooks.",
+        secret: created.secret,
+      }}
       fields={[
         webhook === null && { name: "name", label: "Name", required: true, autofocus: true },
         !configured && { name: "url", label: "URL", hint: "Starts with https://", required: true },

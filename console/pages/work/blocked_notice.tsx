@@ -13,7 +13,6 @@ const KINDS: Record<Kind, string> = {
   runner: "Waiting for a runner",
 };
 
-/** Explains what blocks a task, and until when. */
 export function BlockedNotice({ task: { held_by, reason } }: { task: Schemas["Task"] }) {
   if (held_by === null) return null;
   const { kind, until } = held_by;

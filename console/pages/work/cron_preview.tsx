@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api, load } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { useResource } from "../../live/resource.ts";
-import { createTimeFormat, formatUntil } from "../../parts/format.ts";
+import { createTimeFormat, formatUntil, FULL_DATE } from "../../parts/format.ts";
 import { ErrorNotice } from "../../parts/notice.tsx";
 
 const TYPING_MS = 300;
@@ -36,13 +36,7 @@ export function CronPreview({ cron, zone }: { cron: string; zone: string }) {
 }
 
 // The zone of the schedule may differ from the browser's, so the text of its local time is formatted as UTC.
-const formatDate = createTimeFormat({
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  year: "numeric",
-  timeZone: "UTC",
-});
+const formatDate = createTimeFormat({ ...FULL_DATE, timeZone: "UTC" });
 
 function formatLocal(local: string): string {
   return `${formatDate(Date.parse(`${local.slice(0, 16)}Z`))}, ${local.slice(11, 16)}`;

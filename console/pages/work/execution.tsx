@@ -19,7 +19,6 @@ import { LogView } from "./log_view.tsx";
 
 type Execution = Schemas["Execution"];
 
-/** The page of a run: its state, its instruction, its result and its log. */
 export function Page({ params: { id = "" } }: PageProps) {
   const read = useGet("/api/executions/{id}", { path: { id } }, (event) => event.execution_id === id);
   return (

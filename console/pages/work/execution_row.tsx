@@ -1,12 +1,13 @@
+import type { ComponentChildren } from "preact";
 import type { Schemas } from "../../live/api.ts";
+import type { Resource } from "../../live/resource.ts";
 import { takeFirstLine } from "../../parts/format.ts";
-import { Row } from "../../parts/listing.tsx";
+import { Row, ShortListing } from "../../parts/listing.tsx";
 import { Ago, Duration } from "../../parts/time.tsx";
 import { formatFailure } from "./failure.ts";
 
 type Summary = Schemas["Overview"]["recent_executions"][number];
 
-/** An execution in a list. */
 export function ExecutionRow({ execution }: { execution: Summary }) {
   const { id, status, failure, worker_name, instruction, started_at, completed_at, created_at } = execution;
   const failed = status === "failed" && failure !== "cancelled";
@@ -24,4 +25,8 @@ export function ExecutionRow({ execution }: { execution: Summary }) {
       }
     />
   );
+}
+
+export function ExecutionList({ list, empty }: { list: Resource<Summary[]>; empty: ComponentChildren }) {
+  return <ShortListing list={list} empty={empty} row={(one) => <ExecutionRow execution={one} />} />;
 }

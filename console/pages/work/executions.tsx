@@ -1,49 +1,49 @@
 import { RotateCcw } from "lucide-preact";
 import { useAddress } from "../../live/address.ts";
-import { api, buildQuery, load, loadAll, loadPage, type Schemas } from "../../live/api.ts";
+import { api, buildQuery, load, loadAll, type Schemas } from "../../live/api.ts";
 import { type LiveList, useList } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { listWorkerOptions } from "../../live/workers.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { confirm } from "../../parts/dialog.tsx";
 import { pluralize } from "../../parts/format.ts";
-import { FilterBar, Listing, NoMatches } from "../../parts/listing.tsx";
+import { FilteredListing } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { Heading } from "../../parts/page.tsx";
 import { listStatusOptions } from "../../parts/status.tsx";
 import { showToast } from "../../parts/toast.tsx";
 import { ExecutionRow } from "./execution_row.tsx";
-import { WorkTabs } from "./work_tabs.tsx";
+import { WorkHead } from "./work_head.tsx";
 
 type Execution = Schemas["Execution"];
 
 const STATUSES = ["pending", "running", "completed", "failed"];
-// Each retry is a request. More of them would take minutes and cost much.
+// Each retry is a request and a run, so more of them would take minutes and cost much.
 const RETRY_MAX = 200;
 
-/** The runs of all workers, newest first. */
 export function Page() {
   const [values, change] = useAddress("status", "worker", "session");
   const { status, worker, session } = values;
   const filters = { status, worker_id: worker, session_id: session };
-  const list = useList<Execution>(
-    `${status} ${worker} ${session}`,
-    (cursor, signal) =>
-      loadPage(api.GET("/api/executions", { params: { query: buildQuery(filters, cursor) }, signal })),
-    /^execution\./,
-  );
+  const list = useList("/api/executions", filters, /^execution\./);
   return (
     <>
-      <Heading title="Work" />
-      <WorkTabs current="/console/executions" />
-      <FilterBar
+      <WorkHead current="/console/executions" />
+      <FilteredListing
         filters={[
           { name: "status", label: "Status", options: listStatusOptions("All statuses", STATUSES) },
           { name: "worker", label: "Worker", options: listWorkerOptions(["", "All workers"]) },
         ]}
         values={values}
         change={change}
-        count={list.data && `${list.total} total`}
+        list={list}
+        label="Runs"
+        row={(execution) => <ExecutionRow execution={execution} />}
+        empty={
+          <Empty title="No runs yet.">
+            <p>Send a message to a worker in the chat to start one.</p>
+            <LinkButton href="/console/chat" class="primary">Open the chat</LinkButton>
+          </Empty>
+        }
       >
         {session !== "" && (
           <button type="button" class="chip" onClick={() => change({ session: "" })}>
@@ -51,20 +51,7 @@ export function Page() {
           </button>
         )}
         {status === "failed" && <RetryAllButton filters={filters} list={list} />}
-      </FilterBar>
-      <Listing
-        list={list}
-        label="Runs"
-        row={(execution) => <ExecutionRow execution={execution} />}
-        empty={status + worker + session !== ""
-          ? <NoMatches clear={() => change({ status: "", worker: "", session: "" })} />
-          : (
-            <Empty title="No runs yet.">
-              <p>Send a message to a worker in the chat to start one.</p>
-              <LinkButton href="/console/chat" class="primary">Open the chat</LinkButton>
-            </Empty>
-          )}
-      />
+      </FilteredListing>
     </>
   );
 }
@@ -74,12 +61,11 @@ interface RetryProps {
   list: LiveList<Execution>;
 }
 
-/** Runs all listed failures again, each once. */
 function RetryAllButton({ filters, list }: RetryProps) {
   const total = Number(list.total);
   if (!hasScope("write:executions") || !(total > 1 && total <= RETRY_MAX)) return null;
   async function retryAll(): Promise<void> {
-    // Read before the question: the user confirms these runs, not ones that fail meanwhile.
+    // Reads the runs before the question, so that the user does not confirm runs that fail meanwhile.
     const failed = await loadAll(
       (cursor) => api.GET("/api/executions", { params: { query: buildQuery(filters, cursor) } }),
       RETRY_MAX,
@@ -88,7 +74,7 @@ function RetryAllButton({ filters, list }: RetryProps) {
     let started = 0;
     for (const { id } of failed) {
       const call = load(api.POST("/api/executions/{id}/retry", { params: { path: { id } }, body: {} }));
-      // A worker may be deleted; the other runs are started all the same.
+      // The retry fails if the worker is deleted. The other runs start nevertheless.
       if (await call.then(() => true, () => false)) started++;
     }
     showToast(`Started ${started} of ${failed.length} runs again`, started < failed.length);

@@ -2,7 +2,7 @@ import type { Schemas } from "../../live/api.ts";
 
 type Failure = Exclude<Schemas["Execution"]["failure"], "">;
 
-// Each continues a sentence after "The run".
+// Each text continues a sentence that starts with "The run".
 const FAILURES: Record<Failure, string> = {
   exit_code: "ended with an error",
   engine_error: "ended with an engine error",
@@ -16,7 +16,6 @@ const FAILURES: Record<Failure, string> = {
   verify_failed: "did not pass its check",
 };
 
-/** Returns why a run failed, as text. */
 export function formatFailure(failure: string): string {
   return (FAILURES as Record<string, string>)[failure] ?? failure.replaceAll("_", " ");
 }

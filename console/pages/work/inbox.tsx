@@ -1,23 +1,22 @@
-import { api, loadPage, type Schemas } from "../../live/api.ts";
+import type { Schemas } from "../../live/api.ts";
 import { inbox } from "../../live/inbox.ts";
 import { buildItemKey } from "../../live/notifications.ts";
 import { useOpenQuestions } from "../../live/questions.ts";
-import { useResource } from "../../live/resource.ts";
+import { useGet } from "../../live/resource.ts";
 import { findWorkerName, workers } from "../../live/workers.ts";
 import { AnswerForm } from "../../parts/answer_form.tsx";
 import { LinkButton } from "../../parts/button.tsx";
-import { Empty, Loading, LoadState } from "../../parts/notice.tsx";
+import { Empty, Loading } from "../../parts/notice.tsx";
 import { Heading, Section } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { WelcomePage } from "../workers/welcome.tsx";
-import { ExecutionRow } from "./execution_row.tsx";
+import { ExecutionList } from "./execution_row.tsx";
 import { InboxRow } from "./inbox_item.tsx";
 
 const RUNNING_SHOWN = 20;
 
-/** The items that need attention and the current runs; on an empty service the first steps. */
 export function Page() {
   const all = workers.value;
   if (all === undefined) return <Loading />;
@@ -25,13 +24,10 @@ export function Page() {
 }
 
 function Inbox() {
-  const running = useResource("running", (signal) => {
-    const query = { status: "pending,running", page_size: RUNNING_SHOWN };
-    return loadPage(api.GET("/api/executions", { params: { query }, signal }));
-  }, /^execution\./);
+  const query = { status: "pending,running", page_size: RUNNING_SHOWN };
+  const running = useGet("/api/executions", { query }, /^execution\./);
   const items = inbox.value;
   const questions = useOpenQuestions() ?? [];
-  const runs = running.data?.items;
   return (
     <>
       <Heading title="Inbox">
@@ -57,11 +53,7 @@ function Inbox() {
             )}
         </Section>
         <Section title="Running now">
-          {runs === undefined
-            ? <LoadState error={running.error} />
-            : runs.length === 0
-            ? <p class="quiet">No active runs.</p>
-            : <div class="list">{runs.map((one) => <ExecutionRow key={one.id} execution={one} />)}</div>}
+          <ExecutionList list={running} empty="No active runs." />
         </Section>
       </div>
     </>

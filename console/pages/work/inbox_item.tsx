@@ -8,7 +8,6 @@ import { formatFailure } from "./failure.ts";
 
 type InboxItem = Schemas["InboxItem"];
 
-/** An item of the inbox: a link to its page, and its most common action. */
 export function InboxRow({ item }: { item: InboxItem }) {
   const { href, status, title, note, action } = describe(item);
   const name = takeFirstLine(title);
@@ -36,6 +35,8 @@ interface Description {
   note: string;
   action?: { label: string; scope: string; run: () => Promise<unknown>; done: string };
 }
+
+const RESUME = { paused: false };
 
 function describe(item: InboxItem): Description {
   const { title, detail, worker_name, worker_id, execution_id, message_id, task_id, engine } = item;
@@ -92,8 +93,7 @@ function describe(item: InboxItem): Description {
         title: `Budget ${title} is used up`,
         note: "Tasks are waiting",
       };
-    case "schedule_paused": {
-      const params = { path: { id: task_id } };
+    case "schedule_paused":
       return {
         href: `/console/schedules/${task_id}`,
         status: "paused",
@@ -102,13 +102,11 @@ function describe(item: InboxItem): Description {
         action: {
           label: "Resume",
           scope: "write:tasks",
-          run: () => load(api.PUT("/api/tasks/{id}", { params, body: { paused: false } })),
+          run: () => load(api.PUT("/api/tasks/{id}", { params: { path: { id: task_id } }, body: RESUME })),
           done: "Schedule resumed",
         },
       };
-    }
-    case "worker_paused": {
-      const params = { path: { id: worker_id } };
+    case "worker_paused":
       return {
         href: `/console/workers/${worker_id}`,
         status: "paused",
@@ -117,15 +115,15 @@ function describe(item: InboxItem): Description {
         action: {
           label: "Resume",
           scope: "write:workers",
-          run: () => load(api.PUT("/api/workers/{id}", { params, body: { paused: false } })),
+          run: () =>
+            load(api.PUT("/api/workers/{id}", { params: { path: { id: worker_id } }, body: RESUME })),
           done: `${worker_name} resumed`,
         },
       };
-    }
   }
 }
 
-// The item names the message. Its undelivered replies are identified by their time.
+// The item has the id of the message. The time of the item identifies the undelivered replies.
 async function resend({ message_id, at }: InboxItem): Promise<void> {
   const trace = await load(api.GET("/api/messages/{id}/trace", { params: { path: { id: message_id } } }));
   const lost = trace.replies.filter(({ status, created_at }) => status === "failed" && created_at === at);

@@ -7,12 +7,12 @@ const CLOCK_CHECK_LINES = 64;
 
 interface Search {
   query: string;
-  /** The lines before it are searched and final. */
+  /** The index of the next line to search. */
   at: number;
   found: number[];
 }
 
-/** The lines that contain `query`, ignoring case. A long log is searched in slices; a live one continues at its new lines. */
+/** Returns the indexes of the lines that contain `query`, ignoring case. Searches a long log in slices. */
 export function useMatches(lines: readonly string[], query: string): readonly number[] {
   const [matches, setMatches] = useState<readonly number[]>([]);
   const search = useRef<Search>({ query: "", at: 0, found: [] });

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
 import { type Log, useLog } from "../../live/log.ts";
 import { AnsiLine, carryCodes } from "../../parts/ansi_line.tsx";
+import { IconButton } from "../../parts/button.tsx";
 import { Checkbox } from "../../parts/field.tsx";
 import { formatClockSeconds, pluralize } from "../../parts/format.ts";
 import { ErrorNotice } from "../../parts/notice.tsx";
@@ -16,9 +17,9 @@ interface LogProps {
   executionId: string;
   /** Whether the run is active. */
   live: boolean;
-  /** Whether to scroll to the end. */
+  /** Whether the view starts at the end and follows new lines. */
   atEnd: boolean;
-  /** Whether the work was checked, so that the log has a line per round. */
+  /** Whether a check ran, so that the log has a line for each round. */
   checked: boolean;
 }
 
@@ -92,20 +93,17 @@ export function LogView({ executionId, live, atEnd, checked }: LogProps) {
 
 const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z) /;
 
-/** A line after its local time of day, with the full time as tooltip. */
 function LogText({ text, open }: { text: string; open: string }) {
   const stamp = STAMP.exec(text)?.[1];
-  if (stamp === undefined) {
-    return (
-      <span class="log-text">
-        <AnsiLine text={text} open={open} />
-      </span>
-    );
-  }
   return (
     <span class="log-text">
-      <time dateTime={stamp} title={stamp}>{formatClockSeconds(Date.parse(stamp))}</time>{" "}
-      <AnsiLine text={text.slice(stamp.length + 1)} open={open} />
+      {stamp !== undefined && (
+        <>
+          <time dateTime={stamp} title={stamp}>{formatClockSeconds(Date.parse(stamp))}</time>
+          {" "}
+        </>
+      )}
+      <AnsiLine text={stamp === undefined ? text : text.slice(stamp.length + 1)} open={open} />
     </span>
   );
 }
@@ -118,7 +116,6 @@ interface Round {
   result: string;
 }
 
-/** The rounds of the check, each with a link to its line of the log. */
 function CheckRounds({ lines, show }: { lines: readonly string[]; show: (index: number) => void }) {
   const rounds = useRounds(lines);
   if (rounds.length === 0) return null;
@@ -140,7 +137,7 @@ function useRounds(lines: readonly string[]): readonly Round[] {
   const known = useMemo(() => ({ at: 0, found: [] as Round[] }), [lines[0]]);
   const last = lines.length - 1;
   for (; known.at < last; known.at++) known.found.push(...parseRound(lines, known.at));
-  // A log that is read again after a broken connection is short for a moment.
+  // After a broken connection the log is read again, and is shorter for a moment.
   return known.at > last ? known.found : [...known.found, ...parseRound(lines, last)];
 }
 
@@ -172,18 +169,22 @@ function LogSearch({ query, setQuery, matches, at, setAt }: SearchProps) {
       {query !== "" && (
         <>
           <span class="number" role="status">{matches === 0 ? "none" : `${at + 1} of ${matches}`}</span>
-          <button
-            type="button"
-            class="icon small"
+          <IconButton
+            icon={ChevronUp}
+            size={16}
+            small
             data-again
-            aria-label="Previous match"
+            label="Previous match"
             onClick={() => step(-1)}
-          >
-            <ChevronUp size={16} aria-hidden="true" />
-          </button>
-          <button type="button" class="icon small" data-again aria-label="Next match" onClick={() => step(1)}>
-            <ChevronDown size={16} aria-hidden="true" />
-          </button>
+          />
+          <IconButton
+            icon={ChevronDown}
+            size={16}
+            small
+            data-again
+            label="Next match"
+            onClick={() => step(1)}
+          />
         </>
       )}
     </div>
@@ -195,10 +196,10 @@ function formatEmpty(log: Log, raw: boolean): string {
   return raw ? "This engine has no raw output." : "No output.";
 }
 
-// A jump over a long log does not wait for all the lines in between.
+// After a jump in a long log, only this many lines before the target are parsed.
 const LOOK_BACK_LINES = 500;
 
-/** Returns the codes that are on at the start of a line: from all lines after steady scrolling, from the nearest after a jump. */
+/** Returns the codes that are active at the start of a line. After a jump only the nearest lines before it count. */
 function useOpenCodes(lines: readonly string[]): (index: number) => string {
   const known = useMemo(() => new Map<number, string>(), [lines[0]]);
   return (index) => {

@@ -22,7 +22,6 @@ type Task = Schemas["Task"];
 
 const NAME_MAX_CHARACTERS = 60;
 
-/** The page of a schedule: its next times, its options and its runs. */
 export function Page({ params: { id = "" } }: PageProps) {
   const read = useGet("/api/tasks/{id}", { path: { id } }, (event) => event.task_id === id);
   return (

@@ -22,7 +22,6 @@ export interface ScheduleValues extends Record<string, string> {
   deliver_to: string;
 }
 
-/** Options of recurring schedules. */
 export const RECURRING_FIELDS: readonly Field<keyof ScheduleValues & string>[] = [
   { name: "overlap", label: "Overlap policy", options: Object.entries(OVERLAPS) },
   {
@@ -34,7 +33,6 @@ export const RECURRING_FIELDS: readonly Field<keyof ScheduleValues & string>[] =
   { name: "until", label: "End", type: "datetime-local" },
 ];
 
-/** Commands before and after each run. */
 export const COMMAND_FIELDS: readonly Field<keyof ScheduleValues & string>[] = [
   {
     name: "gate",
@@ -52,7 +50,6 @@ export const COMMAND_FIELDS: readonly Field<keyof ScheduleValues & string>[] = [
   },
 ];
 
-/** The values of a new schedule. */
 export function createValues(worker_id: string): ScheduleValues {
   return {
     worker_id,
@@ -72,7 +69,6 @@ export function createValues(worker_id: string): ScheduleValues {
   };
 }
 
-/** The values of an existing schedule. */
 export function readValues(task: Task): ScheduleValues {
   const { worker_id, instruction, name, type, cron, time_zone, overlap, max_runs, deliver_to } = task;
   return {
@@ -86,7 +82,7 @@ export function readValues(task: Task): ScheduleValues {
   };
 }
 
-/** Builds the request that creates a schedule, or changes `before`. An unchanged command keeps its timeout and its attempts. */
+/** Builds the request that creates a schedule or changes `before`. Leaves out an unchanged command, which keeps its options. */
 export function buildRequest(values: ScheduleValues, before: Task | null): Schemas["TaskUpdate"] {
   const { worker_id, instruction, cron, time_zone, type } = values;
   const old = before === null ? createValues("") : readValues(before);

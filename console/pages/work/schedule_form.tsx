@@ -23,14 +23,13 @@ import { formatCron, isRecurring, TIMED_TYPES } from "./schedule_text.tsx";
 
 type Task = Schemas["Task"];
 
-/** Creates or edits a schedule. */
 export function Page({ params: { id = "" } }: PageProps) {
   const worker = new URLSearchParams(useSearch()).get("worker") ?? "";
   if (!hasScope("write:tasks")) return <Empty title="You do not have permission to edit schedules." />;
   if (id !== "") return <ExistingSchedule id={id} />;
   const all = workers.value;
   if (all === undefined) return <Loading />;
-  // A schedule of a paused worker would not run.
+  // Selects a worker that is not paused, because a schedule of a paused worker does not run.
   const first = all.find(({ paused }) => !paused) ?? all[0];
   return <ScheduleForm schedule={null} worker={worker || (first?.id ?? "")} />;
 }
@@ -103,7 +102,6 @@ function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: str
 const CUSTOM = "custom";
 const PRESETS = ["0 * * * *", "0 9 * * *", "0 9 * * 1-5", "0 9 * * 1"];
 
-/** The time of a schedule: a cron expression with a preview, or one point in time. */
 function TimeFields({ form, fixed }: { form: FormState<ScheduleValues>; fixed: boolean }) {
   const { type, cron, time_zone } = form.values;
   const here = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -19,7 +19,6 @@ export const TIMED_TYPES = (Object.keys(TASK_TYPES) as Task["type"][])
   .sort((one, other) => Number(isRecurring(other)) - Number(isRecurring(one)))
   .map((type) => [type, TASK_TYPES[type]] as const);
 
-/** Returns whether schedules of this type run again after each run. */
 export function isRecurring(type: Task["type"]): boolean {
   return TASK_TYPE_RULES[type].isRecurring;
 }
@@ -31,7 +30,6 @@ export const OVERLAPS: Record<Task["overlap"], string> = {
   replace: "Stop the current run",
 };
 
-/** The time of the next run, absolute and relative. */
 export function NextRun({ at }: { at: number }) {
   return (
     <>
@@ -62,7 +60,6 @@ export function formatCron(cron: string): string {
   return name === undefined ? cron : `${name} at ${clock}`;
 }
 
-/** Returns how the latest runs ended. */
 export function formatLastRun({ last_status, failures_in_row, paused }: Task): string {
   const failed = failures_in_row > 1 ? `${failures_in_row} failures in a row` : "last run failed";
   const last = last_status === "failed" ? failed : last_status === "completed" ? "last run completed" : "";

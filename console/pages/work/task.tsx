@@ -19,7 +19,6 @@ import { TaskRuns } from "./task_runs.tsx";
 
 const TITLE_MAX_CHARACTERS = 60;
 
-/** The page of a task: its instruction, its state and its runs. */
 export function Page({ params: { id = "" } }: PageProps) {
   const read = useGet("/api/tasks/{id}", { path: { id } }, (event) => event.task_id === id);
   return (

@@ -1,18 +1,17 @@
 import { Square } from "lucide-preact";
 import { useAddress } from "../../live/address.ts";
-import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { type LiveList, useList } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { findWorkerName, listWorkerOptions } from "../../live/workers.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { pluralize, takeFirstLine } from "../../parts/format.ts";
-import { FilterBar, Listing, NoMatches, Row } from "../../parts/listing.tsx";
+import { FilteredListing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { Heading } from "../../parts/page.tsx";
 import { formatStatus, listStatusOptions } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { formatCron, TASK_TYPES } from "./schedule_text.tsx";
-import { WorkTabs } from "./work_tabs.tsx";
+import { WorkHead } from "./work_head.tsx";
 
 type Task = Schemas["Task"];
 
@@ -26,22 +25,16 @@ const CANCEL_MAX = 1_000;
 export function Page() {
   const [values, change] = useAddress("status", "type", "worker");
   const { status, type, worker } = values;
-  const list = useList<Task>(
-    `${worker} ${status} ${type}`,
-    (cursor, signal) => {
-      const params = { query: buildQuery({ worker_id: worker, status, type }, cursor) };
-      return worker === ""
-        ? loadPage(api.GET("/api/queue", { params, signal }))
-        : loadPage(api.GET("/api/tasks", { params, signal }));
-    },
+  const list = useList(
+    worker === "" ? "/api/queue" : "/api/tasks",
+    { worker_id: worker, status, type },
     (event) => (worker === "" || event.worker_id === worker) && /^(task|execution)\./.test(event.kind),
   );
   const states = worker === "" ? ACTIVE : ALL;
   return (
     <>
-      <Heading title="Work" />
-      <WorkTabs current="/console/tasks" />
-      <FilterBar
+      <WorkHead current="/console/tasks" />
+      <FilteredListing
         filters={[
           { name: "worker", label: "Worker", options: listWorkerOptions(["", "All workers"]) },
           { name: "status", label: "Status", options: listStatusOptions("All statuses", states) },
@@ -50,22 +43,18 @@ export function Page() {
         values={values}
         // A worker's tasks have other statuses than the queue.
         change={(next) => change(next.worker === undefined ? next : { ...next, status: "" })}
-        count={list.data && `${list.total} total`}
-      >
-        <CancelAllButton filter={values} list={list} />
-      </FilterBar>
-      <Listing
         list={list}
         label="Tasks"
         row={(task) => <TaskRow task={task} />}
-        empty={status + type !== ""
-          ? <NoMatches clear={() => change({ status: "", type: "" })} />
-          : (
-            <Empty title={worker === "" ? "The queue is empty." : "No tasks yet."}>
-              <LinkButton href="/console/chat">Open the chat</LinkButton>
-            </Empty>
-          )}
-      />
+        keep={["worker"]}
+        empty={
+          <Empty title={worker === "" ? "The queue is empty." : "No tasks yet."}>
+            <LinkButton href="/console/chat">Open the chat</LinkButton>
+          </Empty>
+        }
+      >
+        <CancelAllButton filter={values} list={list} />
+      </FilteredListing>
     </>
   );
 }
@@ -94,7 +83,7 @@ interface CancelProps {
   list: LiveList<Task>;
 }
 
-/** Cancels all listed tasks, if they share a status that can be cancelled. */
+/** Cancels all listed tasks. Hidden unless the filter selects a status that can be cancelled. */
 function CancelAllButton({ filter: { worker, status, type }, list }: CancelProps) {
   const expected = Number(list.total);
   if (!hasScope("write:tasks") || status !== "pending" && status !== "scheduled") return null;

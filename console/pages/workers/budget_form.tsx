@@ -2,6 +2,7 @@ import { api, load, type Schemas } from "../../live/api.ts";
 import { useGet } from "../../live/resource.ts";
 import { workers } from "../../live/workers.ts";
 import { FormDialog, useForm } from "../../parts/form.tsx";
+import { showToast } from "../../parts/toast.tsx";
 import { ACTIONS, PERIODS, UNITS } from "./budget_text.ts";
 import { useDepartmentNames } from "./department_tree.ts";
 
@@ -9,12 +10,11 @@ type Budget = Schemas["Budget"];
 
 interface FormProps {
   budget: Budget | null;
-  /** The first value of the target. */
+  /** The initial target. */
   target: string;
   onClose: () => void;
 }
 
-/** Creates or edits a budget. */
 export function BudgetForm({ budget, target, onClose }: FormProps) {
   const form = useForm({
     initial: {
@@ -56,7 +56,6 @@ export function BudgetForm({ budget, target, onClose }: FormProps) {
   );
 }
 
-/** Lists everything that a budget can apply to. */
 function useTargets(current: string): [string, string][] {
   const engines = useGet("/api/engines", {}).data ?? [];
   const all: [string, string][] = [
@@ -69,4 +68,36 @@ function useTargets(current: string): [string, string][] {
   ];
   if (!all.some(([key]) => key === current)) all.push([current, current]);
   return all;
+}
+
+const HOUR_MS = 3_600_000;
+const DURATIONS = [
+  [String(HOUR_MS), "1 hour"],
+  [String(24 * HOUR_MS), "24 hours"],
+  [String(7 * 24 * HOUR_MS), "7 days"],
+  [String(31 * 24 * HOUR_MS), "31 days"],
+] as const;
+
+export function BudgetLiftForm({ budget, onClose }: { budget: Budget; onClose: () => void }) {
+  const form = useForm({
+    initial: { for_ms: String(HOUR_MS) },
+    async send({ for_ms }) {
+      const params = { path: { id: budget.id } };
+      await load(api.POST("/api/budgets/{id}/lift", { params, body: { for_ms: Number(for_ms) } }));
+      showToast("Budget lifted");
+      onClose();
+    },
+  });
+  return (
+    <FormDialog
+      form={form}
+      title={`Lift ${budget.name}`}
+      action="Lift budget"
+      onClose={onClose}
+      narrow
+      fields={[{ name: "for_ms", label: "Duration", options: DURATIONS }]}
+    >
+      <p>The budget is not enforced during this time, and waiting tasks start. Use is still counted.</p>
+    </FormDialog>
+  );
 }

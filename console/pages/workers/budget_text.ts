@@ -19,7 +19,6 @@ export const PERIODS: Record<Budget["period"], string> = {
   total: "in total",
 };
 
-/** The actions of a budget at its limit. */
 export const ACTIONS: Record<Budget["action"], string> = {
   hold: "Block new runs",
   stop: "Block new runs and stop current ones",
@@ -40,12 +39,12 @@ export function formatUse({ used, limit, unit }: Budget): string {
   return `${unit === "usd" ? formatCost(used) : formatNumber(used, unit)} of ${formatAmount(limit, unit)}`;
 }
 
-/** Returns the used and reserved share of a budget; 1 is all. */
+/** Returns the used and reserved share of a budget: 1 means all. */
 export function calculateShare({ used, reserved, limit }: Budget): number {
   return limit === 0 ? 1 : (used + reserved) / limit;
 }
 
-/** Returns the name of what a budget applies to. */
+/** Formats the target of a budget. */
 export function formatTarget(target: string, departments: ReadonlyMap<string, string>): string {
   const [kind = ""] = target.split(":", 1);
   const key = target.slice(kind.length + 1);

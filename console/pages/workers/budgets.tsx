@@ -1,75 +1,64 @@
 import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
-import { api, buildQuery, load, loadAll, type Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
-import { useResource } from "../../live/resource.ts";
+import { useAll } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { formatTime } from "../../parts/format.ts";
+import { ShortListing } from "../../parts/listing.tsx";
 import { Meter } from "../../parts/meter.tsx";
-import { Empty, LoadState } from "../../parts/notice.tsx";
+import { Empty } from "../../parts/notice.tsx";
 import { Heading, Section } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { BudgetForm } from "./budget_form.tsx";
-import { BudgetLiftForm } from "./budget_lift_form.tsx";
+import { BudgetForm, BudgetLiftForm } from "./budget_form.tsx";
 import { calculateShare, formatAmount, formatTarget, formatUse, PERIODS } from "./budget_text.ts";
 import { useDepartmentNames } from "./department_tree.ts";
 import { Engines } from "./engine_cards.tsx";
 
 type Budget = Schemas["Budget"];
 
-/** The budgets with their use, and the engines. */
 export function Page() {
   const [{ for: target }, change] = useAddress("for");
   const [edited, setEdited] = useState<Budget | "new" | null>(
     target === "" || !hasScope("write:budgets") ? null : "new",
   );
   const [lifting, setLifting] = useState<Budget | null>(null);
-  const read = useResource(
-    "budgets",
-    (signal) =>
-      loadAll((cursor) => api.GET("/api/budgets", { params: { query: buildQuery({}, cursor) }, signal })),
-    /^(budget|execution|engine)\./,
-  );
-  const budgets = read.data;
+  const list = useAll("/api/budgets", {}, /^(budget|execution|engine)\./);
   function close(): void {
     setEdited(null);
     setLifting(null);
     change({ for: "" });
-    read.reload();
+    list.reload();
   }
   return (
     <>
       <Heading title="Budgets and engines">
-        {hasScope("write:budgets") && (
-          <Button class="primary" icon={Plus} press={() => setEdited("new")}>New budget</Button>
-        )}
+        <Button scope="write:budgets" class="primary" icon={Plus} press={() => setEdited("new")}>
+          New budget
+        </Button>
       </Heading>
       <div class="scrolled">
         <Section title="Budgets">
-          {budgets === undefined
-            ? <LoadState error={read.error} />
-            : budgets.length === 0
-            ? (
+          <ShortListing
+            list={list}
+            class="cards"
+            row={(budget) => (
+              <BudgetCard
+                budget={budget}
+                edit={() => setEdited(budget)}
+                lift={() => setLifting(budget)}
+                reload={list.reload}
+              />
+            )}
+            empty={
               <Empty title="No budgets yet.">
                 <p>A budget limits runs, tokens, minutes or dollars, and blocks new runs at its limit.</p>
               </Empty>
-            )
-            : (
-              <ul class="cards">
-                {budgets.map((budget) => (
-                  <BudgetCard
-                    key={budget.id}
-                    budget={budget}
-                    edit={() => setEdited(budget)}
-                    lift={() => setLifting(budget)}
-                    reload={read.reload}
-                  />
-                ))}
-              </ul>
-            )}
+            }
+          />
         </Section>
         <Engines />
       </div>
@@ -99,7 +88,7 @@ function BudgetCard({ budget, edit, lift, reload }: CardProps) {
   const params = { path: { id } };
   const use = formatUse(budget);
   return (
-    <li class="card">
+    <>
       <div class="card-head">
         <h3>{name}</h3>
         <Status value={lifted ? "lifted" : state} />
@@ -156,6 +145,6 @@ function BudgetCard({ budget, edit, lift, reload }: CardProps) {
           </Button>
         </div>
       )}
-    </li>
+    </>
   );
 }

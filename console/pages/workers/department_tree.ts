@@ -3,7 +3,6 @@ import { type Resource, useResource } from "../../live/resource.ts";
 
 type Tree = Schemas["DepartmentTree"];
 
-/** A department with its depth in the tree. */
 export interface Department {
   id: string;
   name: string;
@@ -21,7 +20,6 @@ export function useDepartments(): Resource<Department[]> {
   );
 }
 
-/** The names of the departments by their ids. */
 export function useDepartmentNames(): Map<string, string> {
   return new Map((useDepartments().data ?? []).map(({ id, name }) => [id, name]));
 }

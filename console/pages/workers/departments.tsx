@@ -15,7 +15,6 @@ interface DialogProps {
   onClose: () => void;
 }
 
-/** Shows and edits the tree of departments. */
 export function DepartmentsDialog({ departments, onClose }: DialogProps) {
   const [edited, setEdited] = useState<Department | "new" | null>(null);
   const { data: all, error, reload } = departments;
@@ -49,9 +48,9 @@ export function DepartmentsDialog({ departments, onClose }: DialogProps) {
           </ul>
         )}
       <div class="actions end">
-        {hasScope("write:departments") && (
-          <Button class="left" icon={Plus} press={() => setEdited("new")}>New department</Button>
-        )}
+        <Button scope="write:departments" class="left" icon={Plus} press={() => setEdited("new")}>
+          New department
+        </Button>
         <button type="button" onClick={onClose}>Close</button>
       </div>
     </Dialog>

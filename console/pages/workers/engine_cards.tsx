@@ -1,7 +1,6 @@
 import { api, load, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { useGet } from "../../live/resource.ts";
-import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { formatTime } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
@@ -14,7 +13,6 @@ type Engine = Schemas["Engine"];
 
 const NEARLY_FULL = 0.8;
 
-/** The engines: whether they are installed, and how much of their providers' limits is used. */
 export function Engines() {
   const read = useGet("/api/engines", {}, /^engine\.|^execution\.completed$/);
   const engines = read.data;
@@ -42,7 +40,7 @@ function EngineCard({ engine, reload }: { engine: Engine; reload: () => void }) 
   const { name, usable, version, detail, windows, limited_until } = engine;
   const limited = limited_until !== null && limited_until > now.value;
   return (
-    <li class="card">
+    <li>
       <div class="card-head">
         <h3>{name}</h3>
         <Status value={limited ? "limited" : usable ? "ok" : "missing"} />
@@ -57,19 +55,18 @@ function EngineCard({ engine, reload }: { engine: Engine; reload: () => void }) 
           <p class="hint">
             Rate-limited by its provider until {formatTime(limited_until)}. Tasks are waiting.
           </p>
-          {hasScope("write:engines") && (
-            <div class="actions">
-              <Button
-                class="small"
-                label={`Try again now: ${name}`}
-                press={() => load(api.POST("/api/engines/{name}/lift", { params: { path: { name } } }))}
-                done={`${name} resumed`}
-                after={reload}
-              >
-                Try again now
-              </Button>
-            </div>
-          )}
+          <div class="actions">
+            <Button
+              scope="write:engines"
+              class="small"
+              label={`Try again now: ${name}`}
+              press={() => load(api.POST("/api/engines/{name}/lift", { params: { path: { name } } }))}
+              done={`${name} resumed`}
+              after={reload}
+            >
+              Try again now
+            </Button>
+          </div>
         </>
       )}
     </li>

@@ -1,5 +1,5 @@
-import { api, load, type Schemas } from "../../live/api.ts";
-import { filterByLabels, readRunners } from "../../live/runners.ts";
+import { api, buildQuery, load, loadAll, type Schemas } from "../../live/api.ts";
+import { filterByLabels } from "../../live/runners.ts";
 
 /** Lists the usable engines, the default one first. */
 export function listUsable(engines: readonly Schemas["Engine"][]): string[] {
@@ -11,6 +11,9 @@ export function listUsable(engines: readonly Schemas["Engine"][]): string[] {
 /** Reads the names of the engines that a worker can use: of the service, or of the runners with these labels. */
 export async function readEngineNames(labels: readonly string[], signal: AbortSignal): Promise<string[]> {
   if (labels.length === 0) return listUsable(await load(api.GET("/api/engines", { signal })));
-  const runners = filterByLabels(await readRunners(signal), labels);
+  const all = await loadAll((cursor) =>
+    api.GET("/api/runners", { params: { query: buildQuery({}, cursor) }, signal })
+  );
+  const runners = filterByLabels(all, labels);
   return [...new Set(runners.flatMap(({ engines }) => engines))].toSorted();
 }

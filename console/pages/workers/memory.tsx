@@ -1,8 +1,8 @@
 import { Pencil, Plus, Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
-import { api, buildQuery, load, loadAll, loadPage, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
+import { useAll, useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
@@ -15,25 +15,15 @@ import { Ago } from "../../parts/time.tsx";
 type Entry = Schemas["MemoryEntry"];
 
 const GLOBAL = "global";
+const SESSIONS_READ = 100;
 
-/** The memory entries for workers: of all conversations, or of one. */
 export function Page() {
   const [{ scope }, change] = useAddress("scope");
   const [edited, setEdited] = useState<Entry | "new" | null>(null);
   const selected = scope || GLOBAL;
-  const sessions = useResource(
-    "memory scopes",
-    (signal) => loadPage(api.GET("/api/local/sessions", { params: { query: buildQuery({}) }, signal })),
-    /^chat\./,
-  ).data?.items ?? [];
-  const entries = useResource(
-    selected,
-    (signal) =>
-      loadAll((cursor) =>
-        api.GET("/api/memory", { params: { query: { ...buildQuery({}, cursor), scope: selected } }, signal })
-      ),
-    /^memory\./,
-  );
+  const sessions = useGet("/api/local/sessions", { query: { page_size: SESSIONS_READ } }, /^chat\./).data ??
+    [];
+  const entries = useAll("/api/memory", { scope: selected }, /^memory\./);
   const options: [string, string][] = [
     [GLOBAL, "All conversations"],
     ...sessions.map(({ id, name }): [string, string] => [`local:${id}`, formatConversationName(name)]),
@@ -42,9 +32,9 @@ export function Page() {
   return (
     <>
       <Heading title="Memory">
-        {hasScope("write:memory") && (
-          <Button class="primary" icon={Plus} press={() => setEdited("new")}>New entry</Button>
-        )}
+        <Button scope="write:memory" class="primary" icon={Plus} press={() => setEdited("new")}>
+          New entry
+        </Button>
       </Heading>
       <FilterBar
         filters={[{ name: "scope", label: "Scope", options }]}
@@ -85,7 +75,7 @@ export function Page() {
 function EntryView({ entry, edit, reload }: { entry: Entry; edit: () => void; reload: () => void }) {
   const { scope, key, value } = entry;
   return (
-    <li class="entry">
+    <li>
       <div class="entry-head">
         <h2>{key}</h2>
         <span class="quiet">

@@ -9,7 +9,7 @@ import { showToast } from "../../parts/toast.tsx";
 
 type Worker = Schemas["Worker"];
 
-/** The name of the fact about a directory below the work directory of a runner. */
+/** The label of a directory that is relative to the work directory of a runner. */
 export const REMOTE_DIRECTORY = "Directory on the runner";
 const ANY_RUNNER = "first runner that claims it";
 
@@ -30,13 +30,12 @@ export function listPlacement({ id, runs_on, home, work_dir }: Worker, move: () 
     ),
     [path === work_dir ? "Directory" : REMOTE_DIRECTORY]: (
       <>
-        <code class="path">{path}</code> <CopyButton text={path} subject="directory" />
+        <code>{path}</code> <CopyButton text={path} subject="directory" />
       </>
     ),
   };
 }
 
-/** Moves a worker to another runner. */
 export function MoveForm({ worker, onClose }: { worker: Worker; onClose: () => void }) {
   const { id, name, runs_on } = worker;
   const runners = filterByLabels(useRunners().data ?? [], runs_on).filter((one) => one.name !== worker.home);

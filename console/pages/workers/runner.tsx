@@ -9,7 +9,7 @@ import { Notice } from "../../parts/notice.tsx";
 import { Facts } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { buildStartCommand } from "./runner_token.tsx";
+import { buildStartCommand } from "./runner_form.tsx";
 
 type Runner = Schemas["Runner"];
 
@@ -21,7 +21,6 @@ interface DialogProps {
   onClose: () => void;
 }
 
-/** The details of a runner: its state, the workers with a directory on it, and the actions that take it out of service. */
 export function RunnerDialog({ runner, reload, onClose }: DialogProps) {
   const { name, labels, state, draining, engines, version, running, max_runs, allow_admin, last_seen_at } =
     runner;

@@ -73,7 +73,6 @@ function explainEngines(engines: Schemas["Engine"][] | undefined): string {
     : `Installed: ${found.join(", ")}. The echo engine repeats your message, for a first test`;
 }
 
-/** The engines that are not installed, and how to install them. */
 function MissingEngines({ engines }: { engines: Schemas["Engine"][] }) {
   const missing = engines.filter(({ usable }) => !usable);
   if (missing.length === 0) return null;

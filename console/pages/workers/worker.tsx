@@ -2,17 +2,17 @@ import { MessageCircle, Pause, Pencil, Play, Trash2 } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
-import { api, load, loadPage, type Schemas } from "../../live/api.ts";
-import { useGet, useResource } from "../../live/resource.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { pluralize } from "../../parts/format.ts";
-import { Empty, LoadState, Notice } from "../../parts/notice.tsx";
+import { Empty, Notice } from "../../parts/notice.tsx";
 import { DetailPage, Facts, type NamedFacts, Section } from "../../parts/page.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { ExecutionRow } from "../work/execution_row.tsx";
+import { ExecutionList } from "../work/execution_row.tsx";
 import { listPlacement, MoveForm, REMOTE_DIRECTORY } from "./placement.tsx";
 import { WorkerBudgets } from "./worker_budgets.tsx";
 import { WorkerContexts } from "./worker_contexts.tsx";
@@ -22,7 +22,6 @@ type Worker = Schemas["Worker"];
 
 const RUNS_SHOWN = 10;
 
-/** The page of a worker: its state, its settings and its latest runs. */
 export function Page({ params: { id = "" } }: PageProps) {
   const read = useGet(
     "/api/workers/{id}",
@@ -65,7 +64,7 @@ function Actions({ worker: { id, name, paused } }: { worker: Worker }) {
   }
   return (
     <>
-      {hasScope("write:chat") && <Button class="primary" icon={MessageCircle} press={talk}>Talk</Button>}
+      <Button scope="write:chat" class="primary" icon={MessageCircle} press={talk}>Talk</Button>
       {hasScope("write:workers") && (
         <>
           <LinkButton href={`/console/workers/${id}/edit`} icon={Pencil}>Edit</LinkButton>
@@ -143,29 +142,19 @@ function listFieldFacts(worker: Worker): NamedFacts {
 }
 
 function LatestRuns({ id }: { id: string }) {
-  const read = useResource(
-    id,
-    (signal) => {
-      const params = { path: { id }, query: { page_size: RUNS_SHOWN } };
-      return loadPage(api.GET("/api/workers/{id}/executions", { params, signal }));
-    },
+  const list = useGet(
+    "/api/workers/{id}/executions",
+    { path: { id }, query: { page_size: RUNS_SHOWN } },
     (event) => event.worker_id === id && event.kind.startsWith("execution."),
   );
-  const runs = read.data?.items;
   return (
     <Section title="Latest runs">
-      {runs === undefined
-        ? <LoadState error={read.error} />
-        : runs.length === 0
-        ? <Empty title="No runs yet." />
-        : (
-          <>
-            <div class="list">{runs.map((one) => <ExecutionRow key={one.id} execution={one} />)}</div>
-            <p>
-              <Link href={`/console/executions?worker=${id}`}>All runs</Link>
-            </p>
-          </>
-        )}
+      <ExecutionList list={list} empty={<Empty title="No runs yet." />} />
+      {list.data !== undefined && list.data.length > 0 && (
+        <p>
+          <Link href={`/console/executions?worker=${id}`}>All runs</Link>
+        </p>
+      )}
     </Section>
   );
 }

@@ -1,6 +1,6 @@
 import { Link } from "wouter-preact";
-import { api, loadPage, type Schemas } from "../../live/api.ts";
-import { useResource } from "../../live/resource.ts";
+import type { Schemas } from "../../live/api.ts";
+import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { ShortListing } from "../../parts/listing.tsx";
@@ -29,16 +29,19 @@ function Budgets({ worker, departments }: { worker: Worker; departments: Departm
     "global",
   ].join(",");
   const names = new Map(departments.map(({ id, name }) => [id, name]));
-  const list = useResource(target, async (signal) => {
-    const params = { query: { target, page_size: BUDGETS_READ } };
-    return (await loadPage(api.GET("/api/budgets", { params, signal }))).items;
-  }, /^(budget|execution)\./);
+  const list = useGet(
+    "/api/budgets",
+    { query: { target, page_size: BUDGETS_READ } },
+    /^(budget|execution)\./,
+  );
   return (
     <Section
       title="Budgets"
-      actions={hasScope("write:budgets") && (
-        <LinkButton href={`/console/budgets?for=worker:${worker.id}`} class="small">New budget</LinkButton>
-      )}
+      actions={
+        <LinkButton href={`/console/budgets?for=worker:${worker.id}`} class="small" scope="write:budgets">
+          New budget
+        </LinkButton>
+      }
     >
       <ShortListing
         list={list}

@@ -2,7 +2,6 @@ import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, buildQuery, load, loadPage, type Schemas } from "../../live/api.ts";
 import { useResource } from "../../live/resource.ts";
-import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { Row, ShortListing } from "../../parts/listing.tsx";
 import { Section } from "../../parts/page.tsx";
@@ -14,7 +13,6 @@ type Context = Schemas["SessionContext"] & { id: string };
 const RUNS_READ = 50;
 const CONVERSATIONS_MAX = 10;
 
-/** The memory of a worker: the entries, and its contexts in recent conversations. */
 export function WorkerContexts({ workerId }: { workerId: string }) {
   const [open, setOpen] = useState(false);
   return (
@@ -55,27 +53,25 @@ function ContextRow({ context, reload }: { context: Context; reload: () => void 
       notes={[engine]}
       side={<Ago at={updated_at} />}
     >
-      {hasScope("write:sessions") && (
-        <Button
-          class="small"
-          confirm={{
-            title: "Forget this conversation?",
-            text:
-              `${worker_name} loses its context and starts fresh with the next message. Messages are kept.`,
-            action: "Forget context",
-          }}
-          press={() => load(api.DELETE("/api/contexts/{worker_id}", { params }))}
-          done="Forgotten"
-          after={reload}
-        >
-          Forget
-        </Button>
-      )}
+      <Button
+        scope="write:sessions"
+        class="small"
+        confirm={{
+          title: "Forget this conversation?",
+          text: `${worker_name} loses its context and starts fresh with the next message. Messages are kept.`,
+          action: "Forget context",
+        }}
+        press={() => load(api.DELETE("/api/contexts/{worker_id}", { params }))}
+        done="Forgotten"
+        after={reload}
+      >
+        Forget
+      </Button>
     </Row>
   );
 }
 
-// The API lists contexts by conversation, so the worker's recent runs name the conversations to read.
+// The API lists contexts by conversation, so this reads the conversations of the worker's recent runs.
 async function readContexts(id: string, signal: AbortSignal): Promise<Context[]> {
   const params = { path: { id }, query: { page_size: RUNS_READ } };
   const runs = await loadPage(api.GET("/api/workers/{id}/executions", { params, signal }));

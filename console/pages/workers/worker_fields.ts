@@ -4,22 +4,21 @@ import { COMMAND_HINT, type Field, parseCommand, splitWords } from "../../parts/
 type Worker = Schemas["Worker"];
 type Body = Schemas["WorkerCreate"];
 
-/** A field of a worker that its form edits as text: the only place of the console that knows it. */
+/** A text field of a worker, for its form and its page. Only this table lists the fields. */
 interface WorkerField extends Field {
   name: keyof Body & keyof Worker;
-  /** The field is in the unfolded part of the form. */
+  /** Puts the field below "More options". */
   more?: boolean;
-  /** Only a new worker has it in its form. */
+  /** Hides the field in the form of an existing worker. */
   createOnly?: boolean;
-  /** The user needs this scope. */
   scope?: string;
-  /** Formats the value for the form. Default: as it is. */
+  /** Formats the value for the form. Default: unchanged. */
   format?: (worker: Worker) => string;
-  /** Reads the value from the form. Returns undefined if it is not to be sent. Default: as it is. */
+  /** Parses the value of the form. Returns undefined to leave the field out of the request. Default: unchanged. */
   parse?: (text: string, before: Worker | null) => unknown;
-  /** How the page of the worker shows it: as a section, as a fact, or as a fact in code. */
+  /** The presentation on the page of the worker. Default: hidden. */
   show?: "section" | "fact" | "code";
-  /** Shown instead of an empty value. */
+  /** The text for an empty value. */
   none?: string;
 }
 
@@ -88,12 +87,10 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
   },
 ];
 
-/** Returns the value of a field as the form shows it. */
 export function formatField(field: WorkerField, worker: Worker): string {
   return field.format?.(worker) ?? String(worker[field.name]);
 }
 
-/** Builds the request for a worker from the values of the form. */
 export function buildRequest(values: Record<string, string>, before: Worker | null): Body {
   const entries = WORKER_FIELDS.filter(({ createOnly = false }) => before === null || !createOnly)
     .map(({ name, parse = String }) => [name, parse(values[name] ?? "", before)] as const)
@@ -105,7 +102,7 @@ function formatCheck({ verify }: Worker): string {
   return verify?.command.join("\n") ?? "";
 }
 
-// The API keeps the arguments of an engine that is left out, and deletes those that are empty.
+// The API keeps the arguments of engines that the request leaves out, and deletes empty ones.
 function parseEngineArgs(text: string, before: Worker | null): Record<string, string> {
   const removed = Object.keys(before?.engine_args ?? {}).map((engine) => [engine, ""]);
   const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);

@@ -17,7 +17,6 @@ type Worker = Schemas["Worker"];
 /** The values by field name; `departments` holds ids, separated by spaces. */
 type Values = Record<string, string>;
 
-/** Creates or edits a worker. */
 export function Page({ params: { id = "" } }: PageProps) {
   if (!hasScope("write:workers")) return <Empty title="You do not have permission to edit workers." />;
   return id === "" ? <WorkerForm worker={null} /> : <ExistingWorker id={id} />;

@@ -2,11 +2,10 @@ import { FolderTree, Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
 import type { Schemas } from "../../live/api.ts";
-import { hasScope } from "../../live/session.ts";
 import { workers } from "../../live/workers.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { takeFirstLine } from "../../parts/format.ts";
-import { FilterBar, Listing, NoMatches, Row } from "../../parts/listing.tsx";
+import { FilteredListing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
 import { listStatusOptions } from "../../parts/status.tsx";
@@ -17,7 +16,6 @@ type Worker = Schemas["Worker"];
 
 const STATUSES = ["idle", "working", "waiting", "paused", "unavailable"];
 
-/** The workers, by department, name and status. */
 export function Page() {
   const [values, change] = useAddress("department", "status", "name");
   const { department, status, name } = values;
@@ -35,11 +33,11 @@ export function Page() {
     <>
       <Heading title="Workers">
         <Button icon={FolderTree} press={() => setEditing(true)}>Departments</Button>
-        {hasScope("write:workers") && (
-          <LinkButton href="/console/workers/new" icon={Plus} class="primary">New worker</LinkButton>
-        )}
+        <LinkButton href="/console/workers/new" icon={Plus} class="primary" scope="write:workers">
+          New worker
+        </LinkButton>
       </Heading>
-      <FilterBar
+      <FilteredListing
         filters={[
           { name: "name", label: "Name" },
           tree.length > 0 && {
@@ -52,20 +50,16 @@ export function Page() {
         values={values}
         change={change}
         count={all && `${matches?.length} of ${all.length}`}
-      />
-      <Listing
         list={{ data: matches, error: null, reload: () => {} }}
         label="Workers"
         row={(worker) => <WorkerRow worker={worker} />}
-        empty={all?.length !== 0
-          ? <NoMatches clear={() => change({ department: "", status: "", name: "" })} />
-          : (
-            <Empty title="No workers yet.">
-              {hasScope("write:workers") && (
-                <LinkButton href="/console/workers/new" class="primary">Create worker</LinkButton>
-              )}
-            </Empty>
-          )}
+        empty={
+          <Empty title="No workers yet.">
+            <LinkButton href="/console/workers/new" class="primary" scope="write:workers">
+              Create worker
+            </LinkButton>
+          </Empty>
+        }
       />
       {editing && <DepartmentsDialog departments={departments} onClose={() => setEditing(false)} />}
     </>

@@ -1,4 +1,6 @@
+import type { ComponentChildren } from "preact";
 import { hasScope } from "../../live/session.ts";
+import { Heading } from "../../parts/page.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 
 const TABS: readonly (readonly [href: string, name: string, scope?: string])[] = [
@@ -11,9 +13,14 @@ const TABS: readonly (readonly [href: string, name: string, scope?: string])[] =
   ["/console/system/backup", "Backup", "write:system"],
 ];
 
-/** The tabs of the system pages that the user has a scope for. */
-export function SystemTabs({ current }: { current: string }) {
+/** The head of a system page: its buttons, and the tabs that the user has a scope for. */
+export function SystemHead({ current, children }: { current: string; children?: ComponentChildren }) {
   const tabs = TABS.filter(([, , scope]) => scope === undefined || hasScope(scope))
     .map(([href, name]) => [href, name] as const);
-  return <Tabs label="System" current={current} tabs={tabs} />;
+  return (
+    <>
+      <Heading title="System">{children}</Heading>
+      <Tabs label="System" current={current} tabs={tabs} />
+    </>
+  );
 }

@@ -1,0 +1,137 @@
+import { LoaderCircle, Square } from "lucide-preact";
+import { useEffect, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { api, load, type Schemas } from "../../live/api.ts";
+import { secondNow } from "../../live/clock.ts";
+import { onEvent, onReset } from "../../live/events.ts";
+import { useLog } from "../../live/log.ts";
+import { findWorkerName } from "../../live/workers.ts";
+import { stripCodes } from "../../parts/ansi_line.tsx";
+import { Button } from "../../parts/button.tsx";
+import { formatDuration } from "../../parts/format.ts";
+
+const LINES_SHOWN = 3;
+const LINE_MAX_CHARACTERS = 160;
+
+interface Progress {
+  state: "idle" | "received" | "routing" | "queued" | "working";
+  worker: string;
+  /** The id of the current run, or "". */
+  executionId: string;
+  since: number;
+}
+
+const IDLE: Progress = { state: "idle", worker: "", executionId: "", since: 0 };
+
+export function useProgress(sessionKey: string): Progress {
+  const [progress, setProgress] = useState<Progress>(IDLE);
+  useEffect(() => {
+    let gone = false;
+    // Events report only later changes; this request finds the current run.
+    const readCurrent = async () => {
+      const query = { session_id: sessionKey, status: "pending,running" };
+      const [run] = await load(api.GET("/api/executions", { params: { query } })).catch(() => []);
+      if (gone || run === undefined) return;
+      setProgress({
+        state: "working",
+        worker: run.worker_name,
+        executionId: run.id,
+        since: run.started_at ?? run.created_at,
+      });
+    };
+    void readCurrent();
+    const ends = [
+      onEvent((event) =>
+        event.session_key === sessionKey && setProgress((before) => applyEvent(before, event))
+      ),
+      onReset(() => (setProgress(IDLE), void readCurrent())),
+    ];
+    return () => {
+      gone = true;
+      for (const end of ends) end();
+    };
+  }, [sessionKey]);
+  return progress;
+}
+
+function applyEvent(before: Progress, event: Schemas["Event"]): Progress {
+  const enter = (state: Progress["state"]) => ({ ...before, state, since: event.at });
+  switch (event.kind) {
+    case "message.received":
+      return before.state === "idle" ? enter("received") : before;
+    case "message.feeding":
+      return before.state === "working" ? before : enter("routing");
+    case "task.created":
+      return before.state === "working" || event.data.status === "scheduled"
+        ? before
+        : { ...enter("queued"), worker: findWorkerName(event.worker_id) };
+    case "execution.started":
+      return {
+        state: "working",
+        worker: findWorkerName(event.worker_id),
+        executionId: event.execution_id,
+        since: event.at,
+      };
+    case "session.idle":
+    case "session.cleared":
+      return IDLE;
+    default:
+      return before;
+  }
+}
+
+/** The current work of a conversation, with the last lines of its log. */
+export function ProgressView({ progress, addressee }: { progress: Progress; addressee: string }) {
+  const { state, executionId, since } = progress;
+  if (state === "idle") return null;
+  const params = { path: { id: executionId } };
+  return (
+    <div class="progress" role="status">
+      <p class="progress-head">
+        <LoaderCircle size={16} class="spins" aria-hidden="true" />
+        <span>{formatProgress(progress, addressee)}</span>
+        {state === "working" && (
+          <span class="number quiet" aria-hidden="true">
+            {formatDuration(Math.max(0, secondNow.value - since))}
+          </span>
+        )}
+        {state === "working" && executionId !== "" && (
+          <>
+            <Link href={`/console/executions/${executionId}`}>Log</Link>
+            <Button
+              scope="write:executions"
+              class="small"
+              icon={Square}
+              press={() => load(api.POST("/api/executions/{id}/cancel", { params, body: {} }))}
+              done="Stopped"
+            >
+              Stop
+            </Button>
+          </>
+        )}
+      </p>
+      {state === "working" && <LastLines executionId={executionId} />}
+    </div>
+  );
+}
+
+function LastLines({ executionId }: { executionId: string }) {
+  const last = useLog(executionId, { tail: LINES_SHOWN }).lines.slice(-LINES_SHOWN);
+  if (last.length === 0) return null;
+  return (
+    <ul class="steps" aria-hidden="true">
+      {last.map((line, index) => <li key={index}>{removeTime(line)}</li>)}
+    </ul>
+  );
+}
+
+function removeTime(line: string): string {
+  return stripCodes(line).replace(/^\S*\d\d:\d\d:\d\d\S*\s+/, "").slice(0, LINE_MAX_CHARACTERS);
+}
+
+function formatProgress({ state, worker }: Progress, addressee: string): string {
+  const name = worker === "" ? "A worker" : worker;
+  if (state === "working") return `${name} is working`;
+  if (state === "queued") return `${name} is next`;
+  return addressee === "" ? "Choosing a worker" : `Waiting for ${addressee}`;
+}
