@@ -18,9 +18,7 @@ import { BrowserCookies, buildLoginResponse, checkOrigin, SESSION_HEADER } from 
 import { defineRoute } from "../route.ts";
 
 export const authRoutes = [
-  defineRoute({
-    method: "POST",
-    path: "/api/auth/login",
+  defineRoute("POST /api/auth/login", {
     access: "public",
     operation: "auth.login",
     summary: "Log in",
@@ -37,9 +35,7 @@ export const authRoutes = [
       return "cookie" in login ? buildLoginResponse(login, cookies) : answer(login);
     },
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/auth/refresh",
+  defineRoute("POST /api/auth/refresh", {
     access: "public",
     operation: "auth.refresh",
     summary: "Get a new access token",
@@ -53,9 +49,7 @@ export const authRoutes = [
       return await api.auth.refresh(secret, kind);
     },
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/auth/logout",
+  defineRoute("POST /api/auth/logout", {
     access: "public",
     operation: "auth.logout",
     summary: "Revoke a refresh token",
@@ -73,18 +67,14 @@ export const authRoutes = [
       return new Response(null, { status: 204, headers: { "set-cookie": cookies.setLogin("", 0) } });
     },
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/auth/whoami",
+  defineRoute("GET /api/auth/whoami", {
     access: "token",
     operation: "auth.whoami",
     summary: "Get the caller and its scopes",
     response: whoamiSchema,
     handle: ({ api, call }) => api.auth.whoami(call),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/auth/console",
+  defineRoute("POST /api/auth/console", {
     access: "token",
     operation: "auth.console",
     summary: "Create a code that logs a browser in as the caller, valid once and for one minute",
@@ -93,9 +83,7 @@ export const authRoutes = [
     response: codeSchema,
     handle: ({ api, call }) => api.auth.createCode(call),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/auth/oidc/start",
+  defineRoute("GET /api/auth/oidc/start", {
     access: "public",
     operation: "auth.oidc_start",
     summary: "Redirect the browser to the OpenID provider",
@@ -107,9 +95,7 @@ export const authRoutes = [
       return redirect(location, new BrowserCookies(api.auth.place()).setFlow(cookie, FLOW_LIFE_S));
     },
   }),
-  defineRoute({
-    method: "GET",
-    path: CALLBACK_PATH,
+  defineRoute(`GET ${CALLBACK_PATH}`, {
     access: "public",
     operation: "auth.oidc_callback",
     summary: "Finish a sign-in after the redirect from the OpenID provider",
