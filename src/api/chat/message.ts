@@ -37,19 +37,11 @@ import { type Explain, EXPLAINED_WORKERS_MAX, type Explanation } from "../../dom
 import { explainRouting } from "../../domain/chat/routing.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
 
-export async function listInbound(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: InboundFilter,
-): Promise<Answer<InboundMessage[]>> {
+export async function listInbound({ db }: Deps<"db">, call: Call, filter: InboundFilter) {
   return answerPage(await listInboundRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
-export async function listOutbound(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: OutboundFilter,
-): Promise<Answer<OutboundMessage[]>> {
+export async function listOutbound({ db }: Deps<"db">, call: Call, filter: OutboundFilter) {
   return answerPage(await listOutboundRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 

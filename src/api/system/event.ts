@@ -26,11 +26,7 @@ const REPLAY_MAX_EVENTS = 1_000;
  * Lists one page of events, oldest first: those after number `after`, or the latest. The total counts the events after
  * `after`, or all stored ones. Throws `not_found` for a conversation that the caller cannot see.
  */
-export async function listEvents(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: EventFilter,
-): Promise<Answer<Event[]>> {
+export async function listEvents({ db }: Deps<"db">, call: Call, filter: EventFilter) {
   const bounded = boundFilter(call, filter);
   const { after, page_size: size } = filter;
   if (after === undefined) {

@@ -17,11 +17,7 @@ import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 
 /** Lists questions, newest first. A run sees only the questions of its conversation. */
-export async function listQuestions(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: QuestionFilter,
-): Promise<Answer<Question[]>> {
+export async function listQuestions({ db }: Deps<"db">, call: Call, filter: QuestionFilter) {
   return answerPage(await listQuestionRows(db, filter, getOwnConversation(call), filter));
 }
 

@@ -20,12 +20,7 @@ import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
 /** Lists the entries of a scope by key. Throws `not_found` for a scope that the caller cannot read. */
-export async function listMemory(
-  { db }: Deps<"db">,
-  call: Call,
-  scope: string,
-  paging: Page,
-): Promise<Answer<MemoryEntry[]>> {
+export async function listMemory({ db }: Deps<"db">, call: Call, scope: string, paging: Page) {
   checkReadable(call, scope);
   return answerPage(await listMemoryRows(db, scope, paging));
 }

@@ -115,10 +115,7 @@ async function findWarning(
 }
 
 /** Lists workers of any of the given departments. An unknown department has no workers. */
-export async function listWorkers(
-  deps: Deps<"db" | "engines" | "paths">,
-  filter: WorkerFilter,
-): Promise<Answer<Worker[]>> {
+export async function listWorkers(deps: Deps<"db" | "engines" | "paths">, filter: WorkerFilter) {
   const found = answerPage(await listInDepartments(deps, filter));
   return { ...found, json: await markUnavailable(deps, found.json) };
 }
