@@ -1,11 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { SignJWT } from "jose";
 import { openApp, PASSWORD } from "../../harness/service/app.ts";
 import { buildBearer } from "../../harness/model/people.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { hashPassword } from "../../../src/api/account/password.ts";
-import { signToken } from "../../../src/base/token.ts";
-import { ROUTES } from "../../../src/http/app.ts";
 
 const LOGIN = "POST /api/auth/login";
 const right = { username: "admin", password: PASSWORD };
@@ -106,23 +103,6 @@ describe("authentication (interface 5, contract 2)", () => {
     expect((await app.send(LOGIN, right)).status).toBe(200);
   });
 
-  it("recognizes a trusted proxy whose IPv4 address is written as IPv6", async () => {
-    const clock = new TestClock("2026-01-05T08:00:10Z");
-    await using app = await openApp({ clock, config: { server: { trusted_proxies: ["127.0.0.1"] } } });
-    const login = (password: string, from: string) =>
-      app.server.fetch(
-        new Request(`http://localhost${LOGIN.split(" ")[1]}`, {
-          method: "POST",
-          headers: { "content-type": "application/json", "x-forwarded-for": from },
-          body: JSON.stringify({ username: "admin", password }),
-        }),
-        "::ffff:127.0.0.1",
-      );
-    for (let i = 0; i < 10; i++) expect((await login("wrong", "203.0.113.6")).status).toBe(401);
-    expect((await login(right.password, "203.0.113.6")).status).toBe(429);
-    expect((await login(right.password, "203.0.113.7")).status).toBe(200);
-  });
-
   it("counts attempts before checking them, so that parallel logins get no more [AUT-4]", async () => {
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openApp({ clock });
@@ -131,75 +111,6 @@ describe("authentication (interface 5, contract 2)", () => {
     );
     expect(replies.filter((reply) => reply.status === 401).length).toBeLessThanOrEqual(10);
     expect(replies.every((reply) => reply.status === 401 || reply.status === 429)).toBe(true);
-  });
-
-  it("refuses forged tokens [AUT-1, AUT-2]", async () => {
-    await using app = await openApp();
-    const { key } = app.server.parts.authority;
-    const now = Math.floor(Date.now() / 1000);
-    const good = { typ: "access", scope: "*:*", ver: await app.server.parts.authority.getOperatorVersion() };
-    const jwt = (claims: Record<string, unknown>, header: Record<string, unknown> = {}) =>
-      new SignJWT({
-        ...good,
-        jti: "j",
-        iss: "svc",
-        sub: "operator:admin",
-        iat: now,
-        exp: now + 60,
-        ...claims,
-      })
-        .setProtectedHeader({ alg: "HS256", ...header });
-    expect((await app.send("GET /api/workers", undefined, buildBearer(await jwt({}).sign(key)))).status).toBe(
-      200,
-    );
-    const { refresh_token } = await app.call(LOGIN, right);
-    const other = new TextEncoder().encode("another key that is also long enough");
-    const part = (value: unknown) => btoa(JSON.stringify(value)).replace(/=+$/, "");
-    const payload = part({ ...good, jti: "j", iss: "svc", sub: "operator:admin", iat: now, exp: now + 60 });
-    const forged = [
-      await jwt({}).sign(other),
-      await jwt({}, { alg: "HS384" }).sign(key),
-      await jwt({ exp: now - 1 }).sign(key),
-      await jwt({ iss: "someone" }).sign(key),
-      await jwt({ nbf: now + 600 }).sign(key),
-      await jwt({ ver: 999 }).sign(key),
-      await jwt({ ver: 0, exp: now + 3600 }).sign(key),
-      await jwt({ ver: "1" }).sign(key),
-      await jwt({ typ: "refresh" }).sign(key),
-      await jwt({ typ: "run" }).sign(key),
-      await jwt({ typ: "run", execution_id: crypto.randomUUID(), attempt: 1 }).sign(key),
-      await new SignJWT({ ...good, jti: "j", iss: "svc", sub: "operator:admin" }).setProtectedHeader({
-        alg: "HS256",
-      }).sign(key),
-      `${part({ alg: "none" })}.${payload}.`,
-      `${part({ alg: "HS256" })}.${payload}.`,
-      `${part({ alg: "HS256", jwk: { kty: "oct", k: "AA" } })}.${payload}.AAAA`,
-      refresh_token,
-      "",
-      "x",
-      "a.b.c",
-      "x".repeat(5_000),
-    ];
-    for (const token of forged) {
-      const reply = await app.send("GET /api/workers", undefined, buildBearer(token));
-      expect(reply.status, token.slice(0, 60)).toBe(401);
-    }
-    expect((await app.send("POST /api/auth/refresh", { refresh_token: await jwt({}).sign(key) })).status)
-      .toBe(401);
-  });
-
-  it("requires a token on every route except the public ones", async () => {
-    await using app = await openApp();
-    const id = crypto.randomUUID();
-    for (const { method, path, access } of ROUTES) {
-      const reply = await app.send(`${method} ${path.replace(/:\w+/g, id)}`, undefined, {
-        authorization: "",
-      });
-      if (access !== "public") expect(reply.status, `${method} ${path}`).toBe(401);
-      else if (path.startsWith("/api/auth/oidc/") || path === "/hooks/:name") {
-        expect(reply.status, `${method} ${path}`).toBe(404);
-      } else expect([400, 415], `${method} ${path}`).toContain(reply.status);
-    }
   });
 
   it("a changed password invalidates all older tokens [AUT-6, AUT-7]", async () => {
@@ -297,18 +208,6 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(dump).not.toContain(password);
   });
 
-  it("accepts only its own host names when it is bound to loopback [AUT-11]", async () => {
-    await using app = await openApp({ config: { server: { allowed_hosts: ["Svc.example.org"] } } });
-    for (const host of ["localhost", "127.0.0.1:9", "[::1]:80", "svc.example.org", "SVC.Example.org:80"]) {
-      expect((await app.send("GET /api/workers", undefined, { host })).status, host).toBe(200);
-    }
-    for (const host of ["evil.example", "localhost.evil.example", "svc.example.org.evil.example"]) {
-      expect((await app.send("GET /api/workers", undefined, { host })).body, host).toMatchObject({
-        code: "forbidden",
-      });
-    }
-  });
-
   it("sends no CORS headers unless an origin is allowed (contract 2)", async () => {
     await using closed = await openApp();
     const origin = { origin: "https://app.example.org" };
@@ -322,25 +221,6 @@ describe("authentication (interface 5, contract 2)", () => {
     expect(allowed.headers.get("access-control-allow-origin")).toBe("https://app.example.org");
     const foreign = await open.send("GET /api/workers", undefined, { origin: "https://evil.example" });
     expect(foreign.headers.get("access-control-allow-origin")).toBeNull();
-  });
-
-  it("a run token is valid only during its run [AUT-2]", async () => {
-    await using app = await openApp();
-    const { authority, clock } = app.server.parts;
-    const token = await signToken(
-      authority.key,
-      {
-        typ: "run",
-        sub: `worker:${crypto.randomUUID()}`,
-        scope: "*:*",
-        ver: 1,
-        execution_id: crypto.randomUUID(),
-        attempt: 1,
-      },
-      600,
-      clock.now(),
-    );
-    expect((await app.send("GET /api/workers", undefined, buildBearer(token))).status).toBe(401);
   });
 });
 

@@ -5,6 +5,7 @@ import { openApp, PASSWORD } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const LOGIN = "POST /api/auth/login";
+const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 const part = (value: unknown) =>
   btoa(typeof value === "string" ? value : JSON.stringify(value)).replaceAll("+", "-").replaceAll("/", "_")
@@ -98,8 +99,13 @@ describe("forged tokens [AUT-1]", () => {
       "typ refresh": forge(alg, { ...good, typ: "refresh" }, key),
       "typ ACCESS": forge(alg, { ...good, typ: "ACCESS" }, key),
       "a run without an execution": forge(alg, { ...good, typ: "run", sub: "worker:x" }, key),
+      "a run that does not exist": forge(
+        alg,
+        { ...good, typ: "run", ver: 1, sub: `worker:${UNKNOWN}`, execution_id: UNKNOWN, attempt: 1 },
+        key,
+      ),
       "an operator's run": forge(alg, { ...good, typ: "run", execution_id: "x", attempt: 1 }, key),
-      "a worker's login": forge(alg, { ...good, sub: "worker:01a1fd23-4a4c-746f-99ac-8860e2641168" }, key),
+      "a worker's login": forge(alg, { ...good, sub: `worker:${UNKNOWN}` }, key),
       "claims that are a list": forge(alg, [good], key),
       "claims that are no JSON": forge(alg, "{", key),
       "a signature cut short": own.slice(0, -4),

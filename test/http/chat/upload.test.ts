@@ -5,6 +5,7 @@ import { type App, openApp } from "../../harness/service/app.ts";
 import { openClient, PASS_HASH } from "../../harness/service/client.ts";
 import { createTempDir, startServer } from "../../harness/service/process.ts";
 import { createRandom } from "../../harness/model/schedule.ts";
+import { fetchAs } from "../requests.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
 const SESSIONS = "/api/local/sessions";
@@ -27,16 +28,11 @@ async function post(
   type: string | null = TYPE,
   key = "",
 ): Promise<{ status: number; body: string; headers: Headers }> {
-  const request = new Request(`http://localhost${SESSIONS}/${id}/media`, {
-    method: "POST",
-    headers: {
-      authorization: `Bearer ${await app.token()}`,
-      ...(type === null ? {} : { "content-type": type }),
-      ...(key === "" ? {} : { "idempotency-key": key }),
-    },
-    body,
-  });
-  const response = await app.server.fetch(request);
+  const headers = {
+    ...(type === null ? {} : { "content-type": type }),
+    ...(key === "" ? {} : { "idempotency-key": key }),
+  };
+  const response = await fetchAs(app, `POST ${SESSIONS}/${id}/media`, { headers, body });
   return { status: response.status, body: await response.text(), headers: response.headers };
 }
 
@@ -148,7 +144,6 @@ describe("an upload above the limit [UPL-1]", () => {
       await waitUntil("nothing is left", () => left().length === 0);
       expect((await api.send(`GET ${SESSIONS}`)).status).toBe(200);
     },
-    180_000,
   );
 });
 
@@ -168,13 +163,8 @@ describe("limits of a session [UPL-2]", () => {
     expect(filesOf(app, id)).toHaveLength(3);
     const message = await app.call(`POST ${SESSIONS}/${id}/messages`, { content: "hello" });
     const form = `${part("message_id", message.message_id, null)}${part("file")}--b--\r\n`;
-    const sent = await app.server.fetch(
-      new Request("http://localhost/api/messages", {
-        method: "POST",
-        headers: { authorization: `Bearer ${await app.token()}`, "content-type": TYPE },
-        body: form,
-      }),
-    );
+    const headers = { "content-type": TYPE };
+    const sent = await fetchAs(app, "POST /api/messages", { headers, body: form });
     expect(sent.status).toBe(507);
     await sent.body?.cancel();
     const { id: other } = await app.call(`POST ${SESSIONS}`);
@@ -259,40 +249,34 @@ function corpus(): [body: string | Uint8Array, type: string | null][] {
 }
 
 describe("odd multipart bodies [UPL-3]", () => {
-  it(
-    `are accepted or refused with 400, 413 or 415, and leave no partial file: ${corpus.length} of them and 300 random ones (seed ${SEED}) [UPL-3]`,
-    async () => {
-      await using app = await openApp({ inMemory: true });
-      const { id } = await app.call(`POST ${SESSIONS}`);
-      const chance = createRandom(SEED);
-      const whole = encoder.encode(
-        `${part("file", "some content that is longer than the rest of it")}--b--\r\n`,
-      );
-      const broken = Array.from({ length: 300 }, (): [Uint8Array, string] => {
-        const bytes = whole.slice(0, chance() < 0.3 ? Math.floor(chance() * whole.length) : whole.length);
-        for (let i = 0; i < 1 + chance() * 4; i++) {
-          bytes[Math.floor(chance() * bytes.length)] = Math.floor(chance() * 256);
-        }
-        return [bytes, TYPE];
-      });
-      expect(corpus().length).toBeGreaterThanOrEqual(60);
-      let taken = 0;
-      for (const [body, type] of [...corpus(), ...broken]) {
-        const reply = await post(app, id, body as BodyInit, type);
-        const what = `${type} ${
-          typeof body === "string" ? body.slice(0, 80) : new TextDecoder().decode(body)
-        }`;
-        expect([200, 400, 413, 415], `${reply.status} ${what}`).toContain(reply.status);
-        if (reply.status === 200) taken++;
-        else expect([what, reply.headers.get("content-type")]).toEqual([what, "application/problem+json"]);
-        expect(reply.body, what).not.toMatch(/busboy|node_modules|\.ts\b|\.js\b|\bat [\w.]+ \(/i);
+  it(`are accepted or refused with 400, 413 or 415, and leave no partial file: ${corpus().length} of them and 300 random ones (seed ${SEED}) [UPL-3]`, async () => {
+    await using app = await openApp({ inMemory: true });
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    const chance = createRandom(SEED);
+    const whole = encoder.encode(
+      `${part("file", "some content that is longer than the rest of it")}--b--\r\n`,
+    );
+    const broken = Array.from({ length: 300 }, (): [Uint8Array, string] => {
+      const bytes = whole.slice(0, chance() < 0.3 ? Math.floor(chance() * whole.length) : whole.length);
+      for (let i = 0; i < 1 + chance() * 4; i++) {
+        bytes[Math.floor(chance() * bytes.length)] = Math.floor(chance() * 256);
       }
-      const names = filesOf(app, id);
-      expect(names).toHaveLength(taken);
-      expect(names.filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
-    },
-    90_000,
-  );
+      return [bytes, TYPE];
+    });
+    expect(corpus().length).toBeGreaterThanOrEqual(60);
+    let taken = 0;
+    for (const [body, type] of [...corpus(), ...broken]) {
+      const reply = await post(app, id, body as BodyInit, type);
+      const what = `${type} ${typeof body === "string" ? body.slice(0, 80) : new TextDecoder().decode(body)}`;
+      expect([200, 400, 413, 415], `${reply.status} ${what}`).toContain(reply.status);
+      if (reply.status === 200) taken++;
+      else expect([what, reply.headers.get("content-type")]).toEqual([what, "application/problem+json"]);
+      expect(reply.body, what).not.toMatch(/busboy|node_modules|\.ts\b|\.js\b|\bat [\w.]+ \(/i);
+    }
+    const names = filesOf(app, id);
+    expect(names).toHaveLength(taken);
+    expect(names.filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
+  });
 });
 
 it("a form with extra fields is refused, and leaves no file (contract 1)", async () => {
@@ -346,6 +330,7 @@ describe("hostile names [UPL-4]", () => {
       "e\u0301".repeat(100),
       "👩‍👩‍👧‍👦.png",
       "a\tb",
+      "a\\b\\c",
       "index.html",
       "a.svg",
       "x.html;.png",

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
+import { fetchAs } from "../requests.ts";
 
 async function openRoom(quietWindow: string, workers: string[] = ["Ada"]) {
   const app = await openApp({ config: { engines: buildFakeEngines(), bee: { quiet_window: quietWindow } } });
@@ -33,11 +34,7 @@ describe("messages with `alone`, and replies to each message (contract 8.8)", ()
     )
       .toEqual(ids.map((id, at) => [id, ["one", "two", "three"][at]]).sort());
     expect(said.find((message: { role: string }) => message.role === "user").reply_to).toBeNull();
-    const response = await app.server.fetch(
-      new Request(`http://localhost/api/local/sessions/${room.id}/stream?after=0`, {
-        headers: { authorization: `Bearer ${await app.token()}` },
-      }),
-    );
+    const response = await fetchAs(app, `GET /api/local/sessions/${room.id}/stream?after=0`);
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     let streamed = "";
     while (!ids.every((id) => streamed.includes(`"reply_to":"${id}"`))) {

@@ -34,6 +34,7 @@ describe("every list (interface 8) [BKP-5]", () => {
         "-1",
         String(max + 1),
         "1e9",
+        "1e1",
         "1000000000",
         "999999999999999999999",
         "x",
@@ -66,6 +67,7 @@ describe("every list (interface 8) [BKP-5]", () => {
           400,
         ]);
       }
+      expect((await app.send(add("page=1&page=2"))).status).toBe(400);
       expect([200, 404]).toContain((await app.send(add("page=99999999"))).status);
     }
     for (const [limit, status] of [["0", 400], ["1", 200], ["100", 200], ["101", 400], ["x", 400]] as const) {
@@ -150,7 +152,7 @@ describe("huge, deep and wide input [BKP-6]", () => {
     }
     expect(await app.call("GET /api/workers")).toEqual([]);
     expect(({} as { paused?: boolean }).paused).toBeUndefined();
-  }, 90_000);
+  });
 
   it("is refused in queries and headers", async () => {
     await using app = await openApp({ inMemory: true });

@@ -60,6 +60,5 @@ describe("/docs (contract 5)", () => {
         for (const words of shown) expect(dom).toContain(words);
       }
     },
-    540_000,
   );
 });

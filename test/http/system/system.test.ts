@@ -6,6 +6,7 @@ import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
 import { buildBearer, createUser } from "../../harness/model/people.ts";
+import { createTask } from "../../harness/service/runner.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const OVERVIEW = "GET /api/system/overview";
@@ -56,29 +57,13 @@ describe("GET /api/system/overview (interface 4.2)", () => {
   it("a paused worker with an active run counts as working, as in its status", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
-    await app.call("POST /api/tasks", {
-      message_id: "m",
-      worker_id: id,
-      type: "immediate",
-      instruction: "sleep 30",
-    });
+    await createTask(app, id, "sleep 30");
     await app.until("execution.started");
     await app.call(`PUT /api/workers/${id}`, { paused: true });
-    expect((await app.call(OVERVIEW)).workers).toEqual({
-      total: 1,
-      idle: 0,
-      working: 1,
-      waiting: 0,
-      paused: 0,
-    });
+    const none = { total: 0, idle: 0, working: 0, waiting: 0, paused: 0 };
+    expect((await app.call(OVERVIEW)).workers).toEqual({ ...none, total: 1, working: 1 });
     await app.call(`DELETE /api/workers/${id}`);
-    expect((await app.call(OVERVIEW)).workers).toEqual({
-      total: 0,
-      idle: 0,
-      working: 0,
-      waiting: 0,
-      paused: 0,
-    });
+    expect((await app.call(OVERVIEW)).workers).toEqual(none);
     await expectCounters(app.db);
   });
 
@@ -231,12 +216,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
   it("a bound run sees only its conversation, and nothing about the machine", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const other = await app.call("POST /api/workers", { name: "Other" });
-    await app.call("POST /api/tasks", {
-      message_id: "other",
-      worker_id: other.id,
-      type: "immediate",
-      instruction: "ok",
-    });
+    await createTask(app, other.id, "ok");
     await app.settle();
     const { headers } = await startRun(app, ["read:system"]);
     const overview = (await app.send(OVERVIEW, undefined, headers)).body;
@@ -320,12 +300,7 @@ describe("GET /api/system/doctor (contract 5)", () => {
       ["Ada", "Bob"].map((name) => app.call("POST /api/workers", { name })),
     );
     for (const { id } of [ada, bob]) {
-      await app.call("POST /api/tasks", {
-        message_id: "m",
-        worker_id: id,
-        type: "immediate",
-        instruction: "sleep 30",
-      });
+      await createTask(app, id, "sleep 30");
     }
     await app.until("execution.started");
     clock.advance(6 * 60_000);
@@ -365,4 +340,4 @@ it("a new password of the operator keeps the logins of users (contract 9)", asyn
   const ada = await createUser(app, "Ada", "viewer");
   await app.call(PASSWORD, { new_password: FRESH });
   expect((await app.send("POST /api/auth/refresh", { refresh_token: ada.refresh })).status).toBe(200);
-}, 90_000);
+});

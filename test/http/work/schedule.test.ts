@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { TestClock } from "../../harness/clock.ts";
-import { startRun } from "../../harness/service/run.ts";
 
 const NOW = Date.parse("2026-01-05T08:00:00Z");
 const MINUTE_MS = 60_000;
@@ -51,14 +49,6 @@ describe("GET /api/schedules (contract 15)", () => {
     expect(await of("failing=true")).toEqual([]);
     expect(await of(`worker_id=${ended.worker_id}&status=cancelled`)).toEqual(["ended"]);
     expect((await app.send("GET /api/schedules?paused=maybe")).status).toBe(400);
-  });
-
-  it("shows a run only its own conversation", async () => {
-    await using app = await openApp({ config: { engines: buildFakeEngines() } });
-    const run = await startRun(app, ["read:tasks"]);
-    const { cron } = await withWorker(app);
-    await cron("0 12 * * *", { name: "noon" });
-    expect((await app.send("GET /api/schedules", undefined, run.headers)).body).toEqual([]);
   });
 });
 
