@@ -55,7 +55,7 @@ export function createOperations(dependencies: Dependencies) {
       logIn: login.logIn,
       refresh: login.refresh,
       logout: login.logout,
-      place: login.getCookieScope,
+      getCookieScope: login.getCookieScope,
       whoami: login.describeCaller,
       createCode: login.createCode,
       beginOidc: oidcLogin.startOidc,

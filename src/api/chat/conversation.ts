@@ -96,6 +96,7 @@ export async function clearSession(
   await endOpenRuns({ db, interruptRun, interruptRouting }, sessionKey);
   return answer({ cancelled_tasks: tasks?.length ?? 0, cleared_contexts: contexts?.length ?? 0 });
 }
+
 /** Ends the bee's run and all open executions of a conversation. */
 export async function endOpenRuns(
   { db, interruptRun, interruptRouting }: Deps<"db" | "interruptRun" | "interruptRouting">,

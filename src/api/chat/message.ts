@@ -57,7 +57,7 @@ export async function traceMessage(
   return { json: `{"message":${formatJson(message)},${lists.join(",")}}` as Json<MessageTrace> };
 }
 
-// Merged parts are routed with the last one, which holds the tasks and replies.
+// Messages that were merged are routed as the last of them, which has the tasks and replies.
 async function findWhole(db: Database, caller: Caller, id: string): Promise<InboundMessage | null> {
   const bound = getBoundSessionKey(caller);
   const found = await findInbound(db, id, bound);

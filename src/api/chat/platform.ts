@@ -12,15 +12,11 @@ import type { PlatformConnection, Platforms } from "../call/platforms.ts";
 import type { Check } from "../../domain/system/system.ts";
 
 /** Lists `local` and the configured platforms by name. */
-export async function listPlatforms(deps: Deps<"db" | "platforms" | "lifecycle">, _call: Call) {
+export async function listPlatforms(deps: Deps<"db" | "platforms" | "lifecycle">) {
   return answerList(await listPlatformStates(deps));
 }
 
-export async function getPlatform(
-  deps: Deps<"db" | "platforms" | "lifecycle">,
-  _call: Call,
-  name: string,
-): Promise<Answer<PlatformStatus>> {
+export async function getPlatform(deps: Deps<"db" | "platforms" | "lifecycle">, name: string) {
   requirePlatform(deps.platforms, name);
   const all = await listPlatformStates(deps);
   const found = requireFound(all.find((one) => one.name === name), "platform", name);
@@ -49,7 +45,7 @@ export async function listPlatformStates(
 }
 
 /** Lists the paired senders. Throws `not_found`. */
-export async function listSenders({ db, platforms }: Deps<"db" | "platforms">, _call: Call, name: string) {
+export async function listSenders({ db, platforms }: Deps<"db" | "platforms">, name: string) {
   requirePlatform(platforms, name);
   const senders = await listSenderRows(db, name);
   return { json: joinJson(senders), total: senders.length, next: null };

@@ -167,7 +167,7 @@ export async function testWebhook(
 }
 
 /** Lists all delivery attempts, newest first. Throws `not_found`. */
-export async function listDeliveries({ db }: Deps<"db">, _call: Call, ref: string, paging: Page) {
+export async function listDeliveries({ db }: Deps<"db">, ref: string, paging: Page) {
   const { id } = await requireWebhook({ db }, ref);
   return answerPage(await listDeliveryRows(db, id, paging));
 }

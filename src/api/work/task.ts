@@ -39,11 +39,7 @@ async function findVisible(db: Database, call: Call, id: string): Promise<Json<T
 }
 
 /** Cancels a pending or scheduled task, or the schedule of a running one. Throws `not_found` or `conflict`. */
-export async function cancelTask(
-  { db, clock }: Deps<"db" | "clock">,
-  call: Call,
-  id: string,
-): Promise<Answer<Task>> {
+export async function cancelTask({ db, clock }: Deps<"db" | "clock">, call: Call, id: string) {
   const task = parseJson(await findVisible(db, call, id));
   const now = clock.now();
   const cancelled: JournalEntry = {

@@ -198,14 +198,14 @@ async function buildBudget(
   { db, clock, timeZone }: BudgetDeps,
   budget: MeasuredBudget,
   open: readonly OpenUse[],
-  tells: boolean,
+  canMeasure: boolean,
 ): Promise<Budget> {
   const now = clock.now();
   const month = new Months(timeZone).find(now);
-  const standing = sumBudgetUsage(budget, open, tells);
-  const state = classifyBudget(budget, standing);
+  const usage = sumBudgetUsage(budget, open, canMeasure);
+  const state = classifyBudget(budget, usage);
   const { settled, soft_notified_at: _soft, hard_notified_at: _hard, ...stored } = budget;
-  const beyond = standing.used + standing.reserved - settled;
+  const beyond = usage.used + usage.reserved - settled;
   const most = getCountedLimit(budget) - 1 - beyond;
   const resets = budget.period === "month"
     ? month.end
@@ -214,8 +214,8 @@ async function buildBudget(
     : null;
   return {
     ...stored,
-    used: convertToUnit(standing.used, budget.unit),
-    reserved: convertToUnit(standing.reserved, budget.unit),
+    used: convertToUnit(usage.used, budget.unit),
+    reserved: convertToUnit(usage.reserved, budget.unit),
     state,
     resets_at: resets,
   };

@@ -25,12 +25,7 @@ export async function listMemory({ db }: Deps<"db">, call: Call, scope: string, 
   return answerPage(await listMemoryRows(db, scope, paging));
 }
 
-export async function getMemory(
-  { db }: Deps<"db">,
-  call: Call,
-  scope: string,
-  key: string,
-): Promise<Answer<MemoryEntry>> {
+export async function getMemory({ db }: Deps<"db">, call: Call, scope: string, key: string) {
   checkReadable(call, scope);
   const entry = requireFound(await findMemory(db, scope, key), "memory entry", key);
   return answer(entry);
@@ -93,7 +88,7 @@ function checkReadable(call: Call, scope: string): void {
 function checkWritable(call: Call, scope: string): void {
   checkReadable(call, scope);
   if (getBoundSessionKey(call.caller) === null || scope !== GLOBAL_SCOPE) return;
-  if (call.caller.scopes.some((held) => held === "*:memory" || held === "*:*")) return;
+  if (call.caller.scopes.some((one) => one === "*:memory" || one === "*:*")) return;
   throw new ServiceError("forbidden", "Cannot write global memory: the token lacks the scope *:memory", {
     required_scope: "*:memory",
   });

@@ -28,9 +28,9 @@ export const authRoutes = [
     body: loginSchema,
     response: loginAnswerSchema,
     handle: async ({ api, body, address, raw }) => {
-      const place = api.auth.place();
-      const cookies = new BrowserCookies(place);
-      if (body.browser) checkOrigin(raw, place.publicUrl);
+      const scope = api.auth.getCookieScope();
+      const cookies = new BrowserCookies(scope);
+      if (body.browser) checkOrigin(raw, scope.publicUrl);
       const login = await api.auth.logIn(body, { address, flow: cookies.flow(raw) });
       return "cookie" in login ? buildLoginResponse(login, cookies) : answer(login);
     },
@@ -43,9 +43,9 @@ export const authRoutes = [
     body: refreshSchema,
     response: accessSchema,
     handle: async ({ api, body, raw }) => {
-      const place = api.auth.place();
-      const { secret, kind } = readSecret(raw, body.refresh_token, new BrowserCookies(place));
-      if (kind === "browser") checkOrigin(raw, place.publicUrl);
+      const scope = api.auth.getCookieScope();
+      const { secret, kind } = readSecret(raw, body.refresh_token, new BrowserCookies(scope));
+      if (kind === "browser") checkOrigin(raw, scope.publicUrl);
       return await api.auth.refresh(secret, kind);
     },
   }),
@@ -58,10 +58,10 @@ export const authRoutes = [
     status: 204,
     response: z.undefined(),
     handle: async ({ api, body, raw }) => {
-      const place = api.auth.place();
-      const cookies = new BrowserCookies(place);
+      const scope = api.auth.getCookieScope();
+      const cookies = new BrowserCookies(scope);
       const { secret, kind } = readSecret(raw, body.refresh_token, cookies);
-      if (kind === "browser") checkOrigin(raw, place.publicUrl);
+      if (kind === "browser") checkOrigin(raw, scope.publicUrl);
       const done = await api.auth.logout(secret, kind);
       if (kind === "login") return done;
       return new Response(null, { status: 204, headers: { "set-cookie": cookies.setLogin("", 0) } });
@@ -92,7 +92,7 @@ export const authRoutes = [
     response: z.undefined(),
     handle: async ({ api, query }) => {
       const { location, cookie } = await api.auth.beginOidc(query.return);
-      return redirect(location, new BrowserCookies(api.auth.place()).setFlow(cookie, FLOW_LIFE_S));
+      return redirect(location, new BrowserCookies(api.auth.getCookieScope()).setFlow(cookie, FLOW_LIFE_S));
     },
   }),
   defineRoute(`GET ${CALLBACK_PATH}`, {
@@ -103,7 +103,7 @@ export const authRoutes = [
     status: 303,
     response: z.undefined(),
     handle: async ({ api, raw, address }) => {
-      const cookie = new BrowserCookies(api.auth.place()).flow(raw);
+      const cookie = new BrowserCookies(api.auth.getCookieScope()).flow(raw);
       return redirect(await api.auth.finishOidc(new URL(raw.url).search, cookie, address));
     },
   }),

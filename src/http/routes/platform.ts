@@ -17,7 +17,7 @@ export const platformRoutes = [
     operation: "platform.list",
     summary: "List platforms with their connections and queued messages",
     response: z.array(platformSchema),
-    handle: ({ api, call }) => api.platform.list(call),
+    handle: ({ api }) => api.platform.list(),
   }),
   defineRoute("GET /api/platforms/:name", {
     access: "read:platforms",
@@ -25,7 +25,7 @@ export const platformRoutes = [
     summary: "Get a platform",
     params: { name },
     response: platformSchema,
-    handle: ({ api, call, params }) => api.platform.get(call, params.name),
+    handle: ({ api, params }) => api.platform.get(params.name),
   }),
   defineRoute("GET /api/platforms/:name/senders", {
     access: "read:platforms",
@@ -33,7 +33,7 @@ export const platformRoutes = [
     summary: "List the paired senders of a platform",
     params: { name },
     response: z.array(senderSchema),
-    handle: ({ api, call, params }) => api.platform.senders(call, params.name),
+    handle: ({ api, params }) => api.platform.senders(params.name),
   }),
   defineRoute("POST /api/platforms/pair", {
     access: "write:platforms",

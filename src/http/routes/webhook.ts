@@ -74,7 +74,7 @@ export const webhookRoutes = [
     params,
     query: deliveryListQuery,
     response: z.array(deliverySchema),
-    handle: ({ api, call, params, query }) => api.webhook.deliveries(call, params.id_or_name, query),
+    handle: ({ api, params, query }) => api.webhook.deliveries(params.id_or_name, query),
   }),
   defineRoute("POST /api/webhooks/:id_or_name/replay", {
     access: "write:webhooks",
