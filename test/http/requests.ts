@@ -1,4 +1,5 @@
 import type { App } from "../harness/service/app.ts";
+import type { Json } from "../harness/service/client.ts";
 
 const SESSIONS = "/api/local/sessions";
 
@@ -32,4 +33,17 @@ export async function upload(
 ): Promise<{ path: string; name: string; size: number; mime: string }> {
   const reply = await fetchAs(app, `POST ${SESSIONS}/${id}/media`, { body: buildForm({}, content, name) });
   return await reply.json();
+}
+
+/** Reads all pages of a list by the header Link, with the total that each page names. */
+export async function readAll(app: App, start: string): Promise<{ rows: Json[]; totals: (string | null)[] }> {
+  const rows: Json[] = [];
+  const totals: (string | null)[] = [];
+  for (let address: string | undefined = start; address !== undefined;) {
+    const { body, headers } = await app.send(`GET ${address}`, undefined, { accept: "application/json" });
+    rows.push(...body);
+    totals.push(headers.get("x-total-count"));
+    address = /^<(.*)>; rel="next"$/.exec(headers.get("link") ?? "")?.[1];
+  }
+  return { rows, totals };
 }

@@ -71,7 +71,7 @@ async function kindsOf(app: App): Promise<Kind[]> {
   const bee = ["write:tasks", "write:memory", "write:sessions", "write:messages"];
   const others: Kind[] = [
     { name: "nobody", headers: {}, may: () => false },
-    { name: "ctl beside its key", headers: buildBearer(await app.token()), may: () => true },
+    { name: "ctl with the signing key", headers: buildBearer(await app.token()), may: () => true },
     login("a viewer", viewer.headers, (access) => /^read:/.test(access)),
     login("an operator", operator.headers, (access) => /^read:/.test(access) || ops.includes(access)),
     login("an admin", admin.headers, () => true),

@@ -53,6 +53,18 @@ async function finish(
   };
 }
 
+const getCode = ({ location }: Pick<Ended, "location">) =>
+  new URL(location ?? "").hash.slice("#code=".length);
+
+/** Logs a browser in with the code of a sign-in. */
+function logIn(app: App, code: string, cookie: string, origin = app.url): Promise<Response> {
+  return fetch(`${app.url}/api/auth/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json", origin, cookie },
+    body: JSON.stringify({ code, browser: true }),
+  });
+}
+
 const users = (app: App) => app.db.read("select name, origin, issuer from user order by name");
 
 describe("a malicious provider (contract 9) [USR-4]", () => {
@@ -67,12 +79,7 @@ describe("a malicious provider (contract 9) [USR-4]", () => {
       "/work",
       expect.stringMatching(/^#code=[\w-]{43}$/),
     ]);
-    const code = to.hash.slice("#code=".length);
-    const login = await fetch(`${app.url}/api/auth/login`, {
-      method: "POST",
-      headers: { "content-type": "application/json", origin: app.url, cookie },
-      body: JSON.stringify({ code, browser: true }),
-    });
+    const login = await logIn(app, getCode({ location }), cookie);
     expect(login.status).toBe(200);
     const { access_token } = await login.json();
     const me = await app.call("GET /api/auth/whoami", undefined, { authorization: `Bearer ${access_token}` });
@@ -92,7 +99,7 @@ describe("a malicious provider (contract 9) [USR-4]", () => {
     ["a signature by a key that is not published", { otherKey: true }],
     ["an answer of another issuer (mix-up)", { iss: "https://elsewhere.example" }],
     ["an answer without its issuer (mix-up)", { iss: null }],
-    ["userinfo of somebody else", { claims: { roles: null }, userinfo: { sub: "admin", roles: ["staff"] } }],
+    ["userinfo of another user", { claims: { roles: null }, userinfo: { sub: "admin", roles: ["staff"] } }],
   ];
   for (const [what, lie] of lies) {
     it(`${what} is refused with a message and stores nothing [USR-4]`, async () => {
@@ -148,31 +155,25 @@ describe("a malicious browser (contract 9) [USR-4]", () => {
   it("a code is valid once, for a minute, in the browser that signed in", async () => {
     await using provider = await startLyingProvider({});
     await using app = await appWith(provider);
-    const logIn = async (code: string, cookie: string, origin = app.url) => {
-      const reply = await fetch(`${app.url}/api/auth/login`, {
-        method: "POST",
-        headers: { "content-type": "application/json", origin, cookie },
-        body: JSON.stringify({ code, browser: true }),
-      });
+    const statusOf = async (signedIn: Ended, cookie = signedIn.cookie, origin = app.url) => {
+      const reply = await logIn(app, getCode(signedIn), cookie, origin);
       await reply.body?.cancel();
       return reply.status;
     };
-    const codeOf = ({ location }: Ended) => new URL(location ?? "").hash.slice("#code=".length);
     const stolen = await signIn(app);
-    expect(await logIn(codeOf(stolen), "")).toBe(401);
-    expect(await logIn(codeOf(stolen), stolen.cookie)).toBe(401);
+    expect(await statusOf(stolen, "")).toBe(401);
+    expect(await statusOf(stolen)).toBe(401);
     const own = await signIn(app);
-    expect(await logIn(codeOf(own), own.cookie, "http://127.0.0.1:1")).toBe(403);
-    expect(await logIn(codeOf(own), own.cookie)).toBe(200);
-    expect(await logIn(codeOf(own), own.cookie)).toBe(401);
+    expect(await statusOf(own, own.cookie, "http://127.0.0.1:1")).toBe(403);
+    expect(await statusOf(own)).toBe(200);
+    expect(await statusOf(own)).toBe(401);
   });
 
   it("is never redirected to another host", async () => {
     await using provider = await startLyingProvider({});
     await using app = await appWith(provider);
-    for (
-      const to of ["//evil.example", "/\\evil.example", "https://evil.example", "evil", "/a#b", "/\tb", ""]
-    ) {
+    const targets = ["//evil.example", "/\\evil.example", "https://evil.example", "evil", "/a#b", "/\tb", ""];
+    for (const to of targets) {
       const reply = await app.send(`GET /api/auth/oidc/start?return=${encodeURIComponent(to)}`);
       expect([to, reply.status]).toEqual([to, 400]);
     }

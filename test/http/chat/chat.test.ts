@@ -42,11 +42,9 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
 
   it("refuses invalid names and unknown workers", async () => {
     await using app = await openApp();
-    for (
-      const body of [{ name: "" }, { name: "x".repeat(201) }, { name: 1 }, { worker_id: "x" }, {
-        worker_id: crypto.randomUUID(),
-      }, { nmae: "" }]
-    ) {
+    const names = [{ name: "" }, { name: "x".repeat(201) }, { name: 1 }, { nmae: "" }];
+    const bodies = [...names, { worker_id: "x" }, { worker_id: crypto.randomUUID() }];
+    for (const body of bodies) {
       expect((await app.send(`POST ${SESSIONS}`, body)).status, JSON.stringify(body)).toBe(400);
     }
     expect((await app.send(`POST ${SESSIONS}`, { name: "x".repeat(200) })).status).toBe(201);
@@ -76,17 +74,16 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const send = (body: unknown) => app.send(`POST ${SESSIONS}/${id}/messages`, body);
-    for (
-      const body of [
-        {},
-        { content: "" },
-        { content: " \n" },
-        { content: 1 },
-        { content: "x".repeat(262_145) },
-        { content: "a", more: 1 },
-        { content: "x", media_path: "" },
-      ]
-    ) {
+    const bodies = [
+      {},
+      { content: "" },
+      { content: " \n" },
+      { content: 1 },
+      { content: "x".repeat(262_145) },
+      { content: "a", more: 1 },
+      { content: "x", media_path: "" },
+    ];
+    for (const body of bodies) {
       expect((await send(body)).status, JSON.stringify(body).slice(0, 50)).toBe(400);
     }
     expect((await send({ content: "x".repeat(262_144) })).status).toBe(202);

@@ -47,13 +47,16 @@ async function upload(
   return JSON.parse(reply.body);
 }
 
-const filesOf = (app: App, id: string) => {
+/** Lists the names of files in a directory, none if it does not exist. */
+function listNames(folder: string): string[] {
   try {
-    return [...Deno.readDirSync(join(app.server.parts.paths.uploads, id))].map((entry) => entry.name);
+    return [...Deno.readDirSync(folder)].map((entry) => entry.name);
   } catch {
     return [];
   }
-};
+}
+
+const listUploads = (app: App, id: string) => listNames(join(app.server.parts.paths.uploads, id));
 
 describe("an upload with an Idempotency-Key (contract 8.4)", () => {
   it("is stored once per key, also if both arrive at the same time; another file is a conflict", async () => {
@@ -69,15 +72,15 @@ describe("an upload with an Idempotency-Key (contract 8.4)", () => {
     expect(again.headers.get("idempotent-replayed")).toBe("true");
     expect((await send("two", "a.txt", "k1")).status).toBe(409);
     expect((await send("one", "b.txt", "k1")).status).toBe(409);
-    expect(filesOf(app, id)).toEqual([JSON.parse(first.body).name]);
+    expect(listUploads(app, id)).toEqual([JSON.parse(first.body).name]);
     const both = await Promise.all([send("three", "c.txt", "k2"), send("three", "c.txt", "k2")]);
     expect(both.map(({ status }) => status)).toEqual([200, 200]);
     expect(both[0]?.body).toBe(both[1]?.body);
-    expect(filesOf(app, id)).toHaveLength(2);
+    expect(listUploads(app, id)).toHaveLength(2);
     expect(await app.db.read("select kind from journal where kind = 'upload.stored'")).toHaveLength(2);
     // Without a key each upload is a separate file.
     await upload(app, id, "one", "a.txt");
-    expect(filesOf(app, id)).toHaveLength(3);
+    expect(listUploads(app, id)).toHaveLength(3);
   });
 });
 
@@ -134,14 +137,8 @@ describe("an upload above the limit [UPL-1]", () => {
       expect(answer).toMatch(/"code":"(payload_too_large|unauthenticated)"/);
       expect(sent).toBeLessThan(100_000_000);
       expect(await server.memory() - before).toBeLessThan(60e6);
-      const left = () => {
-        try {
-          return [...Deno.readDirSync(join(folder.path, "uploads", id))];
-        } catch {
-          return [];
-        }
-      };
-      await waitUntil("nothing is left", () => left().length === 0);
+      const left = join(folder.path, "uploads", id);
+      await waitUntil("nothing is left", () => listNames(left).length === 0);
       expect((await api.send(`GET ${SESSIONS}`)).status).toBe(200);
     },
   );
@@ -160,7 +157,7 @@ describe("limits of a session [UPL-2]", () => {
     expect(JSON.parse((await post(app, id, `${part("file")}--b--\r\n`)).body)).toMatchObject({
       code: "storage_full",
     });
-    expect(filesOf(app, id)).toHaveLength(3);
+    expect(listUploads(app, id)).toHaveLength(3);
     const message = await app.call(`POST ${SESSIONS}/${id}/messages`, { content: "hello" });
     const form = `${part("message_id", message.message_id, null)}${part("file")}--b--\r\n`;
     const headers = { "content-type": TYPE };
@@ -179,7 +176,7 @@ describe("limits of a session [UPL-2]", () => {
     expect((await post(app, id, `${part("file", "xx")}--b--\r\n`)).status).toBe(507);
     await upload(app, id, "x");
     expect((await post(app, id, `${part("file", "")}--b--\r\n`)).status).toBe(507);
-    expect(filesOf(app, id)).toHaveLength(2);
+    expect(listUploads(app, id)).toHaveLength(2);
   });
 });
 
@@ -273,7 +270,7 @@ describe("odd multipart bodies [UPL-3]", () => {
       else expect([what, reply.headers.get("content-type")]).toEqual([what, "application/problem+json"]);
       expect(reply.body, what).not.toMatch(/busboy|node_modules|\.ts\b|\.js\b|\bat [\w.]+ \(/i);
     }
-    const names = filesOf(app, id);
+    const names = listUploads(app, id);
     expect(names).toHaveLength(taken);
     expect(names.filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
   });
@@ -285,7 +282,7 @@ it("a form with extra fields is refused, and leaves no file (contract 1)", async
   const reply = await post(app, id, `${part("file")}${part("caption", "x", null)}--b--\r\n`);
   expect(reply.status).toBe(400);
   expect(reply.body).toContain("caption: unknown");
-  expect([...Deno.readDirSync(join(app.dataDir, "uploads", id))]).toEqual([]);
+  expect(listUploads(app, id)).toEqual([]);
 });
 
 describe("hostile names [UPL-4]", () => {
@@ -352,7 +349,7 @@ describe("hostile names [UPL-4]", () => {
         /^attachment; filename="[^"\\\r\n/%]{1,150}"; filename\*=UTF-8''[\w.~!*%-]*$/,
       );
     }
-    expect(filesOf(app, id).filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
+    expect(listUploads(app, id).filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
   });
 });
 

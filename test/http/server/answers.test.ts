@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
-import { fetchAs } from "../requests.ts";
+import { buildBearer } from "../../harness/model/people.ts";
+import { StreamClient } from "../../harness/stream.ts";
 
 async function openRoom(quietWindow: string, workers: string[] = ["Ada"]) {
   const app = await openApp({ config: { engines: buildFakeEngines(), bee: { quiet_window: quietWindow } } });
@@ -34,13 +35,12 @@ describe("messages with `alone`, and replies to each message (contract 8.8)", ()
     )
       .toEqual(ids.map((id, at) => [id, ["one", "two", "three"][at]]).sort());
     expect(said.find((message: { role: string }) => message.role === "user").reply_to).toBeNull();
-    const response = await fetchAs(app, `GET /api/local/sessions/${room.id}/stream?after=0`);
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    let streamed = "";
-    while (!ids.every((id) => streamed.includes(`"reply_to":"${id}"`))) {
-      streamed += (await reader?.read())?.value;
-    }
-    await reader?.cancel();
+    const url = `${app.url}/api/local/sessions/${room.id}/stream?after=0`;
+    const client = await StreamClient.open(url, buildBearer(await app.token()));
+    await client.until((one) =>
+      ids.every((id) => one.named("message").some(({ data }) => data.reply_to === id))
+    );
+    await client.close();
   });
 
   it("completes the waiting messages before it, and is not merged with later ones", async () => {

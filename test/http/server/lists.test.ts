@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
+import { readAll } from "../requests.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -134,15 +135,3 @@ const STATUS: Record<string, string> = {
   "/api/queue": "pending",
   "/api/questions": "open",
 };
-
-async function readAll(app: App, start: string): Promise<{ rows: Json[]; totals: (string | null)[] }> {
-  const rows: Json[] = [];
-  const totals: (string | null)[] = [];
-  for (let address: string | undefined = start; address !== undefined;) {
-    const reply = await app.send(`GET ${address}`);
-    rows.push(...reply.body);
-    totals.push(reply.headers.get("x-total-count"));
-    address = /^<(.*)>; rel="next"$/.exec(reply.headers.get("link") ?? "")?.[1];
-  }
-  return { rows, totals };
-}

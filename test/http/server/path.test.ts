@@ -125,14 +125,13 @@ describe("media_path (interface 8) [PTH-1]", () => {
       ]);
     }
     for (const odd of [1, null, {}, [own.path], true]) expect((await send(odd)).status).toBe(400);
-    for (
-      const path of [
-        own.path,
-        `${folder}/./${own.name}`,
-        `${folder}//${own.name}`,
-        `${folder}/folder/../${own.name}`,
-      ]
-    ) {
+    const accepted = [
+      own.path,
+      `${folder}/./${own.name}`,
+      `${folder}//${own.name}`,
+      `${folder}/folder/../${own.name}`,
+    ];
+    for (const path of accepted) {
       expect([path, (await send(path)).status]).toEqual([path, 202]);
     }
     const [first] = await app.call(`GET ${SESSIONS}/${one.id}/messages`);
@@ -170,14 +169,8 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
     const { root } = app.server.parts.paths;
     await Deno.mkdir(join(base, "outer/inner"), { recursive: true });
     await Deno.mkdir(join(base, "home/canary"), { recursive: true });
-    for (
-      const [link, target] of [["to-home", home], ["to-root", "/"], ["to-data", root], ["to-etc", "/etc"], [
-        "to-outer",
-        join(base, "outer"),
-      ]] as const
-    ) {
-      await Deno.symlink(target, join(base, link));
-    }
+    const links = { home, root: "/", data: root, etc: "/etc", outer: join(base, "outer") };
+    for (const [name, target] of Object.entries(links)) await Deno.symlink(target, join(base, `to-${name}`));
     const canaries = [join(base, "outer/inner/canary"), join(base, "outer/canary")];
     for (const canary of canaries) await Deno.writeTextFile(canary, "alive");
     const make = async (work_dir: string): Promise<string> =>

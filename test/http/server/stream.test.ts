@@ -4,6 +4,7 @@ import { HEARTBEAT_MS, STALLED_MAX_MS } from "../../../src/http/stream/event_sou
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
+import { buildBearer, logIn } from "../../harness/model/people.ts";
 import { StreamClient } from "../../harness/stream.ts";
 import { fetchAs } from "../requests.ts";
 import { waitUntil } from "../../harness/wait.ts";
@@ -179,11 +180,8 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
   it("ends with a reason: session deleted, token expired, password changed, server stopped [SSE-6]", async () => {
     const clock = new TestClock();
     await using app = await openApp({ clock });
-    const { access_token } = await app.call("POST /api/auth/login", {
-      username: "admin",
-      password: PASSWORD,
-    });
-    const login = { authorization: `Bearer ${access_token}` };
+    const { access_token } = await logIn(app, "admin", PASSWORD);
+    const login = buildBearer(access_token);
     const make = async () => (await app.call(`POST ${SESSIONS}`)).id;
     const [one, two, three, four] = [await make(), await make(), await make(), await make()];
     const ended = async (client: StreamClient, reason: string) => {
@@ -201,11 +199,8 @@ describe("GET /api/local/sessions/:id/stream (interface 6, contract 4)", () => {
     await ended(expiring, "token_expired");
     expect(signed.ended).toBe(false);
 
-    const { access_token: second } = await app.call("POST /api/auth/login", {
-      username: "admin",
-      password: PASSWORD,
-    });
-    const revoked = await open(app, three, "", { authorization: `Bearer ${second}` });
+    const { access_token: second } = await logIn(app, "admin", PASSWORD);
+    const revoked = await open(app, three, "", buildBearer(second));
     app.server.parts.authority.raiseVersion(2);
     clock.advance(1_000);
     await ended(revoked, "revoked");

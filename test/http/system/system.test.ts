@@ -5,7 +5,7 @@ import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
-import { buildBearer, createUser } from "../../harness/model/people.ts";
+import { buildBearer, createUser, logIn } from "../../harness/model/people.ts";
 import { createTask } from "../../harness/service/runner.ts";
 import { startRun } from "../../harness/service/run.ts";
 
@@ -133,7 +133,7 @@ describe("GET /api/system/executions (interface 4.2, interface 8)", () => {
 describe("PUT /api/system/password (contract 2, contract 5)", () => {
   it("ends older access tokens, refresh tokens and streams; the new password logs in [AUT-6, AUT-7]", async () => {
     await using app = await openStored();
-    const old = await login(app, app.server.generatedPassword ?? "");
+    const old = await logIn(app, "admin", app.server.generatedPassword ?? "");
     const reply = await app.send(
       PASSWORD,
       { current_password: app.server.generatedPassword, new_password: FRESH },
@@ -142,9 +142,12 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     expect(reply).toMatchObject({ status: 200, body: { username: "admin", updated_at: expect.any(Number) } });
     expect((await app.send("GET /api/workers", undefined, buildBearer(old.access_token))).status).toBe(401);
     expect((await app.send("POST /api/auth/refresh", { refresh_token: old.refresh_token })).status).toBe(401);
-    expect((await app.send("POST /api/auth/login", credentials(app.server.generatedPassword ?? ""))).status)
+    expect(
+      (await app.send("POST /api/auth/login", { username: "admin", password: app.server.generatedPassword }))
+        .status,
+    )
       .toBe(401);
-    const fresh = await login(app, FRESH);
+    const fresh = await logIn(app, "admin", FRESH);
     expect((await app.send("GET /api/workers", undefined, buildBearer(fresh.access_token))).status).toBe(200);
     const events = await app.db.read("select actor from journal where kind = 'auth.password_changed'");
     expect(events).toEqual([{ actor: "user:admin" }]);
@@ -156,7 +159,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     await first.stop();
     await using second = await openStored(first.dataDir);
     expect(second.server.generatedPassword).toBeNull();
-    await login(second, FRESH);
+    await logIn(second, "admin", FRESH);
     await second.stop();
     await Deno.remove(first.dataDir, { recursive: true });
   });
@@ -165,7 +168,7 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
     // Wrong passwords are counted per minute of the service's clock.
     const clock = new TestClock("2026-01-05T08:00:10Z");
     await using app = await openStored(undefined, { login_failures_per_minute: 3 }, {}, clock);
-    const { access_token } = await login(app, app.server.generatedPassword ?? "");
+    const { access_token } = await logIn(app, "admin", app.server.generatedPassword ?? "");
     const change = (body: object) =>
       app.send(PASSWORD, { new_password: FRESH, ...body }, buildBearer(access_token));
     expect((await change({})).body.errors).toMatchObject([{ path: "current_password" }]);
@@ -203,9 +206,8 @@ describe("PUT /api/system/password (contract 2, contract 5)", () => {
   it("refuses agents, whatever their scopes [SCP-4]", async () => {
     await using app = await openStored(undefined, {}, { engines: buildFakeEngines() });
     const { headers } = await startRun(app, ["*:*"]);
-    for (
-      const [route, body] of [[PASSWORD, { new_password: FRESH }], ["POST /api/system/backup", {}]] as const
-    ) {
+    const cases = [[PASSWORD, { new_password: FRESH }], ["POST /api/system/backup", {}]] as const;
+    for (const [route, body] of cases) {
       expect(await app.send(route, body, headers)).toMatchObject({
         status: 403,
         body: { code: "forbidden" },
@@ -325,14 +327,6 @@ function openStored(
     ...(dataDir === undefined ? {} : { dataDir }),
     config: { ...config, auth: { password_hash: "", ...auth } },
   });
-}
-
-function credentials(password: string) {
-  return { username: "admin", password };
-}
-
-async function login(app: App, password: string): Promise<{ access_token: string; refresh_token: string }> {
-  return await app.call("POST /api/auth/login", credentials(password), { authorization: "" });
 }
 
 it("a new password of the operator keeps the logins of users (contract 9)", async () => {

@@ -74,9 +74,8 @@ describe("POST /api/queue/cancel (contract 17)", () => {
   it("refuses an expected number of 0 or above 1,000, a missing filter, and a status that cannot be cancelled", async () => {
     await using app = await openApp({ inMemory: true });
     const running = { filter: { status: "running" }, expected: 1 };
-    for (
-      const body of [{ filter: {}, expected: 0 }, { filter: {}, expected: 1_001 }, { expected: 1 }, running]
-    ) {
+    const bodies = [{ filter: {}, expected: 0 }, { filter: {}, expected: 1_001 }, { expected: 1 }, running];
+    for (const body of bodies) {
       expect([body, (await app.send("POST /api/queue/cancel", body)).status]).toEqual([body, 400]);
     }
   });

@@ -90,12 +90,13 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
         time_zone: "America/New_York",
         next_run_at: Date.parse("2026-01-05T15:00:00Z"),
       });
-    for (
-      const [cron, words] of [["61 * * * *", /minute/], ["", /empty/], ["@daily", /nicknames/], [
-        "0 0 31 2 *",
-        /never/,
-      ]] as const
-    ) {
+    const cases = [
+      ["61 * * * *", /minute/],
+      ["", /empty/],
+      ["@daily", /nicknames/],
+      ["0 0 31 2 *", /never/],
+    ] as const;
+    for (const [cron, words] of cases) {
       const { status, body } = await post({ type: "scheduled", cron });
       expect(status, cron).toBe(201);
       expect(body, cron).toMatchObject({
@@ -262,28 +263,26 @@ describe("GET /api/tasks and its transitions (interface 4.2, contract 3)", () =>
     expect((await app.send("GET /api/tasks")).status).toBe(400);
     expect((await app.send("GET /api/tasks?status=pending")).status).toBe(400);
     expect((await app.send("GET /api/tasks?session_key=cli:script&message_id=script")).status).toBe(400);
-    for (
-      const query of [
-        `worker_id=${worker.id}`,
-        "session_key=cli:script",
-        "message_id=script",
-        `worker_id=${worker.id}&session_key=cli:script`,
-      ]
-    ) {
+    const queries = [
+      `worker_id=${worker.id}`,
+      "session_key=cli:script",
+      "message_id=script",
+      `worker_id=${worker.id}&session_key=cli:script`,
+    ];
+    for (const query of queries) {
       expect(await app.call(`GET /api/tasks?${query}`), query).toEqual([made]);
     }
     for (const query of ["worker_id=x", `worker_id=${UNKNOWN}`, "session_key=none", "message_id=none"]) {
       expect(await app.call(`GET /api/tasks?${query}`), query).toEqual([]);
     }
-    for (
-      const query of [
-        "worker_id=",
-        "session_key=",
-        "worker_id=x&status=done",
-        "worker_id=x&type=later",
-        "worker_id=x,",
-      ]
-    ) {
+    const refused = [
+      "worker_id=",
+      "session_key=",
+      "worker_id=x&status=done",
+      "worker_id=x&type=later",
+      "worker_id=x,",
+    ];
+    for (const query of refused) {
       expect((await app.send(`GET /api/tasks?${query}`)).status, query).toBe(400);
     }
     expect(await app.call(`GET /api/tasks?worker_id=${worker.id}&status=pending,running&type=immediate`))
@@ -296,12 +295,9 @@ describe("GET /api/tasks and its transitions (interface 4.2, contract 3)", () =>
   it("cancels a pending or scheduled task once", async () => {
     await using app = await openApp();
     const { post } = await withWorker(app);
-    for (
-      const body of [{ type: "immediate" }, { type: "scheduled", cron: "* * * * *" }, {
-        type: "countdown",
-        scheduled_at: Date.now() + 60_000,
-      }]
-    ) {
+    const countdown = { type: "countdown", scheduled_at: Date.now() + 60_000 };
+    const bodies = [{ type: "immediate" }, { type: "scheduled", cron: "* * * * *" }, countdown];
+    for (const body of bodies) {
       const { id } = (await post(body)).body;
       expect(await app.call(`POST /api/tasks/${id}/cancel`)).toMatchObject({
         status: "cancelled",

@@ -11,24 +11,23 @@ describe("/api/budgets (contract 14)", () => {
     await app.call("POST /api/workers", { name: "Twin" });
     await app.call("POST /api/workers", { name: "twin" });
     await app.call("POST /api/budgets", RUNS);
-    for (
-      const [input, status, words] of [
-        [{ ...RUNS, name: "runs" }, 409, /another budget has this name/],
-        [{ ...RUNS, name: "a", limit: 1.5 }, 400, /limit: must be a whole number of runs/],
-        [{ ...RUNS, name: "a", limit: -1 }, 400, /limit: must be at least 0/],
-        [{ ...RUNS, name: "a", target: "everybody" }, 400, /target: must be global/],
-        [
-          { ...RUNS, name: "a", target: "worker:nobody" },
-          400,
-          /target: no worker has the id or the name "nobody"/,
-        ],
-        [{ ...RUNS, name: "a", target: "worker:TWIN" }, 400, /target: several workers are called "TWIN"/],
-        [{ ...RUNS, name: "a", target: "department:x" }, 400, /target: no department/],
-        [{ ...RUNS, name: "a", target: "engine:nix" }, 400, /target: no engine is called "nix"/],
-        [{ ...RUNS, name: "a", soft: 0 }, 400, /soft: must be at least 1/],
-        [{ ...RUNS, name: "a", period: "1h" }, 400, /period: must be one of/],
-      ] as const
-    ) {
+    const cases = [
+      [{ ...RUNS, name: "runs" }, 409, /another budget has this name/],
+      [{ ...RUNS, name: "a", limit: 1.5 }, 400, /limit: must be a whole number of runs/],
+      [{ ...RUNS, name: "a", limit: -1 }, 400, /limit: must be at least 0/],
+      [{ ...RUNS, name: "a", target: "everybody" }, 400, /target: must be global/],
+      [
+        { ...RUNS, name: "a", target: "worker:nobody" },
+        400,
+        /target: no worker has the id or the name "nobody"/,
+      ],
+      [{ ...RUNS, name: "a", target: "worker:TWIN" }, 400, /target: several workers are called "TWIN"/],
+      [{ ...RUNS, name: "a", target: "department:x" }, 400, /target: no department/],
+      [{ ...RUNS, name: "a", target: "engine:nix" }, 400, /target: no engine is called "nix"/],
+      [{ ...RUNS, name: "a", soft: 0 }, 400, /soft: must be at least 1/],
+      [{ ...RUNS, name: "a", period: "1h" }, 400, /period: must be one of/],
+    ] as const;
+    for (const [input, status, words] of cases) {
       const { status: got, body } = await app.send("POST /api/budgets", input);
       expect([got, body.detail], JSON.stringify(input)).toEqual([status, expect.stringMatching(words)]);
     }

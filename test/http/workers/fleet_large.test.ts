@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
+import { fetchAs } from "../requests.ts";
 
 // SVC_TEST_SCHEDULES=10000 tests the largest fleet.
 const SCHEDULES = Number(Deno.env.get("SVC_TEST_SCHEDULES") ?? 1_000);
@@ -22,9 +23,7 @@ function fleetOf(schedules: number) {
 }
 
 async function exported(app: App): Promise<string> {
-  const response = await app.server.fetch(
-    new Request("http://127.0.0.1/api/fleet", { headers: { authorization: `Bearer ${await app.token()}` } }),
-  );
+  const response = await fetchAs(app, "GET /api/fleet");
   expect(response.status).toBe(200);
   return await response.text();
 }
