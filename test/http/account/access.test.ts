@@ -153,7 +153,7 @@ describe("access rules (contract 9) [USR-1]", () => {
     expect(new Set(rules.map(([operation]) => operation)).size).toBe(rules.length);
   });
 
-  it("checkRules() throws for a route whose rule differs from the table [AUT-10]", () => {
+  it("checkRules() throws for a route without a rule, and for one whose rule differs from the table [AUT-10]", () => {
     const app = { routes: [{ method: "GET", path: "/api/workers" }] } as never;
     const [list] = (ROUTES as readonly AnyRoute[]).filter(({ operation }) => operation === "worker.list");
     if (list === undefined) throw new Error("there is no such route");
@@ -161,6 +161,8 @@ describe("access rules (contract 9) [USR-1]", () => {
     expect(() => checkRules(app, [{ ...list, access: "read:system" }])).toThrow(
       /the table of rules does not/,
     );
+    const backdoor = { routes: [{ method: "GET", path: "/api/backdoor" }] } as never;
+    expect(() => checkRules(backdoor)).toThrow(/\/api\/backdoor declares no access rule/);
     const later = { routes: [{ method: "GET", path: "/api/later" }] } as never;
     expect(() => checkRules(later, [{ ...list, path: "/api/later" }])).toThrow(/not in the table of rules/);
   });

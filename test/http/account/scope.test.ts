@@ -215,6 +215,12 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
       ]);
       expect(JSON.stringify(reply.body)).not.toContain(other.messageId);
     }
+    const events = await app.send("GET /api/events?page_size=100", undefined, {
+      ...own.headers,
+      accept: "application/json",
+    });
+    const keys = events.body.map(({ session_key }: { session_key: string }) => session_key);
+    expect(new Set(keys)).toEqual(new Set([own.sessionKey]));
     for (const route of ["GET /api/queue", "GET /api/conversations", "GET /api/messages/inbound"]) {
       const { body } = await app.send(route, undefined, own.headers);
       expect([route, body.length, body[0].session_key]).toEqual([route, 1, own.sessionKey]);

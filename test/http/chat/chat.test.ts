@@ -179,17 +179,6 @@ describe("/api/local/sessions (interface 4.1, contract 3)", () => {
     expect((await app.send(`POST ${SESSIONS}/${other}/messages`, { content: "free" })).status).toBe(202);
     expect(await app.call(`GET ${SESSIONS}/${id}/messages`)).toHaveLength(3);
   });
-
-  it("stores a message once per Idempotency-Key", async () => {
-    await using app = await openApp();
-    const { id } = await app.call(`POST ${SESSIONS}`);
-    const send = () =>
-      app.send(`POST ${SESSIONS}/${id}/messages`, { content: "once" }, { "idempotency-key": "m" });
-    const first = await send();
-    expect((await send()).body).toEqual(first.body);
-    const said = await app.call(`GET ${SESSIONS}/${id}/messages`);
-    expect(said.filter((one: { role: string }) => one.role === "user")).toMatchObject([{ content: "once" }]);
-  });
 });
 
 describe("uploads (contract 3)", () => {

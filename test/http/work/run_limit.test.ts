@@ -158,7 +158,7 @@ describe("limits of one run [SCP-7]", () => {
     expect(await change({ instruction: "y", deliver_to: run.sessionKey })).toBe(200);
   });
 
-  it("an agent that creates tasks for itself stops at the maximum depth, and the last run is marked", async () => {
+  it("an agent that creates tasks for itself stops at the maximum depth, and the last run is marked [SCP-7]", async () => {
     const folder = await Deno.makeTempDir({ prefix: "svc-test-loop-" });
     const agent = join(folder, "agent.sh");
     await Deno.writeTextFile(agent, AGENT, { mode: 0o755 });
