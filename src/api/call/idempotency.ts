@@ -24,10 +24,10 @@ export interface Creation<T> {
 
 const PLAN_ATTEMPTS_MAX = 3;
 
-/** Another request did the same between a plan and its write, so createOnce() plans again. */
+/** Thrown by a plan whose write another request overtook. createOnce() plans again. */
 export class RaceError extends ServiceError {}
 
-/** Makes an operation of a plan: createOnce() stores what the plan creates. */
+/** Makes an operation that plans a creation and stores it with createOnce(). */
 export function makeIdempotent<D, I extends unknown[], T>(
   plan: (deps: D, call: Call, ...input: I) => Creation<T> | Promise<Creation<T>>,
 ): (deps: D & Deps<"db" | "clock">, call: Call, ...input: I) => Promise<Answer<T>> {

@@ -96,7 +96,7 @@ export class Connections {
   #createServer(): Server {
     const server = createServer({
       maxHeaderSize: HEADERS_MAX_BYTES,
-      // Sent to clients as a header. The sweep enforces it.
+      // node:http sends this limit to clients as a header. The sweep enforces it.
       keepAliveTimeout: IDLE_MAX_MS,
       // IncomingBody limits slow bodies. A large body that arrives steadily has no limit.
       requestTimeout: 0,

@@ -50,7 +50,7 @@ function named(name: string, { headers }: TestCaller, may: (access: string) => b
   return { name, headers, may: (access) => access === "token" || may(access) };
 }
 
-async function kindsOf(app: App): Promise<Kind[]> {
+async function listKinds(app: App): Promise<Kind[]> {
   const worker = await startRun(app, [], "Plain");
   const wide = await startRun(app, ["*:*"], "Wide");
   const reader = await startRun(app, ["read:*"], "Reader");
@@ -109,7 +109,7 @@ async function beeHeaders(app: App): Promise<Record<string, string>> {
 describe("access rules (contract 9) [USR-1]", () => {
   it("every operation of /openapi.json has a rule, which decides for each kind of caller [USR-1, RUN-2]", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
-    const kinds = await kindsOf(app);
+    const kinds = await listKinds(app);
     const all = await operations(app);
     expect(all.length).toBeGreaterThan(50);
     const wrong: string[] = [];

@@ -56,7 +56,7 @@ describe("authentication (interface 5, contract 2)", () => {
   it("a login in progress during a password change returns no valid token", async () => {
     await using app = await openApp();
     const { refresh_token } = await app.call(LOGIN, right);
-    // The last step of a change, during the check of the old password.
+    // A password change ends with raiseVersion(), here while logIn() still checks the old password.
     const pending = [app.call(LOGIN, right), app.call("POST /api/auth/refresh", { refresh_token })];
     await app.db.read("select 1");
     app.server.parts.authority.raiseVersion(2);
@@ -160,7 +160,7 @@ describe("authentication (interface 5, contract 2)", () => {
     await app.stop();
     const clock = new TestClock();
     await using later = await openApp({ dataDir: app.dataDir, password: "second", clock });
-    // Longer than both hashes, so that the first attempt has failed.
+    // Eight requests take longer than both hashes, so the first attempt to store the password has failed.
     for (let i = 0; i < 8; i++) {
       const old = later.send("GET /api/workers", undefined, buildBearer(login.access_token));
       expect(await whileTimePasses(clock, old)).toMatchObject({ status: 503, body: { code: "unavailable" } });

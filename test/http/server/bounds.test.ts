@@ -11,7 +11,7 @@ const routes = ROUTES as readonly AnyRoute[];
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 /** Builds a valid path of the route with its required parameters. */
-function pathOf(route: AnyRoute): string {
+function buildPath(route: AnyRoute): string {
   const path = route.path.replace(/:\w+/g, UNKNOWN);
   if (route.path === "/api/tasks") return `${path}?worker_id=${UNKNOWN}`;
   if (route.path === "/api/memory") return `${path}?scope=global`;
@@ -26,7 +26,7 @@ describe("every list (interface 8) [BKP-5]", () => {
     await using app = await openApp({ inMemory: true });
     expect(lists.length).toBeGreaterThan(8);
     for (const route of lists) {
-      const path = pathOf(route);
+      const path = buildPath(route);
       const add = (query: string) => `GET ${path}${path.includes("?") ? "&" : "?"}${query}`;
       const max = route.path === "/api/workers" ? 200 : 100;
       const accept = { accept: "application/json" };

@@ -267,7 +267,7 @@ describe("wire conventions (contract 1)", () => {
     expect([refreshed.status, refreshed.headers.get("cache-control")]).toEqual([200, "no-store"]);
   });
 
-  it("answers 404 and 405 to other routes and methods", async () => {
+  it("returns 404 for unknown routes and 405 for other methods", async () => {
     await using app = await openApp();
     expect((await app.send("GET /api/nothing")).body).toMatchObject({ code: "not_found" });
     expect((await app.send("GET /nothing")).status).toBe(404);

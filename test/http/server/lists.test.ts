@@ -15,7 +15,7 @@ async function lists(app: App): Promise<{ path: string; parameters: Json[]; head
   return Object.entries<Json>(document.paths).flatMap(([path, { get }]) => {
     const answer = get?.responses["200"];
     if (answer?.content?.["application/json"]?.schema?.type !== "array") return [];
-    // Computed times instead of stored rows.
+    // The preview has computed times, which need no pages.
     if (path === "/api/schedules/preview") return [];
     return [{ path, parameters: get.parameters ?? [], headers: Object.keys(answer.headers) }];
   });
@@ -33,7 +33,7 @@ describe("every list (contract 8.2)", () => {
       const needed = parameters.filter(({ required }) => required && path !== "");
       const query = needed.filter((one) => one.in === "query").map(({ name }) => `${name}=global`);
       if (path === "/api/tasks") query.push(`worker_id=${worker.id}`);
-      // Lists that need a platform and a webhook, and the test has none.
+      // Senders and deliveries need a platform or a webhook, which this test does not create.
       if (/\/(senders|deliveries)$/.test(path)) continue;
       const address = path.replace("/api/workers/{id}", `/api/workers/${worker.id}`)
         .replace(/\{\w+\}/, id);
@@ -56,7 +56,7 @@ describe("every list (contract 8.2)", () => {
         one.in === "query" && !one.required && !NO_FILTER.test(one.name)
       );
       for (const { name, schema } of filters) {
-        const value = (await valuesOf(app, path, name, schema)) ?? "";
+        const value = (await findValue(app, path, name, schema)) ?? "";
         const needed = path === "/api/tasks" && name !== "worker_id" ? `&worker_id=${worker.id}` : "";
         const address = path.replace(/\{\w+\}/, worker.id);
         const reply = await app.send(`GET ${address}?${name}=${value}&${name}=${value}${needed}`, undefined, {
@@ -119,8 +119,8 @@ describe("every list (contract 8.2)", () => {
   });
 });
 
-// A valid value of the filter.
-function valuesOf(app: App, path: string, name: string, schema: Json): Promise<string> | string {
+// Finds a valid value of the filter.
+function findValue(app: App, path: string, name: string, schema: Json): Promise<string> | string {
   const known = schema?.enum ?? schema?.items?.enum;
   if (known !== undefined) return known[0];
   if (name === "status") return STATUS[path] ?? "completed";

@@ -189,7 +189,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       usable: false,
       detail: expect.stringContaining("not a directory"),
     });
-    // Not even root can create files there.
+    // Not even root can create files in /proc.
     const nowhere = await app.call("POST /api/workers", { name: "Nowhere", work_dir: "/proc/no/such" });
     expect(await app.call(`GET /api/workers/${nowhere.id}/status`)).toMatchObject({
       usable: false,
