@@ -1,108 +1,45 @@
-import { findEventStart, listAudit, listEvents, readEvents } from "./system/event.ts";
-import { createCode, describeCaller, getCookieScope, logIn, logout, refresh } from "./account/login.ts";
-import {
-  changePassword,
-  findReadiness,
-  getOverview,
-  listBeeRuns,
-  resume,
-  rotateKey,
-} from "./system/system.ts";
-import { finishOidc, startOidc } from "./account/oidc_login.ts";
-import { createToken, deleteToken, listTokens } from "./account/token.ts";
-import { createUser, deleteUser, getUser, listUsers, setPassword, updateUser } from "./account/user.ts";
-import { askQuestion } from "./work/question_ask.ts";
-import {
-  createBudget,
-  deleteBudget,
-  getBudget,
-  liftBudget,
-  listBudgets,
-  updateBudget,
-} from "./workers/budget.ts";
-import { createBackup } from "./system/backup.ts";
-import {
-  createSession,
-  deleteSession,
-  getSession,
-  listMessages,
-  listSessions,
-  sendMessage as sendChatMessage,
-  updateSession,
-} from "./chat/chat.ts";
-import {
-  clearSession,
-  clearWorkerContext,
-  findStreamStart,
-  listContexts,
-  listConversations,
-  readConversation,
-} from "./chat/conversation.ts";
-import {
-  createDepartment,
-  deleteDepartment,
-  getDepartment,
-  listDepartments,
-  updateDepartment,
-} from "./workers/department.ts";
-import { examine } from "./system/doctor.ts";
-import {
-  explainMessage,
-  listInbound,
-  listOutbound,
-  prepareAttachment,
-  sendMessage,
-  traceMessage,
-} from "./chat/message.ts";
-import { applyFleet, exportFleet, previewFleet } from "./workers/fleet.ts";
-import { getEngine, liftEngine, listEngines } from "./workers/engine.ts";
-import {
-  cancelExecution,
-  findLog,
-  getExecution,
-  listExecutions,
-  listWorkerExecutions,
-  retryExecution,
-} from "./work/execution.ts";
-import { receiveHook } from "./chat/hook.ts";
-import { listInbox } from "./system/inbox.ts";
-import {
-  answerQuestion,
-  cancelQuestion,
-  getQuestion,
-  listQuestions,
-  waitForQuestion,
-} from "./work/question.ts";
-import { cancelQueue, listQueue } from "./work/queue.ts";
-import { listSeries, listUsage } from "./workers/usage.ts";
-import { openMedia, prepareUpload, storeUpload } from "./chat/media.ts";
-import { deleteMemory, getMemory, listMemory, saveMemory } from "./workers/memory.ts";
-import { readMetrics } from "./system/metrics.ts";
-import { pair } from "./chat/pairing.ts";
+import * as login from "./account/login.ts";
+import * as oidcLogin from "./account/oidc_login.ts";
+import * as token from "./account/token.ts";
+import * as user from "./account/user.ts";
+import * as chat from "./chat/chat.ts";
+import * as conversation from "./chat/conversation.ts";
+import * as hook from "./chat/hook.ts";
+import * as media from "./chat/media.ts";
+import * as message from "./chat/message.ts";
+import * as pairing from "./chat/pairing.ts";
+import * as platform from "./chat/platform.ts";
+import * as resend from "./chat/resend.ts";
+import * as backup from "./system/backup.ts";
+import * as doctor from "./system/doctor.ts";
+import * as event from "./system/event.ts";
+import * as inbox from "./system/inbox.ts";
+import * as metrics from "./system/metrics.ts";
+import * as system from "./system/system.ts";
+import * as webhook from "./system/webhook.ts";
+import * as execution from "./work/execution.ts";
+import * as question from "./work/question.ts";
+import * as questionAsk from "./work/question_ask.ts";
+import * as queue from "./work/queue.ts";
+import * as runnerProtocol from "./work/runner_protocol.ts";
+import * as schedule from "./work/schedule.ts";
+import * as task from "./work/task.ts";
+import * as taskCreate from "./work/task_create.ts";
+import * as budget from "./workers/budget.ts";
+import * as department from "./workers/department.ts";
+import * as engine from "./workers/engine.ts";
+import * as fleet from "./workers/fleet.ts";
+import * as memory from "./workers/memory.ts";
+import * as runner from "./workers/runner.ts";
+import * as usage from "./workers/usage.ts";
+import * as worker from "./workers/worker.ts";
+import * as workerDeletion from "./workers/worker_deletion.ts";
+import * as workerHome from "./workers/worker_home.ts";
+import * as workerStatus from "./workers/worker_status.ts";
+import { makeIdempotent } from "./call/idempotency.ts";
 import type { Services } from "./call/services.ts";
 import type { SignInDeps } from "./account/sign_in.ts";
-import { resendMessage, resendMessages } from "./chat/resend.ts";
-import { appendRunLog, beatRuns, claimRun, endRun, openRunMedia, reportRun } from "./work/runner_protocol.ts";
-import { createRunner, deleteRunner, drainRunner, getRunner, listRunners } from "./workers/runner.ts";
-import { getPlatform, listPlatforms, listSenders, revokeSender, testPlatform } from "./chat/platform.ts";
-import { listSchedules, previewSchedule, updateTask } from "./work/schedule.ts";
-import { cancelTask, getTask, listTasks, runTask, waitForTask } from "./work/task.ts";
-import { createTask, createTasks } from "./work/task_create.ts";
 import { isMissingReference } from "../store/db/database.ts";
-import {
-  createWebhook,
-  deleteWebhook,
-  getWebhook,
-  listDeliveries,
-  listWebhooks,
-  replayWebhook,
-  testWebhook,
-  updateWebhook,
-} from "./system/webhook.ts";
-import { createWorker, getWorker, listWorkers, updateWorker } from "./workers/worker.ts";
-import { deleteWorker } from "./workers/worker_deletion.ts";
-import { rehomeWorker } from "./workers/worker_home.ts";
-import { getWorkerStatus } from "./workers/worker_status.ts";
 
 /** Everything that operations depend on. `boot` passes it in. */
 export type Dependencies = Services & SignInDeps;
@@ -115,153 +52,162 @@ export function createOperations(dependencies: Dependencies) {
     bindOperations(dependencies, operations);
   return {
     auth: bind({
-      logIn,
-      refresh,
-      logout,
-      place: getCookieScope,
-      whoami: describeCaller,
-      createCode,
-      beginOidc: startOidc,
-      finishOidc,
+      logIn: login.logIn,
+      refresh: login.refresh,
+      logout: login.logout,
+      getCookieScope: login.getCookieScope,
+      whoami: login.describeCaller,
+      createCode: login.createCode,
+      beginOidc: oidcLogin.startOidc,
+      finishOidc: oidcLogin.finishOidc,
     }),
     user: bind({
-      list: listUsers,
-      create: createUser,
-      get: getUser,
-      update: updateUser,
-      delete: deleteUser,
-      setPassword,
+      list: user.listUsers,
+      create: user.createUser,
+      get: user.getUser,
+      update: user.updateUser,
+      delete: user.deleteUser,
+      setPassword: user.setPassword,
     }),
-    token: bind({ list: listTokens, create: createToken, delete: deleteToken }),
-    audit: bind({ list: listAudit }),
+    token: bind({ list: token.listTokens, create: token.createToken, delete: token.deleteToken }),
+    audit: bind({ list: event.listAudit }),
     worker: bind({
-      create: createWorker,
-      list: listWorkers,
-      get: getWorker,
-      status: getWorkerStatus,
-      update: updateWorker,
-      delete: deleteWorker,
-      rehome: rehomeWorker,
+      create: worker.createWorker,
+      list: worker.listWorkers,
+      get: worker.getWorker,
+      status: workerStatus.getWorkerStatus,
+      update: worker.updateWorker,
+      delete: workerDeletion.deleteWorker,
+      rehome: workerHome.rehomeWorker,
     }),
     task: bind({
-      create: createTask,
-      createAll: createTasks,
-      list: listTasks,
-      get: getTask,
-      update: updateTask,
-      cancel: cancelTask,
-      run: runTask,
-      wait: waitForTask,
+      create: makeIdempotent(taskCreate.planTask),
+      createAll: makeIdempotent(taskCreate.planTasks),
+      list: task.listTasks,
+      get: task.getTask,
+      update: schedule.updateTask,
+      cancel: task.cancelTask,
+      run: makeIdempotent(task.planRun),
+      wait: task.waitForTask,
     }),
-    schedule: bind({ list: listSchedules, preview: previewSchedule }),
+    schedule: bind({ list: schedule.listSchedules, preview: schedule.previewSchedule }),
     execution: bind({
-      list: listExecutions,
-      listOfWorker: listWorkerExecutions,
-      get: getExecution,
-      cancel: cancelExecution,
-      retry: retryExecution,
-      findLog,
+      list: execution.listExecutions,
+      listOfWorker: execution.listWorkerExecutions,
+      get: execution.getExecution,
+      cancel: execution.cancelExecution,
+      retry: execution.retryExecution,
+      findLog: execution.findLog,
     }),
     budget: bind({
-      list: listBudgets,
-      create: createBudget,
-      get: getBudget,
-      update: updateBudget,
-      delete: deleteBudget,
-      lift: liftBudget,
+      list: budget.listBudgets,
+      create: makeIdempotent(budget.planBudget),
+      get: budget.getBudget,
+      update: budget.updateBudget,
+      delete: budget.deleteBudget,
+      lift: budget.liftBudget,
     }),
-    fleet: bind({ export: exportFleet, plan: previewFleet, apply: applyFleet }),
+    fleet: bind({ export: fleet.exportFleet, plan: fleet.previewFleet, apply: fleet.applyFleet }),
     runner: bind({
-      list: listRunners,
-      create: createRunner,
-      get: getRunner,
-      delete: deleteRunner,
-      drain: drainRunner,
+      list: runner.listRunners,
+      create: runner.createRunner,
+      get: runner.getRunner,
+      delete: runner.deleteRunner,
+      drain: runner.drainRunner,
     }),
     run: bind({
-      openMedia: openRunMedia,
-      claim: claimRun,
-      beat: beatRuns,
-      log: appendRunLog,
-      events: reportRun,
-      end: endRun,
+      openMedia: runnerProtocol.openRunMedia,
+      claim: runnerProtocol.claimRun,
+      beat: runnerProtocol.beatRuns,
+      log: runnerProtocol.appendRunLog,
+      events: runnerProtocol.reportRun,
+      end: runnerProtocol.endRun,
     }),
-    inbox: bind({ list: listInbox }),
+    inbox: bind({ list: inbox.listInbox }),
     question: bind({
-      ask: askQuestion,
-      list: listQuestions,
-      get: getQuestion,
-      wait: waitForQuestion,
-      answer: answerQuestion,
-      cancel: cancelQuestion,
+      ask: makeIdempotent(questionAsk.planQuestion),
+      list: question.listQuestions,
+      get: question.getQuestion,
+      wait: question.waitForQuestion,
+      answer: question.answerQuestion,
+      cancel: question.cancelQuestion,
     }),
-    queue: bind({ list: listQueue, cancel: cancelQueue }),
-    engine: bind({ list: listEngines, get: getEngine, lift: liftEngine }),
-    usage: bind({ list: listUsage, series: listSeries }),
-    conversation: bind({ list: listConversations }),
-    session: bind({ list: listContexts, clear: clearSession, clearWorker: clearWorkerContext }),
-    memory: bind({ list: listMemory, get: getMemory, save: saveMemory, delete: deleteMemory }),
+    queue: bind({ list: queue.listQueue, cancel: queue.cancelQueue }),
+    engine: bind({ list: engine.listEngines, get: engine.getEngine, lift: engine.liftEngine }),
+    usage: bind({ list: usage.listUsage, series: usage.listSeries }),
+    conversation: bind({ list: conversation.listConversations }),
+    session: bind({
+      list: conversation.listContexts,
+      clear: conversation.clearSession,
+      clearWorker: conversation.clearWorkerContext,
+    }),
+    memory: bind({
+      list: memory.listMemory,
+      get: memory.getMemory,
+      save: memory.saveMemory,
+      delete: memory.deleteMemory,
+    }),
     department: bind({
-      list: listDepartments,
-      create: createDepartment,
-      get: getDepartment,
-      update: updateDepartment,
-      delete: deleteDepartment,
+      list: department.listDepartments,
+      create: makeIdempotent(department.planDepartment),
+      get: department.getDepartment,
+      update: department.updateDepartment,
+      delete: department.deleteDepartment,
     }),
     message: bind({
-      send: sendMessage,
-      prepareAttachment,
-      list: listInbound,
-      listOutbound,
-      trace: traceMessage,
-      explain: explainMessage,
-      resend: resendMessage,
-      resendAll: resendMessages,
+      send: message.sendMessage,
+      prepareAttachment: message.prepareAttachment,
+      list: message.listInbound,
+      listOutbound: message.listOutbound,
+      trace: message.traceMessage,
+      explain: message.explainMessage,
+      resend: makeIdempotent(resend.planResend),
+      resendAll: makeIdempotent(resend.planResends),
     }),
-    hook: bind({ receive: receiveHook }),
+    hook: bind({ receive: hook.receiveHook }),
     platform: bind({
-      list: listPlatforms,
-      get: getPlatform,
-      senders: listSenders,
-      pair,
-      revoke: revokeSender,
-      test: testPlatform,
+      list: platform.listPlatforms,
+      get: platform.getPlatform,
+      senders: platform.listSenders,
+      pair: pairing.pair,
+      revoke: platform.revokeSender,
+      test: platform.testPlatform,
     }),
     webhook: bind({
-      list: listWebhooks,
-      get: getWebhook,
-      create: createWebhook,
-      update: updateWebhook,
-      delete: deleteWebhook,
-      test: testWebhook,
-      deliveries: listDeliveries,
-      replay: replayWebhook,
+      list: webhook.listWebhooks,
+      get: webhook.getWebhook,
+      create: makeIdempotent(webhook.planWebhook),
+      update: webhook.updateWebhook,
+      delete: webhook.deleteWebhook,
+      test: webhook.testWebhook,
+      deliveries: webhook.listDeliveries,
+      replay: webhook.replayWebhook,
     }),
     chat: bind({
-      create: createSession,
-      list: listSessions,
-      get: getSession,
-      update: updateSession,
-      delete: deleteSession,
-      send: sendChatMessage,
-      messages: listMessages,
-      prepareUpload,
-      keepUpload: storeUpload,
-      openMedia,
-      findStreamStart,
-      readStream: readConversation,
+      create: makeIdempotent(chat.planSession),
+      list: chat.listSessions,
+      get: chat.getSession,
+      update: chat.updateSession,
+      delete: chat.deleteSession,
+      send: makeIdempotent(chat.planMessage),
+      messages: chat.listMessages,
+      prepareUpload: media.prepareUpload,
+      keepUpload: media.storeUpload,
+      openMedia: media.openMedia,
+      findStreamStart: conversation.findStreamStart,
+      readStream: conversation.readConversation,
     }),
-    event: bind({ list: listEvents, findStart: findEventStart, read: readEvents }),
+    event: bind({ list: event.listEvents, findStart: event.findEventStart, read: event.readEvents }),
     system: bind({
-      overview: getOverview,
-      executions: listBeeRuns,
-      doctor: examine,
-      password: changePassword,
-      backup: createBackup,
-      resume,
-      rotateKey,
-      metrics: readMetrics,
-      readiness: findReadiness,
+      overview: system.getOverview,
+      executions: system.listBeeRuns,
+      doctor: doctor.examine,
+      password: system.changePassword,
+      backup: backup.createBackup,
+      resume: system.resume,
+      rotateKey: system.rotateKey,
+      metrics: metrics.readMetrics,
+      readiness: system.findReadiness,
     }),
   };
 }

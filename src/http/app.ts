@@ -88,7 +88,7 @@ const MCP_PATH = "/mcp";
 const log = createLogger("http");
 
 /** Creates the HTTP application. Throws when a route has no declared access rule. */
-export function createApp(door: HttpDeps): App {
+export function createApp(deps: HttpDeps): App {
   const app: App = new Hono();
   app.use(async (c, next) => {
     const requestId = readRequestId(c.req.raw);
@@ -106,11 +106,11 @@ export function createApp(door: HttpDeps): App {
     });
   });
   app.onError((error, c) => toProblem(error, c.get("requestId")));
-  const { openConsole } = door;
+  const { openConsole } = deps;
   const openPaths = [...OPEN_PATHS, ...(openConsole === null ? [] : CONSOLE_PATHS)];
   app.notFound((c) => toProblem(createRouteError(c.req.method, c.req.path, openPaths), c.get("requestId")));
 
-  const { allowed_hosts, allowed_origins, host } = door.hosts;
+  const { allowed_hosts, allowed_origins, host } = deps.hosts;
   app.use(async (c, next) => {
     checkHost(c.req.header("host") ?? new URL(c.req.url).host, allowed_hosts, isLoopback(host));
     await next();
@@ -123,14 +123,14 @@ export function createApp(door: HttpDeps): App {
     }));
   }
 
-  mountHealth(app, door);
-  mountMetrics(app, door);
+  mountHealth(app, deps);
+  mountMetrics(app, deps);
   let document: Promise<object> | null = null;
   app.get("/openapi.json", async (c) => c.json(await (document ??= buildOpenApiDocument(ROUTES, VERSION))));
   mountDocs(app);
   if (openConsole !== null) mountConsole(app, openConsole);
-  mountMcp(app, door);
-  for (const route of ROUTES) mount(app, door, route);
+  mountMcp(app, deps);
+  for (const route of ROUTES) mount(app, deps, route);
   checkRules(app, ROUTES, openPaths);
   return app;
 }
@@ -162,7 +162,7 @@ function mountMcp(app: App, { authority, lifecycle, clock }: HttpDeps): void {
 // White space and the byte order mark may precede a JSON text.
 const SPACE = [0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf];
 
-// The limits of a request are made for one call. The protocol has had no batches since 2025-06-18.
+// Every limit of a request counts one call. The protocol has had no batches since 2025-06-18.
 function refuseBatch(bytes: Uint8Array): void {
   const first = bytes.find((byte) => !SPACE.includes(byte));
   if (first !== "[".charCodeAt(0)) return;

@@ -26,14 +26,18 @@ export function readToken(request: Request, url: URL): string | null {
   return url.searchParams.get("token");
 }
 
+/** Removes the prefix of an IPv4 address, which a dual-stack socket shows as an IPv6 address. */
+export function stripIpv4Prefix(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, "");
+}
+
 /** Finds the address of the client: the peer, or the one that trusted proxies report (contract 2.11). */
 export function findClientAddress(
   socket: string,
   forwardedFor: string | null,
   trusted: readonly string[],
 ): string {
-  // A dual-stack socket shows an IPv4 address as an IPv6 one.
-  const peer = socket.replace(/^::ffff:(?=\d+\.)/i, "");
+  const peer = stripIpv4Prefix(socket);
   if (forwardedFor === null || !trusted.includes(peer)) return peer;
   const hops = forwardedFor.split(",").map((hop) => hop.trim());
   return hops.findLast((hop) => !trusted.includes(hop) && isIP(hop) !== 0) ?? peer;

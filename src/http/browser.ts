@@ -8,20 +8,20 @@ const PATH = "/api/auth";
 
 /** Reads and sets the cookies of a browser: one half of its login, and a sign-in in progress. */
 export class BrowserCookies {
-  readonly #place: CookieScope;
+  readonly #scope: CookieScope;
 
-  constructor(place: CookieScope) {
-    this.#place = place;
+  constructor(scope: CookieScope) {
+    this.#scope = scope;
   }
 
   /** Reads the half of a login's secret that the cookie has, or null. */
   login(request: Request): string | null {
-    return readCookie(request, `svc_login_${this.#place.cookieSuffix}`);
+    return readCookie(request, `svc_login_${this.#scope.cookieSuffix}`);
   }
 
   /** Reads the sign-in in progress of this browser, or null. */
   flow(request: Request): string | null {
-    return readCookie(request, `svc_flow_${this.#place.cookieSuffix}`);
+    return readCookie(request, `svc_flow_${this.#scope.cookieSuffix}`);
   }
 
   /** Sets the half of a login's secret that the cookie has; "" removes it. */
@@ -35,10 +35,10 @@ export class BrowserCookies {
   }
 
   #set(cookie: { name: string; value: string; maxAge: number; sameSite: "Strict" | "Lax" }): string {
-    const secure = this.#place.publicUrl.startsWith("https:");
+    const secure = this.#scope.publicUrl.startsWith("https:");
     return formatCookie({
       ...cookie,
-      name: `svc_${cookie.name}_${this.#place.cookieSuffix}`,
+      name: `svc_${cookie.name}_${this.#scope.cookieSuffix}`,
       path: PATH,
       secure,
     });

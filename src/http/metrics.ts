@@ -4,8 +4,7 @@ import { authorize } from "./authorize.ts";
 import type { App } from "./app_types.ts";
 import type { HttpDeps } from "./http_deps.ts";
 
-// Headers of proxies.
-const FORWARDED = [
+const PROXY_HEADERS = [
   "x-forwarded-for",
   "x-forwarded-host",
   "x-forwarded-proto",
@@ -19,7 +18,7 @@ export function mountMetrics(app: App, { api, authority, lifecycle }: HttpDeps):
   let lag: LagMeter | null = null;
   app.get("/metrics", async (c) => {
     const request = c.req.raw;
-    const direct = !FORWARDED.some((name) => request.headers.has(name)) &&
+    const direct = !PROXY_HEADERS.some((name) => request.headers.has(name)) &&
       isLoopback(c.env.address);
     if (!direct || request.headers.has("authorization")) {
       authorize((await authenticate(authority, request, new URL(request.url))).caller, {

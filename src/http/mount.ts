@@ -19,8 +19,8 @@ import type { AnyRoute } from "./route.ts";
 const ANONYMOUS: Caller = { subject: SYSTEM_ACTOR, scopes: [], run: null, person: null };
 
 /** Mounts a route. Authenticates and authorizes before parsing, so that callers without access learn nothing about input or objects. */
-export function mount(app: App, door: HttpDeps, route: AnyRoute): void {
-  const { api, authority, lifecycle, runLimits, clock } = door;
+export function mount(app: App, deps: HttpDeps, route: AnyRoute): void {
+  const { api, authority, lifecycle, runLimits, clock } = deps;
   const querySchema = buildQuerySchema(route.query ?? {});
   const rule = getRule(route.method, route.path);
   const paramsSchema = route.params === undefined ? null : z.object(route.params);
@@ -49,7 +49,7 @@ export function mount(app: App, door: HttpDeps, route: AnyRoute): void {
     };
     const input = {
       api,
-      streams: door,
+      streams: deps,
       call,
       params,
       query: parsedQuery,

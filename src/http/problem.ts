@@ -36,7 +36,7 @@ export interface Problem {
  * Builds the response to a failed request. An unexpected error becomes `internal` with a fixed text. Its cause is logged with the request id
  * and never sent to the client (reliability SEC-6).
  */
-export function toProblem(error: unknown, requestId: string): Response {
+export function toProblem(error: unknown, requestId: string = crypto.randomUUID()): Response {
   const fault = error instanceof ServiceError ? error : new ServiceError(
     "internal",
     "Cannot complete the request: internal error. The log of the service has details under this request id.",
@@ -58,7 +58,11 @@ export function toProblem(error: unknown, requestId: string): Response {
     ...(fault.extras.errors === undefined ? {} : { errors: fault.extras.errors }),
     ...(fault.extras.required_scope === undefined ? {} : { required_scope: fault.extras.required_scope }),
   };
-  const headers = new Headers({ "content-type": "application/problem+json", "cache-control": "no-store" });
+  const headers = new Headers({
+    "content-type": "application/problem+json",
+    "cache-control": "no-store",
+    "x-request-id": requestId,
+  });
   if (fault.extras.retry_after_s !== undefined) {
     headers.set("retry-after", String(fault.extras.retry_after_s));
   }

@@ -61,8 +61,8 @@ export interface Route<
   events?: Record<string, z.ZodType>;
   /** May set the header Warning. */
   warns?: boolean;
-  /** Sets paging headers. */
-  paged?: boolean;
+  /** False for an array of computed values. Every other array has paging headers. */
+  paged?: false;
   /** Accepts the header Idempotency-Key. */
   idempotent?: boolean;
   handle: (
@@ -74,7 +74,7 @@ export interface Route<
   ) => Promise<Answer<z.output<Output>> | Response>;
 }
 
-/** Declares a route. Infers the input types of its handler. */
+/** Declares the route of `"GET /api/workers/:id"`. Infers the input types of its handler. */
 export function defineRoute<
   const M extends Method,
   const P extends string,
@@ -84,8 +84,12 @@ export function defineRoute<
   Query extends Shape = {},
   Body extends z.ZodType = z.ZodUndefined,
   Output extends z.ZodType = z.ZodType,
->(definition: Route<M, P, Params, Query, Body, Output>): Route<M, P, Params, Query, Body, Output> {
-  return definition;
+>(
+  endpoint: `${M} ${P}`,
+  definition: Omit<Route<M, P, Params, Query, Body, Output>, "method" | "path">,
+): Route<M, P, Params, Query, Body, Output> {
+  const [method, path] = endpoint.split(" ");
+  return { method: method as M, path: path as P, ...definition };
 }
 
 // deno-lint-ignore no-explicit-any

@@ -2,7 +2,9 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
-import { type App, openApp } from "../harness/service/app.ts";
+import { openApp } from "../harness/service/app.ts";
+import { buildBearer } from "../harness/model/people.ts";
+import { StreamClient } from "../harness/stream.ts";
 import { loadContract, type Operation } from "../harness/model/contract.ts";
 
 describe("/openapi.json (contract 5)", () => {
@@ -66,9 +68,15 @@ describe("/openapi.json (contract 5)", () => {
       const operation = document.paths[path]?.get as unknown as Streaming;
       expect(operation.parameters.map((one) => one.name)).toContain("last-event-id");
       // An unknown number causes a reset and then all events.
-      const frames = await readFrames(app, url, names);
+      const headers = { accept: "text/event-stream", "last-event-id": "999999999" };
+      const client = await StreamClient.open(app.url + url, {
+        ...headers,
+        ...buildBearer(await app.token()),
+      });
+      await client.until((one) => names.every((name) => one.named(name).length > 0));
+      await client.close();
       expect(Object.keys(operation["x-events"])).toEqual(expect.arrayContaining([...names, "end"]));
-      for (const { event, data } of frames) {
+      for (const { event, data } of client.events) {
         const validate = ajv.compile({ $ref: `api${operation["x-events"][event]?.$ref}` });
         expect([event, validate(data), validate.errors]).toEqual([event, true, null]);
       }
@@ -105,9 +113,9 @@ describe("/openapi.json (contract 5)", () => {
     await app.settle();
     const department = await app.call("POST /api/departments", { name: "Labs" });
     // Ids in examples do not exist here.
-    const mended = (example: object): object => ({
+    const withRealIds = (example: object): object => ({
       ...example,
-      ...("tasks" in example ? { tasks: (example.tasks as object[]).map(mended) } : {}),
+      ...("tasks" in example ? { tasks: (example.tasks as object[]).map(withRealIds) } : {}),
       ...("worker_id" in example ? { worker_id: worker.id } : {}),
       ...("message_id" in example ? { message_id } : {}),
       ...("scheduled_at" in example ? { scheduled_at: Date.now() + 60_000 } : {}),
@@ -127,7 +135,7 @@ describe("/openapi.json (contract 5)", () => {
     };
     for (const [name, route] of Object.entries(takers)) {
       for (const example of document.components.schemas[name]?.examples ?? []) {
-        const reply = await app.send(route, mended(example as object));
+        const reply = await app.send(route, withRealIds(example as object));
         expect([name, reply.status, reply.body.detail]).toEqual([name, expect.any(Number), undefined]);
       }
     }
@@ -147,34 +155,4 @@ interface Headed {
 interface Streaming {
   parameters: { name: string }[];
   "x-events": Record<string, { $ref: string }>;
-}
-
-/** Reads a stream until each of these events has arrived. */
-async function readFrames(
-  app: App,
-  path: string,
-  names: string[],
-): Promise<{ event: string; data: unknown }[]> {
-  const response = await app.server.fetch(
-    new Request(`http://localhost${path}`, {
-      headers: {
-        authorization: `Bearer ${await app.token()}`,
-        accept: "text/event-stream",
-        "last-event-id": "999999999",
-      },
-    }),
-  );
-  const frames: { event: string; data: unknown }[] = [];
-  let text = "";
-  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    text += chunk;
-    const parts = text.split("\n\n");
-    text = parts.pop() ?? "";
-    for (const part of parts) {
-      const [, event = ""] = /^event: (.*)$/m.exec(part) ?? [];
-      if (event !== "") frames.push({ event, data: JSON.parse(/^data: (.*)$/m.exec(part)?.[1] ?? "null") });
-    }
-    if (names.every((name) => frames.some((frame) => frame.event === name))) break;
-  }
-  return frames;
 }

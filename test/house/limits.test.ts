@@ -54,7 +54,7 @@ const INSIDE = new Set([
     "BUSY_WAIT_MAX_MS",
     "STARTS_MAX",
     "SWEEP_PASSES_MAX",
-    "ASK_ATTEMPTS_MAX",
+    "PLAN_ATTEMPTS_MAX",
   ],
   ...["STOP_WAIT_MAX_MS", "ANSWER_MAX_BYTES", "START_MAX_MS", "TURN_END_MAX_MS"],
   // The last claim of a runner, and the logs that it keeps in memory.

@@ -146,8 +146,8 @@ export async function logout(
   return NOTHING;
 }
 
-// The token names the checked password's version: a password that changes meanwhile must not sign a token of the new
-// one.
+// The token has the version of the password that was checked. If the password changes during the login, the token is
+// already invalid.
 async function issueAccessToken(
   { authority, clock, auth }: LoginDeps,
   who: LoginIdentity,
@@ -199,7 +199,7 @@ export interface CookieScope {
 /** Returns the caller and the caller's scopes. */
 export function describeCaller(_needs: Deps<never>, { caller }: Call): Promise<Answer<Whoami>> {
   const { subject, person, scopes } = caller;
-  // A token has no role, as it may hold fewer scopes than its owner.
+  // A token has no role, because it may have fewer scopes than its owner.
   const role = person === null || person.by === "token"
     ? undefined
     : ROLES.find((one) => ROLE_SCOPES[one].join(" ") === scopes.join(" "));

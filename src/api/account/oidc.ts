@@ -143,8 +143,8 @@ export class OidcSignIn {
   #findRole(claim: unknown): Role | null {
     const values = (Array.isArray(claim) ? claim : [claim]).filter((one) => typeof one === "string");
     const { roles } = this.#config;
-    const held = values.filter((one) => Object.hasOwn(roles, one)).map((one) => roles[one]);
-    return ROLES.toReversed().find((role) => held.includes(role)) ?? null;
+    const granted = values.filter((one) => Object.hasOwn(roles, one)).map((one) => roles[one]);
+    return ROLES.toReversed().find((role) => granted.includes(role)) ?? null;
   }
 
   /** Returns the sign-in's id from a cookie, or "" when the cookie is invalid or expired. */

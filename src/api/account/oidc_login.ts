@@ -33,7 +33,7 @@ export async function startOidc(
 }
 
 /**
- * Finishes an OpenID sign-in: finds or creates the user and returns the next URL. Its fragment holds a code that only
+ * Finishes an OpenID sign-in: finds or creates the user and returns the next URL. Its fragment contains a code that only
  * this browser can use, once. Limits failures like wrong passwords. Throws `forbidden`, `rate_limited`, `unavailable`,
  * or `conflict` when another user has the name.
  */

@@ -21,7 +21,7 @@ export const CODE_LIFE_S = 60;
 const CODES_MAX = 1_000;
 const CODE_BYTES = 32;
 
-/** Codes that work once within a minute. Memory holds them, so a restart ends them. */
+/** Codes that work once within a minute. Only memory has them, so a restart invalidates them. */
 export class OneTimeCodes {
   readonly #grants: LRUCache<string, CodeGrant>;
 

@@ -26,11 +26,7 @@ import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
 /** Lists the caller's tokens, and all users' tokens with `write:tokens`. An unknown user in the filter matches no token. */
-export async function listTokens(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: TokenFilter,
-): Promise<Answer<Token[]>> {
+export async function listTokens({ db }: Deps<"db">, call: Call, filter: TokenFilter) {
   const person = requirePerson(call.caller);
   const all = seesAll(call.caller);
   if (filter.user === undefined) {

@@ -12,7 +12,6 @@ import {
   type UserUpdate,
 } from "../../domain/account/user.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
-import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { type Database, isDuplicate } from "../../store/db/database.ts";
 import {
   changeUserPassword,
@@ -130,11 +129,7 @@ export async function updateUser(
 }
 
 /** Deletes a user. Throws `not_found`, `forbidden`, and `conflict` for the operator and the last admin. */
-export async function deleteUser(
-  { db, clock, authority }: UserChangeDeps,
-  call: Call,
-  idOrName: string,
-): Promise<Answer<DeleteResult>> {
+export async function deleteUser({ db, clock, authority }: UserChangeDeps, call: Call, idOrName: string) {
   const user = await requireUser(db, idOrName);
   checkReach(call, user.role, "delete");
   if (user.origin === "operator") throw buildOperatorError(user.name, "delete");

@@ -1,4 +1,4 @@
-import { conflict, type ServiceError } from "../../domain/call/error.ts";
+import { conflict, ServiceError } from "../../domain/call/error.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import { findAnswer, insertAnswer } from "../../store/db/idempotency.ts";
@@ -22,6 +22,18 @@ export interface Creation<T> {
   undo?: () => Promise<void>;
 }
 
+const PLAN_ATTEMPTS_MAX = 3;
+
+/** Thrown by a plan whose write another request overtook. createOnce() plans again. */
+export class RaceError extends ServiceError {}
+
+/** Makes an operation that plans a creation and stores it with createOnce(). */
+export function makeIdempotent<D, I extends unknown[], T>(
+  plan: (deps: D, call: Call, ...input: I) => Creation<T> | Promise<Creation<T>>,
+): (deps: D & Deps<"db" | "clock">, call: Call, ...input: I) => Promise<Answer<T>> {
+  return (deps, call, ...input) => createOnce(deps, call, () => plan(deps, call, ...input));
+}
+
 /**
  * Stores what `plan` creates and returns its answer. A repeated request gets the earlier answer (contract 1.9). Throws
  * `conflict` when the earlier request had another input, and the errors of `plan`, `lost` and `duplicate`.
@@ -31,7 +43,13 @@ export async function createOnce<T>(
   call: Call,
   plan: () => Creation<T> | Promise<Creation<T>>,
 ): Promise<Answer<T>> {
-  return await findEarlier<T>(deps, call) ?? await storeCreation(deps, call, await plan());
+  for (let attempt = 1;; attempt++) {
+    try {
+      return await findEarlier<T>(deps, call) ?? await storeCreation(deps, call, await plan());
+    } catch (error) {
+      if (!(error instanceof RaceError) || attempt === PLAN_ATTEMPTS_MAX) throw error;
+    }
+  }
 }
 
 async function findEarlier<T>(

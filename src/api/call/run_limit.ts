@@ -40,7 +40,7 @@ const RUNS_REMEMBERED_MAX = 20_000;
 
 const log = createLogger("limits");
 
-/** Counts the objects that runs create. Memory is enough, as no run outlives the server. */
+/** Counts the objects that runs create, in memory only: no run survives a restart of the service. */
 export class RunLimits {
   readonly #db: Database;
   readonly #clock: Clock;

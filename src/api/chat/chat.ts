@@ -3,7 +3,6 @@ import {
   buildChatSessionKey,
   type ChatCreate,
   type ChatFilter,
-  type ChatMessage,
   type ChatSend,
   type ChatSession,
   type ChatUpdate,
@@ -33,21 +32,13 @@ import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, answerPage, DELETED } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { checkChainDepth } from "../call/chain_depth.ts";
-import { createOnce, type Creation } from "../call/idempotency.ts";
+import type { Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { getUploadFolder } from "./session_files.ts";
 import type { DeleteResult } from "../../domain/call/deleted.ts";
 
 /** Creates a chat session. Throws `invalid_request` for an unknown worker. */
-export async function createSession(
-  deps: Deps<"db" | "clock">,
-  call: Call,
-  input: ChatCreate,
-): Promise<Answer<ChatSession>> {
-  return await createOnce(deps, call, () => planSession(deps, call, input));
-}
-
-async function planSession(
+export async function planSession(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   input: ChatCreate,
@@ -64,11 +55,7 @@ async function planSession(
   };
 }
 
-export async function listSessions(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: ChatFilter,
-): Promise<Answer<ChatSession[]>> {
+export async function listSessions({ db }: Deps<"db">, call: Call, filter: ChatFilter) {
   const reader = { sender: call.caller.subject, boundTo: getBoundSessionKey(call.caller) };
   return answerPage(await listChatSessions(db, reader, filter, filter));
 }
@@ -132,16 +119,7 @@ export async function deleteSession(
 }
 
 /** Stores a message before acknowledging it. Throws `invalid_request`, `not_found` or `rate_limited`. */
-export async function sendMessage(
-  deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
-  call: Call,
-  id: string,
-  input: ChatSend,
-): Promise<Answer<QueuedMessage>> {
-  return await createOnce(deps, call, () => planMessage(deps, call, id, input));
-}
-
-async function planMessage(
+export async function planMessage(
   { db, clock, paths, limits, runLimits }: Deps<"db" | "clock" | "paths" | "limits" | "runLimits">,
   call: Call,
   id: string,
@@ -210,12 +188,7 @@ async function findSessionFile(
 }
 
 /** Lists a session's messages, oldest first. Throws `not_found`. */
-export async function listMessages(
-  { db }: Deps<"db">,
-  call: Call,
-  id: string,
-  part: HistoryPart,
-): Promise<Answer<ChatMessage[]>> {
+export async function listMessages({ db }: Deps<"db">, call: Call, id: string, part: HistoryPart) {
   await findVisibleSession(db, call, id);
   const { json, total, next } = await readHistoryPage(db, buildChatSessionKey(id), part);
   return { json, total, next: next === null ? null : { name: "before", value: next } };

@@ -1,4 +1,4 @@
-import type { Conversation, ConversationFilter } from "../../domain/chat/conversation.ts";
+import type { ConversationFilter } from "../../domain/chat/conversation.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import { type ConversationEvent, findReplayStart, listConversationEvents } from "../../store/chat/chat.ts";
 import { listConversations as listConversationRows } from "../../store/chat/conversation.ts";
@@ -8,7 +8,7 @@ import type { Deps } from "../call/services.ts";
 import { resume, type StreamStart } from "../call/stream_start.ts";
 import { notFound } from "../../domain/call/error.ts";
 import type { Page } from "../../domain/call/page.ts";
-import type { ClearResult, SessionContext } from "../../domain/chat/session.ts";
+import type { ClearResult } from "../../domain/chat/session.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { listOpenConversationExecutionIds } from "../../store/work/execution.ts";
 import { failUnroutedMessages } from "../../store/chat/inbound.ts";
@@ -30,11 +30,7 @@ const STEP = { events: 100, contentBytes: 256 * 1024 };
 const REPLAY_MAX_EVENTS = 1_000;
 
 /** Lists the conversations of all platforms, latest first. A run sees only its own. */
-export async function listConversations(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: ConversationFilter,
-): Promise<Answer<Conversation[]>> {
+export async function listConversations({ db }: Deps<"db">, call: Call, filter: ConversationFilter) {
   return answerPage(await listConversationRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
@@ -72,12 +68,7 @@ export function readConversation(
 }
 
 /** Lists the workers that have a context in a conversation. */
-export async function listContexts(
-  { db }: Deps<"db">,
-  call: Call,
-  sessionKey: string,
-  paging: Page,
-): Promise<Answer<SessionContext[]>> {
+export async function listContexts({ db }: Deps<"db">, call: Call, sessionKey: string, paging: Page) {
   checkBound(call, sessionKey);
   return answerPage(await listContextRows(db, sessionKey, paging));
 }
@@ -105,6 +96,7 @@ export async function clearSession(
   await endOpenRuns({ db, interruptRun, interruptRouting }, sessionKey);
   return answer({ cancelled_tasks: tasks?.length ?? 0, cleared_contexts: contexts?.length ?? 0 });
 }
+
 /** Ends the bee's run and all open executions of a conversation. */
 export async function endOpenRuns(
   { db, interruptRun, interruptRouting }: Deps<"db" | "interruptRun" | "interruptRouting">,

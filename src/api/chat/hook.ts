@@ -18,7 +18,7 @@ import type { Deps } from "../call/services.ts";
 
 export interface Hook {
   name: string;
-  /** Names are in lower case. */
+  /** Headers of the request by name in lower case. */
   headers: Readonly<Record<string, string>>;
   body: Uint8Array;
   /** The caller behind a token with `write:hooks`; null without a token. */

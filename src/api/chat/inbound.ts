@@ -78,7 +78,7 @@ export function createGapStore({ db }: Deps<"db">, platform: string): Gap {
   };
 }
 
-// Whether the message is addressed to the service by an allowed sender (contract 10.2).
+// Checks that the message addresses the service and that its sender is allowed (contract 10.2).
 async function mayReach(
   { db }: Deps<"db">,
   { name, allow, groups }: PlatformRules,

@@ -37,19 +37,11 @@ import { type Explain, EXPLAINED_WORKERS_MAX, type Explanation } from "../../dom
 import { explainRouting } from "../../domain/chat/routing.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
 
-export async function listInbound(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: InboundFilter,
-): Promise<Answer<InboundMessage[]>> {
+export async function listInbound({ db }: Deps<"db">, call: Call, filter: InboundFilter) {
   return answerPage(await listInboundRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
-export async function listOutbound(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: OutboundFilter,
-): Promise<Answer<OutboundMessage[]>> {
+export async function listOutbound({ db }: Deps<"db">, call: Call, filter: OutboundFilter) {
   return answerPage(await listOutboundRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 
@@ -65,7 +57,7 @@ export async function traceMessage(
   return { json: `{"message":${formatJson(message)},${lists.join(",")}}` as Json<MessageTrace> };
 }
 
-// Merged parts are routed with the last one, which holds the tasks and replies.
+// Messages that were merged are routed as the last of them, which has the tasks and replies.
 async function findWhole(db: Database, caller: Caller, id: string): Promise<InboundMessage | null> {
   const bound = getBoundSessionKey(caller);
   const found = await findInbound(db, id, bound);

@@ -1,7 +1,7 @@
 import { notFound } from "../../domain/call/error.ts";
 import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { joinJson } from "../../domain/call/json.ts";
-import type { PlatformStatus, PlatformTest, Sender } from "../../domain/chat/platform.ts";
+import type { PlatformStatus, PlatformTest } from "../../domain/chat/platform.ts";
 import type { Health } from "../../platform/platform.ts";
 import { countWaitingReplies } from "../../store/chat/outbound_part.ts";
 import { deleteSender, listSenders as listSenderRows } from "../../store/chat/platform.ts";
@@ -12,18 +12,11 @@ import type { PlatformConnection, Platforms } from "../call/platforms.ts";
 import type { Check } from "../../domain/system/system.ts";
 
 /** Lists `local` and the configured platforms by name. */
-export async function listPlatforms(
-  deps: Deps<"db" | "platforms" | "lifecycle">,
-  _call: Call,
-): Promise<Answer<PlatformStatus[]>> {
+export async function listPlatforms(deps: Deps<"db" | "platforms" | "lifecycle">) {
   return answerList(await listPlatformStates(deps));
 }
 
-export async function getPlatform(
-  deps: Deps<"db" | "platforms" | "lifecycle">,
-  _call: Call,
-  name: string,
-): Promise<Answer<PlatformStatus>> {
+export async function getPlatform(deps: Deps<"db" | "platforms" | "lifecycle">, name: string) {
   requirePlatform(deps.platforms, name);
   const all = await listPlatformStates(deps);
   const found = requireFound(all.find((one) => one.name === name), "platform", name);
@@ -52,11 +45,7 @@ export async function listPlatformStates(
 }
 
 /** Lists the paired senders. Throws `not_found`. */
-export async function listSenders(
-  { db, platforms }: Deps<"db" | "platforms">,
-  _call: Call,
-  name: string,
-): Promise<Answer<Sender[]>> {
+export async function listSenders({ db, platforms }: Deps<"db" | "platforms">, name: string) {
   requirePlatform(platforms, name);
   const senders = await listSenderRows(db, name);
   return { json: joinJson(senders), total: senders.length, next: null };

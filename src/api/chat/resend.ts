@@ -9,9 +9,9 @@ import {
 import type { Statement } from "../../store/db/database.ts";
 import { recordTransition } from "../../store/events/journal.ts";
 import { findOutbound, listUndelivered, resendOutbound } from "../../store/chat/resend.ts";
-import { type Answer, requireFound } from "../call/answer.ts";
+import { requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { createOnce, type Creation } from "../call/idempotency.ts";
+import type { Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import type { Platforms } from "../call/platforms.ts";
 
@@ -19,15 +19,7 @@ import type { Platforms } from "../call/platforms.ts";
  * Sends a failed message again, even when it may have arrived (contract 10.3). A queued message stays unchanged. Throws
  * `not_found`, or `conflict` for a sent message.
  */
-export async function resendMessage(
-  deps: Deps<"db" | "clock" | "platforms">,
-  call: Call,
-  id: string,
-): Promise<Answer<OutboundMessage>> {
-  return await createOnce(deps, call, () => planResend(deps, call, id));
-}
-
-async function planResend(
+export async function planResend(
   { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
   id: string,
@@ -50,15 +42,7 @@ async function planResend(
 }
 
 /** Resends up to RESEND_MAX failed messages of a platform, oldest first. Throws `conflict` without a connection. */
-export async function resendMessages(
-  deps: Deps<"db" | "clock" | "platforms">,
-  call: Call,
-  input: Resend,
-): Promise<Answer<ResendResult>> {
-  return await createOnce(deps, call, () => planResends(deps, call, input));
-}
-
-async function planResends(
+export async function planResends(
   { db, clock, platforms }: Deps<"db" | "clock" | "platforms">,
   call: Call,
   { platform, since = 0 }: Resend,

@@ -30,9 +30,9 @@ export function getUploadQuota({ limits }: Deps<"limits">): UploadQuota {
 
 /** Throws `storage_full` when a session has no quota left. */
 export async function checkUploads(deps: Deps<"db" | "limits">, sessionId: string): Promise<void> {
-  const held = await measureUploads(deps.db, sessionId);
+  const used = await measureUploads(deps.db, sessionId);
   const most = getUploadQuota(deps);
-  if (held.files >= most.files || held.bytes >= most.bytes) throw buildStorageFull(deps);
+  if (used.files >= most.files || used.bytes >= most.bytes) throw buildStorageFull(deps);
 }
 
 export function buildStorageFull(deps: Deps<"limits">): ServiceError {

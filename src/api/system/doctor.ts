@@ -116,7 +116,7 @@ async function checkDisk({ paths }: Deps<"paths">): Promise<Finding> {
     disks.push({ path, free: bavail * bsize });
   }
   const words = disks.map(({ path, free }) => `${Math.round(free / MB)} MB free in ${path}`).join(", ");
-  const free = Math.min(...disks.map((room) => room.free));
+  const free = Math.min(...disks.map((disk) => disk.free));
   const hint = "Free some space, or shorten the retention in the configuration.";
   if (free < DISK_FAIL_BYTES) return fail(words, hint);
   return free < DISK_WARN_BYTES ? warn(words, hint) : pass(words);
@@ -149,9 +149,9 @@ async function checkQueue({ db, clock, limits }: Deps<"db" | "clock" | "limits">
   const now = clock.now();
   const backlog = await readBacklog(db, now);
   const age = (since: number | null) => since === null ? 0 : now - since;
-  const held = backlog.held === 0 ? "" : ` and ${backlog.held} are blocked (svc ctl queue list)`;
+  const blocked = backlog.held === 0 ? "" : ` and ${backlog.held} are blocked (svc ctl queue list)`;
   const words =
-    `${backlog.pending} tasks wait for a run${held}, ${backlog.unrouted} messages wait for the coordinator, ` +
+    `${backlog.pending} tasks wait for a run${blocked}, ${backlog.unrouted} messages wait for the coordinator, ` +
     `${backlog.undelivered} replies wait for delivery`;
   if (age(backlog.overdueSince) > OVERDUE_FAIL_MS) {
     return fail(

@@ -26,11 +26,7 @@ const REPLAY_MAX_EVENTS = 1_000;
  * Lists one page of events, oldest first: those after number `after`, or the latest. The total counts the events after
  * `after`, or all stored ones. Throws `not_found` for a conversation that the caller cannot see.
  */
-export async function listEvents(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: EventFilter,
-): Promise<Answer<Event[]>> {
+export async function listEvents({ db }: Deps<"db">, call: Call, filter: EventFilter) {
   const bounded = boundFilter(call, filter);
   const { after, page_size: size } = filter;
   if (after === undefined) {
@@ -40,18 +36,11 @@ export async function listEvents(
     ]);
     return { json: joinJson(latest.map(formatEvent)), total, next: null };
   }
-  // An extra row shows whether another page exists.
   const [found, total] = await Promise.all([
     listEventRows(db, after, size + 1, bounded),
     countEvents(db, after, bounded),
   ]);
-  const shown = found.slice(0, size);
-  const last = found.length > size ? shown.at(-1) : undefined;
-  return {
-    json: joinJson(shown.map(formatEvent)),
-    total,
-    next: last === undefined ? null : { name: "after", value: String(last.seq) },
-  };
+  return buildPage(found, size, total, formatEvent);
 }
 
 /** Finds the start of an event stream. Throws `not_found` for a conversation that the caller cannot see. */
@@ -108,10 +97,20 @@ export async function listAudit({ db }: Deps<"db">, filter: AuditFilter): Promis
     listAuditRows(db, after, size + 1, wanted),
     countAudit(db, after, wanted),
   ]);
+  return buildPage(found, size, total, formatJournalRow<AuditEntry, AuditRow>);
+}
+
+/** Builds a page of up to `size` rows. One more row shows that another page exists. */
+function buildPage<T, R extends JournalRow>(
+  found: readonly R[],
+  size: number,
+  total: number,
+  format: (row: R) => Json<T>,
+): Answer<T[]> {
   const shown = found.slice(0, size);
   const last = found.length > size ? shown.at(-1) : undefined;
   return {
-    json: joinJson(shown.map((row) => formatJournalRow<AuditEntry, AuditRow>(row))),
+    json: joinJson(shown.map(format)),
     total,
     next: last === undefined ? null : { name: "after", value: String(last.seq) },
   };

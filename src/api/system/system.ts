@@ -96,6 +96,7 @@ export function refuseRuns(call: Call, action: string): void {
   if (call.caller.run === null) return;
   throw new ServiceError("forbidden", `Cannot ${action} from an agent's run: only an operator can do this`);
 }
+
 /**
  * Changes the operator's password and ends all older tokens. A token from a login needs the current password, so that a
  * stolen token is not enough. Throws `forbidden` for runs, `invalid_request`, `rate_limited`, or `conflict` while

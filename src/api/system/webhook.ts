@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { createId } from "../../base/id.ts";
-import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { conflict, notFound } from "../../domain/call/error.ts";
 import { formatJson, parseJson } from "../../domain/call/json.ts";
 import type { Page } from "../../domain/call/page.ts";
@@ -29,7 +28,7 @@ import {
 } from "../../store/events/webhook.ts";
 import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
-import { createOnce, type Creation } from "../call/idempotency.ts";
+import type { Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 const SECRET_BYTES = 32;
@@ -59,15 +58,7 @@ async function requireWebhook({ db }: Deps<"db">, ref: string): Promise<Webhook>
 }
 
 /** Creates a webhook. Only this answer shows the secret. Throws `conflict` for a taken name or too many webhooks. */
-export async function createWebhook(
-  deps: Deps<"db" | "clock">,
-  call: Call,
-  input: WebhookCreate,
-): Promise<Answer<CreatedWebhook>> {
-  return await createOnce(deps, call, () => planWebhook(deps, call, input));
-}
-
-async function planWebhook(
+export async function planWebhook(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   input: WebhookCreate,
@@ -136,11 +127,7 @@ export async function updateWebhook(
 }
 
 /** Deletes a webhook. Throws `not_found`, or `conflict` for a configured webhook. */
-export async function deleteWebhook(
-  { db, clock }: Deps<"db" | "clock">,
-  call: Call,
-  ref: string,
-): Promise<Answer<DeleteResult>> {
+export async function deleteWebhook({ db, clock }: Deps<"db" | "clock">, call: Call, ref: string) {
   const { id, name, origin } = await requireWebhook({ db }, ref);
   if (origin === "config") {
     throw conflict(
@@ -180,12 +167,7 @@ export async function testWebhook(
 }
 
 /** Lists all delivery attempts, newest first. Throws `not_found`. */
-export async function listDeliveries(
-  { db }: Deps<"db">,
-  _call: Call,
-  ref: string,
-  paging: Page,
-): Promise<Answer<WebhookDelivery[]>> {
+export async function listDeliveries({ db }: Deps<"db">, ref: string, paging: Page) {
   const { id } = await requireWebhook({ db }, ref);
   return answerPage(await listDeliveryRows(db, id, paging));
 }

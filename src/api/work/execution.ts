@@ -21,11 +21,7 @@ import { isEndedExecution } from "../../domain/call/vocabulary.ts";
 import { buildTaskCreation } from "./task_create.ts";
 import type { Task } from "../../domain/work/task.ts";
 
-export async function listExecutions(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: ExecutionFilter,
-): Promise<Answer<Execution[]>> {
+export async function listExecutions({ db }: Deps<"db">, call: Call, filter: ExecutionFilter) {
   return answerPage(await listExecutionRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 

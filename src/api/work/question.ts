@@ -17,11 +17,7 @@ import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 
 /** Lists questions, newest first. A run sees only the questions of its conversation. */
-export async function listQuestions(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: QuestionFilter,
-): Promise<Answer<Question[]>> {
+export async function listQuestions({ db }: Deps<"db">, call: Call, filter: QuestionFilter) {
   return answerPage(await listQuestionRows(db, filter, getOwnConversation(call), filter));
 }
 
@@ -57,11 +53,7 @@ export async function answerQuestion(
 }
 
 /** Cancels an open question. Throws `not_found` or `conflict`. */
-export async function cancelQuestion(
-  { db, clock }: Deps<"db" | "clock">,
-  call: Call,
-  id: string,
-): Promise<Answer<Question>> {
+export async function cancelQuestion({ db, clock }: Deps<"db" | "clock">, call: Call, id: string) {
   const question = parseJson(await findVisible(db, call, id));
   await db.writeOr(
     cancelRow(question, call.caller.subject, clock.now()),
@@ -81,8 +73,8 @@ async function explainRefusal(db: Database, call: Call, id: string, verb: string
 }
 
 /**
- * Waits until the question is closed, or returns it unchanged after `timeoutMs`. The run that asked holds no slot while
- * it waits, and the returned answer counts as seen (contract 12). Throws `not_found`.
+ * Waits until the question is closed, or returns it unchanged after `timeoutMs`. The run that asked frees its slot for
+ * the time of the wait, and the returned answer counts as seen (contract 12). Throws `not_found`.
  */
 export async function waitForQuestion(
   deps: Deps<"db" | "clock" | "wakeups" | "lifecycle" | "waits">,

@@ -27,37 +27,21 @@ import {
 } from "../../store/work/question.ts";
 import { findTask } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { createOnce, type Creation } from "../call/idempotency.ts";
+import { type Creation, RaceError } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 type AskDeps = Deps<"db" | "clock" | "limits" | "runLimits">;
-
-/** An equal question was stored or answered between the check and the write. */
-class DuplicateQuestionError extends ServiceError {}
-
-const ASK_ATTEMPTS_MAX = 3;
 
 /**
  * Asks the people of a conversation. An equal open question of the same task is reused and then belongs to this run
  * (contract 12). Throws `invalid_request`, `not_found`, `conflict`, or `rate_limited` when too many questions are open.
  */
-export async function askQuestion(
+export async function planQuestion(
   deps: AskDeps,
   call: Call,
   input: QuestionCreate,
-): Promise<Answer<Question>> {
-  for (let attempt = 1;; attempt++) {
-    try {
-      return await createOnce(deps, call, () => planQuestion(deps, call, input));
-    } catch (error) {
-      if (!(error instanceof DuplicateQuestionError) || attempt === ASK_ATTEMPTS_MAX) throw error;
-    }
-  }
-}
-
-async function planQuestion(deps: AskDeps, call: Call, input: QuestionCreate): Promise<Creation<Question>> {
+): Promise<Creation<Question>> {
   const { db, clock, runLimits } = deps;
   const { run, subject } = call.caller;
   const origin = await findOrigin(db, run, input.message_id);
@@ -84,18 +68,15 @@ async function planQuestion(deps: AskDeps, call: Call, input: QuestionCreate): P
     asked_by: subject,
     ...await findSession(db, run),
   };
-  const buildDuplicate = () =>
-    new DuplicateQuestionError(
-      "conflict",
-      "Cannot ask: another request asked or answered it first. Try again.",
-    );
+  const buildRace = () =>
+    new RaceError("conflict", "Cannot ask: another request asked or answered it first. Try again.");
   const equal = await findEqualQuestion(db, question);
   if (equal !== null) {
     const { execution_id } = question;
     return {
       statements: adoptQuestion(equal.id, execution_id),
       response: { ...equal, execution_id },
-      lost: buildDuplicate,
+      lost: buildRace,
     };
   }
   const { asked_by: _by, own_session: _own, work_dir: _dir, ...response } = question;
@@ -106,7 +87,7 @@ async function planQuestion(deps: AskDeps, call: Call, input: QuestionCreate): P
       ...buildQuestionMessage(question, now),
     ],
     response,
-    lost: async () => await findEqualQuestion(db, question) === null ? buildTooManyOpen() : buildDuplicate(),
+    lost: async () => await findEqualQuestion(db, question) === null ? buildTooManyOpen() : buildRace(),
   };
 }
 

@@ -5,7 +5,6 @@ import {
   type QueueCancel,
   type QueueCancelResult,
   type QueueFilter,
-  type Task,
 } from "../../domain/work/task.ts";
 import { recordTransition } from "../../store/events/journal.ts";
 import { cancelOccurrence } from "../../store/work/occurrence.ts";
@@ -15,11 +14,7 @@ import { type Answer, answer, answerPage } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-export async function listQueue(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: QueueFilter,
-): Promise<Answer<Task[]>> {
+export async function listQueue({ db }: Deps<"db">, call: Call, filter: QueueFilter) {
   return answerPage(await listQueueRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 

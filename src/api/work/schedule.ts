@@ -29,11 +29,7 @@ import { checkCommands, checkDelivery } from "./task_commands.ts";
 import type { Deps } from "../call/services.ts";
 
 /** Lists schedules and countdowns, soonest first. */
-export async function listSchedules(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: ScheduleFilter,
-): Promise<Answer<Task[]>> {
+export async function listSchedules({ db }: Deps<"db">, call: Call, filter: ScheduleFilter) {
   return answerPage(await listScheduleRows(db, filter, getBoundSessionKey(call.caller), filter));
 }
 

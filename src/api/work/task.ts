@@ -13,17 +13,13 @@ import { cancelOccurrence, findOccurrence, insertOccurrence } from "../../store/
 import { type Answer, answer, answerPage, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { checkChainDepth } from "../call/chain_depth.ts";
-import { createOnce, type Creation } from "../call/idempotency.ts";
+import { type Creation, RaceError } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 import { waitFor, type WaitLimits } from "../call/long_poll.ts";
 import { isEndedTask } from "../../domain/call/vocabulary.ts";
 
 /** Lists tasks. Throws `invalid_request` without a filter key, and for keys that exclude each other. */
-export async function listTasks(
-  { db }: Deps<"db">,
-  call: Call,
-  filter: TaskFilter,
-): Promise<Answer<Task[]>> {
+export async function listTasks({ db }: Deps<"db">, call: Call, filter: TaskFilter) {
   const { ref, session_key, message_id, worker_id } = filter;
   if ([ref, session_key, message_id, worker_id].every((one) => one === undefined)) {
     throw invalid("", "requires session_key, message_id or worker_id");
@@ -43,11 +39,7 @@ async function findVisible(db: Database, call: Call, id: string): Promise<Json<T
 }
 
 /** Cancels a pending or scheduled task, or the schedule of a running one. Throws `not_found` or `conflict`. */
-export async function cancelTask(
-  { db, clock }: Deps<"db" | "clock">,
-  call: Call,
-  id: string,
-): Promise<Answer<Task>> {
+export async function cancelTask({ db, clock }: Deps<"db" | "clock">, call: Call, id: string) {
   const task = parseJson(await findVisible(db, call, id));
   const now = clock.now();
   const cancelled: JournalEntry = {
@@ -75,32 +67,7 @@ export async function cancelTask(
  * Starts a scheduled task now without changing its schedule. The answer's `run_no` is the new run. Requests before that
  * run starts share it (contract 8.9). Throws `not_found`, or `conflict` for a running or ended task.
  */
-export async function runTask(
-  deps: Deps<"db" | "clock" | "limits" | "runLimits">,
-  call: Call,
-  id: string,
-): Promise<Answer<Task>> {
-  try {
-    return await runOnce(deps, call, id);
-  } catch (error) {
-    // A simultaneous request started the run, which this caller shares.
-    if (!(error instanceof DuplicateRunError)) throw error;
-    return await runOnce(deps, call, id);
-  }
-}
-
-/** Another request started the same run first. */
-class DuplicateRunError extends ServiceError {}
-
-async function runOnce(
-  deps: Deps<"db" | "clock" | "limits" | "runLimits">,
-  call: Call,
-  id: string,
-): Promise<Answer<Task>> {
-  return await createOnce(deps, call, () => planRun(deps, call, id));
-}
-
-async function planRun(
+export async function planRun(
   deps: Deps<"db" | "clock" | "limits" | "runLimits">,
   call: Call,
   id: string,
@@ -133,7 +100,7 @@ async function planRun(
     lost: async () => {
       const found = await findTask(db, id);
       if (found !== null && isToRun(found)) {
-        return new DuplicateRunError("conflict", `Cannot run task ${id}: its run was requested`);
+        return new RaceError("conflict", `Cannot run task ${id}: its run was requested`);
       }
       return await explainRefusal(db, id, "run", "Only scheduled tasks can be run.");
     },

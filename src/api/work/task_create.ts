@@ -5,7 +5,7 @@ import type { JournalEntry } from "../../domain/system/journal.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import { buildNewTask, type Task, type TaskCreate } from "../../domain/work/task.ts";
 import type { TaskBatch, TaskBatchCreate } from "../../domain/work/task_batch.ts";
-import { planTask } from "../../domain/work/task_plan.ts";
+import { planTask as planTimes } from "../../domain/work/task_plan.ts";
 import { createId } from "../../base/id.ts";
 import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import { findInbound } from "../../store/chat/inbound.ts";
@@ -19,22 +19,19 @@ import {
   type Origin,
 } from "../../store/work/task.ts";
 import { findWorker } from "../../store/workers/worker.ts";
-import type { Answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { checkChainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
-import { createOnce, type Creation } from "../call/idempotency.ts";
+import type { Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 type CreateDeps = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
 
 /** Creates a task. Throws `invalid_request`, `not_found` or `conflict`. */
-export async function createTask(deps: CreateDeps, call: Call, input: TaskCreate): Promise<Answer<Task>> {
-  return await createOnce(deps, call, async () => {
-    const message = await findInbound(deps.db, input.message_id, getBoundSessionKey(call.caller));
-    const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
-    return await buildTaskCreation(deps, call, input, origin);
-  });
+export async function planTask(deps: CreateDeps, call: Call, input: TaskCreate): Promise<Creation<Task>> {
+  const message = await findInbound(deps.db, input.message_id, getBoundSessionKey(call.caller));
+  const origin = message === null ? null : { message_id: message.id, session_key: message.session_key };
+  return await buildTaskCreation(deps, call, input, origin);
 }
 
 /**
@@ -67,16 +64,8 @@ export async function buildTaskCreation(
 // Tasks checked before the loop yields: a cron's next time may take a millisecond.
 const CHECKED_AT_ONCE = 20;
 
-/** Creates all tasks of a batch or none. Throws the errors of createTask(), with the task's index in each field's path. */
-export async function createTasks(
-  deps: CreateDeps,
-  call: Call,
-  input: TaskBatchCreate,
-): Promise<Answer<TaskBatch>> {
-  return await createOnce(deps, call, () => planTasks(deps, call, input));
-}
-
-async function planTasks(
+/** Creates all tasks of a batch or none. Throws the errors of planTask(), with the task's index in each field's path. */
+export async function planTasks(
   deps: CreateDeps,
   call: Call,
   { tasks: inputs }: TaskBatchCreate,
@@ -155,7 +144,7 @@ function buildPlan(
   input: TaskCreate,
   { now, origin, engine }: TaskContext,
 ): TaskPlan {
-  const plan = planTask(input, now, timeZone);
+  const plan = planTimes(input, now, timeZone);
   const joined = origin ?? findScriptOrigin(call, input.message_id);
   if (!isId(input.worker_id)) throw buildUnknownWorker(input.worker_id);
   checkDelivery(call, input.deliver_to);

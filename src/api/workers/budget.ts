@@ -12,7 +12,6 @@ import {
   type StoredBudget,
   sumBudgetUsage,
 } from "../../domain/workers/budget.ts";
-import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { conflict, invalid, notFound, type ServiceError } from "../../domain/call/error.ts";
 import { formatJson, parseJson } from "../../domain/call/json.ts";
 import { Months } from "../../domain/workers/month.ts";
@@ -39,7 +38,7 @@ import {
 import { listWorkerIds } from "../../store/workers/worker.ts";
 import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
-import { createOnce, type Creation } from "../call/idempotency.ts";
+import type { Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 type BudgetDeps = Deps<"db" | "clock" | "engines" | "timeZone">;
@@ -65,15 +64,11 @@ async function requireBudget(deps: BudgetDeps, id: string): Promise<Budget> {
 }
 
 /** Creates a budget. Throws `invalid_request` for an unknown target, and `conflict` for a taken name. */
-export async function createBudget(
+export async function planBudget(
   deps: BudgetDeps,
   call: Call,
   input: BudgetCreate,
-): Promise<Answer<Budget>> {
-  return await createOnce(deps, call, () => planBudget(deps, call, input));
-}
-
-async function planBudget(deps: BudgetDeps, call: Call, input: BudgetCreate): Promise<Creation<Budget>> {
+): Promise<Creation<Budget>> {
   const { db, clock, engines } = deps;
   const now = clock.now();
   checkLimit(input);
@@ -126,11 +121,7 @@ export async function updateBudget(
 }
 
 /** Deletes a budget, which stops blocking runs. The recorded usage stays. Throws `not_found`. */
-export async function deleteBudget(
-  { db, clock }: Deps<"db" | "clock">,
-  call: Call,
-  id: string,
-): Promise<Answer<DeleteResult>> {
+export async function deleteBudget({ db, clock }: Deps<"db" | "clock">, call: Call, id: string) {
   const budget = requireFound(await findBudget(db, id), "budget", id);
   await db.writeOr(
     [...deleteBudgetRow(id), buildEvent("budget.deleted", budget, call, clock.now())],
@@ -207,14 +198,14 @@ async function buildBudget(
   { db, clock, timeZone }: BudgetDeps,
   budget: MeasuredBudget,
   open: readonly OpenUse[],
-  tells: boolean,
+  canMeasure: boolean,
 ): Promise<Budget> {
   const now = clock.now();
   const month = new Months(timeZone).find(now);
-  const standing = sumBudgetUsage(budget, open, tells);
-  const state = classifyBudget(budget, standing);
+  const usage = sumBudgetUsage(budget, open, canMeasure);
+  const state = classifyBudget(budget, usage);
   const { settled, soft_notified_at: _soft, hard_notified_at: _hard, ...stored } = budget;
-  const beyond = standing.used + standing.reserved - settled;
+  const beyond = usage.used + usage.reserved - settled;
   const most = getCountedLimit(budget) - 1 - beyond;
   const resets = budget.period === "month"
     ? month.end
@@ -223,8 +214,8 @@ async function buildBudget(
     : null;
   return {
     ...stored,
-    used: convertToUnit(standing.used, budget.unit),
-    reserved: convertToUnit(standing.reserved, budget.unit),
+    used: convertToUnit(usage.used, budget.unit),
+    reserved: convertToUnit(usage.reserved, budget.unit),
     state,
     resets_at: resets,
   };

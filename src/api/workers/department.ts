@@ -18,11 +18,10 @@ import {
   updateDepartment as updateDepartmentRow,
 } from "../../store/workers/department.ts";
 import type { Database } from "../../store/db/database.ts";
-import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { formatJson } from "../../domain/call/json.ts";
 import { type Answer, answer, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
-import { createOnce, type Creation } from "../call/idempotency.ts";
+import type { Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
 /** Lists all departments as trees, by sort_order and name. */
@@ -41,15 +40,7 @@ async function requireDepartment(db: Database, idOrName: string): Promise<Depart
 }
 
 /** Creates a department. Throws `invalid_request` for an unknown parent, and `conflict` for a taken name. */
-export async function createDepartment(
-  deps: Deps<"db" | "clock">,
-  call: Call,
-  input: DepartmentCreate,
-): Promise<Answer<Department>> {
-  return await createOnce(deps, call, () => planDepartment(deps, call, input));
-}
-
-async function planDepartment(
+export async function planDepartment(
   { db, clock }: Deps<"db" | "clock">,
   call: Call,
   input: DepartmentCreate,
@@ -113,11 +104,7 @@ export async function updateDepartment(
 }
 
 /** Deletes a department and its memberships. Throws `not_found`, and `conflict` while it has children. */
-export async function deleteDepartment(
-  { db, clock }: Deps<"db" | "clock">,
-  call: Call,
-  idOrName: string,
-): Promise<Answer<DeleteResult>> {
+export async function deleteDepartment({ db, clock }: Deps<"db" | "clock">, call: Call, idOrName: string) {
   const { id, name } = await requireDepartment(db, idOrName);
   await db.writeOr([
     ...deleteDepartmentRow(id),

@@ -40,7 +40,7 @@ const WORKER_FIELDS = Object.keys(workerCreateSchema.shape).filter((name) => nam
   "name"
 >[];
 
-/** Lists all objects that a fleet can hold, by kind and name. Throws `payload_too_large` above the limit of a file. */
+/** Lists all objects that a fleet can contain, by kind and name. Throws `payload_too_large` above the limit of a file. */
 export async function listPresent({ db, paths }: Deps<"db" | "paths">): Promise<PresentObject[]> {
   if (await countFleetBytes(db) > FLEET_MAX_BYTES) {
     throw new ServiceError(

@@ -20,22 +20,12 @@ import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
 /** Lists the entries of a scope by key. Throws `not_found` for a scope that the caller cannot read. */
-export async function listMemory(
-  { db }: Deps<"db">,
-  call: Call,
-  scope: string,
-  paging: Page,
-): Promise<Answer<MemoryEntry[]>> {
+export async function listMemory({ db }: Deps<"db">, call: Call, scope: string, paging: Page) {
   checkReadable(call, scope);
   return answerPage(await listMemoryRows(db, scope, paging));
 }
 
-export async function getMemory(
-  { db }: Deps<"db">,
-  call: Call,
-  scope: string,
-  key: string,
-): Promise<Answer<MemoryEntry>> {
+export async function getMemory({ db }: Deps<"db">, call: Call, scope: string, key: string) {
   checkReadable(call, scope);
   const entry = requireFound(await findMemory(db, scope, key), "memory entry", key);
   return answer(entry);
@@ -98,7 +88,7 @@ function checkReadable(call: Call, scope: string): void {
 function checkWritable(call: Call, scope: string): void {
   checkReadable(call, scope);
   if (getBoundSessionKey(call.caller) === null || scope !== GLOBAL_SCOPE) return;
-  if (call.caller.scopes.some((held) => held === "*:memory" || held === "*:*")) return;
+  if (call.caller.scopes.some((one) => one === "*:memory" || one === "*:*")) return;
   throw new ServiceError("forbidden", "Cannot write global memory: the token lacks the scope *:memory", {
     required_scope: "*:memory",
   });

@@ -1,7 +1,6 @@
 import { createId } from "../../base/id.ts";
 import { signRunnerToken } from "../../base/token.ts";
 import { conflict, notFound } from "../../domain/call/error.ts";
-import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { formatJson, parseJson } from "../../domain/call/json.ts";
 import {
   type CreatedRunner,
@@ -25,10 +24,7 @@ import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
 
-export async function listRunners(
-  { db, clock }: Deps<"db" | "clock">,
-  filter: RunnerFilter,
-): Promise<Answer<RunnerView[]>> {
+export async function listRunners({ db, clock }: Deps<"db" | "clock">, filter: RunnerFilter) {
   return answerPage(await listRunnerRows(db, filter, clock.now()));
 }
 
@@ -96,11 +92,7 @@ export async function drainRunner(
 }
 
 /** Deletes a runner and revokes its token. Its runs are lost when their leases expire. Throws `not_found`. */
-export async function deleteRunner(
-  deps: Deps<"db" | "clock" | "authority">,
-  call: Call,
-  who: string,
-): Promise<Answer<DeleteResult>> {
+export async function deleteRunner(deps: Deps<"db" | "clock" | "authority">, call: Call, who: string) {
   const { db, clock, authority } = deps;
   const runner = await requireRunner(deps, who);
   await db.writeOr(

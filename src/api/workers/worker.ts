@@ -115,10 +115,7 @@ async function findWarning(
 }
 
 /** Lists workers of any of the given departments. An unknown department has no workers. */
-export async function listWorkers(
-  deps: Deps<"db" | "engines" | "paths">,
-  filter: WorkerFilter,
-): Promise<Answer<Worker[]>> {
+export async function listWorkers(deps: Deps<"db" | "engines" | "paths">, filter: WorkerFilter) {
   const found = answerPage(await listInDepartments(deps, filter));
   return { ...found, json: await markUnavailable(deps, found.json) };
 }
@@ -136,10 +133,7 @@ async function listInDepartments({ db }: Deps<"db">, filter: WorkerFilter): Prom
   return await listWorkerRows(db, filter, [...ids], filter);
 }
 
-export async function getWorker(
-  deps: Deps<"db" | "engines" | "paths">,
-  id: string,
-): Promise<Answer<Worker>> {
+export async function getWorker(deps: Deps<"db" | "engines" | "paths">, id: string) {
   return { json: await requireWorker(deps, id) };
 }
 
@@ -249,7 +243,7 @@ function checkAuthority(caller: Caller, fields: readonly string[]): void {
   throw new ServiceError("forbidden", `Cannot set ${field}: only an operator can, not a run token`);
 }
 
-/** Throws `forbidden` when the caller does not hold a new scope of a worker (contract 2.9). */
+/** Throws `forbidden` when the caller lacks a new scope of a worker (contract 2.9). */
 export function checkGrant(caller: Caller, scopes: readonly string[], had: readonly string[] = []): void {
   const wanted = scopes.length === 0 && caller.run !== null ? WORKER_SCOPES_DEFAULT : scopes;
   const missing = wanted.find((entry) => !grants(caller.scopes, entry) && !grants(had, entry));

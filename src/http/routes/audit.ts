@@ -3,9 +3,7 @@ import { auditQuery, auditSchema } from "../../domain/system/audit.ts";
 import { defineRoute } from "../route.ts";
 
 export const auditRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/audit",
+  defineRoute("GET /api/audit", {
     access: "read:users",
     operation: "audit.list",
     summary: "List changes with caller, time and address, oldest first",
@@ -14,7 +12,6 @@ export const auditRoutes = [
       "Link has the address of the next page.",
     query: auditQuery,
     response: z.array(auditSchema),
-    paged: true,
     handle: async ({ api, query, raw }) => {
       const answer = await api.audit.list(query);
       const lines = /\bapplication\/x-ndjson\b/i.test(raw.headers.get("accept") ?? "");

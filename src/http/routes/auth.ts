@@ -18,9 +18,7 @@ import { BrowserCookies, buildLoginResponse, checkOrigin, SESSION_HEADER } from 
 import { defineRoute } from "../route.ts";
 
 export const authRoutes = [
-  defineRoute({
-    method: "POST",
-    path: "/api/auth/login",
+  defineRoute("POST /api/auth/login", {
     access: "public",
     operation: "auth.login",
     summary: "Log in",
@@ -30,16 +28,14 @@ export const authRoutes = [
     body: loginSchema,
     response: loginAnswerSchema,
     handle: async ({ api, body, address, raw }) => {
-      const place = api.auth.place();
-      const cookies = new BrowserCookies(place);
-      if (body.browser) checkOrigin(raw, place.publicUrl);
+      const scope = api.auth.getCookieScope();
+      const cookies = new BrowserCookies(scope);
+      if (body.browser) checkOrigin(raw, scope.publicUrl);
       const login = await api.auth.logIn(body, { address, flow: cookies.flow(raw) });
       return "cookie" in login ? buildLoginResponse(login, cookies) : answer(login);
     },
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/auth/refresh",
+  defineRoute("POST /api/auth/refresh", {
     access: "public",
     operation: "auth.refresh",
     summary: "Get a new access token",
@@ -47,15 +43,13 @@ export const authRoutes = [
     body: refreshSchema,
     response: accessSchema,
     handle: async ({ api, body, raw }) => {
-      const place = api.auth.place();
-      const { secret, kind } = readSecret(raw, body.refresh_token, new BrowserCookies(place));
-      if (kind === "browser") checkOrigin(raw, place.publicUrl);
+      const scope = api.auth.getCookieScope();
+      const { secret, kind } = readSecret(raw, body.refresh_token, new BrowserCookies(scope));
+      if (kind === "browser") checkOrigin(raw, scope.publicUrl);
       return await api.auth.refresh(secret, kind);
     },
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/auth/logout",
+  defineRoute("POST /api/auth/logout", {
     access: "public",
     operation: "auth.logout",
     summary: "Revoke a refresh token",
@@ -64,27 +58,23 @@ export const authRoutes = [
     status: 204,
     response: z.undefined(),
     handle: async ({ api, body, raw }) => {
-      const place = api.auth.place();
-      const cookies = new BrowserCookies(place);
+      const scope = api.auth.getCookieScope();
+      const cookies = new BrowserCookies(scope);
       const { secret, kind } = readSecret(raw, body.refresh_token, cookies);
-      if (kind === "browser") checkOrigin(raw, place.publicUrl);
+      if (kind === "browser") checkOrigin(raw, scope.publicUrl);
       const done = await api.auth.logout(secret, kind);
       if (kind === "login") return done;
       return new Response(null, { status: 204, headers: { "set-cookie": cookies.setLogin("", 0) } });
     },
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/auth/whoami",
+  defineRoute("GET /api/auth/whoami", {
     access: "token",
     operation: "auth.whoami",
     summary: "Get the caller and its scopes",
     response: whoamiSchema,
     handle: ({ api, call }) => api.auth.whoami(call),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/auth/console",
+  defineRoute("POST /api/auth/console", {
     access: "token",
     operation: "auth.console",
     summary: "Create a code that logs a browser in as the caller, valid once and for one minute",
@@ -93,9 +83,7 @@ export const authRoutes = [
     response: codeSchema,
     handle: ({ api, call }) => api.auth.createCode(call),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/auth/oidc/start",
+  defineRoute("GET /api/auth/oidc/start", {
     access: "public",
     operation: "auth.oidc_start",
     summary: "Redirect the browser to the OpenID provider",
@@ -104,12 +92,10 @@ export const authRoutes = [
     response: z.undefined(),
     handle: async ({ api, query }) => {
       const { location, cookie } = await api.auth.beginOidc(query.return);
-      return redirect(location, new BrowserCookies(api.auth.place()).setFlow(cookie, FLOW_LIFE_S));
+      return redirect(location, new BrowserCookies(api.auth.getCookieScope()).setFlow(cookie, FLOW_LIFE_S));
     },
   }),
-  defineRoute({
-    method: "GET",
-    path: CALLBACK_PATH,
+  defineRoute(`GET ${CALLBACK_PATH}`, {
     access: "public",
     operation: "auth.oidc_callback",
     summary: "Finish a sign-in after the redirect from the OpenID provider",
@@ -117,7 +103,7 @@ export const authRoutes = [
     status: 303,
     response: z.undefined(),
     handle: async ({ api, raw, address }) => {
-      const cookie = new BrowserCookies(api.auth.place()).flow(raw);
+      const cookie = new BrowserCookies(api.auth.getCookieScope()).flow(raw);
       return redirect(await api.auth.finishOidc(new URL(raw.url).search, cookie, address));
     },
   }),

@@ -11,20 +11,15 @@ import { id } from "../../domain/call/field.ts";
 import { defineRoute } from "../route.ts";
 
 export const budgetRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/budgets",
+  defineRoute("GET /api/budgets", {
     access: "read:budgets",
     operation: "budget.list",
     summary: "List budgets with their usage, newest first",
     query: budgetListQuery,
     response: z.array(budgetSchema),
-    paged: true,
     handle: ({ api, query }) => api.budget.list(query),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/budgets",
+  defineRoute("POST /api/budgets", {
     access: "write:budgets",
     operation: "budget.create",
     summary: "Create a budget, effective immediately and including earlier usage",
@@ -34,9 +29,7 @@ export const budgetRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.budget.create(call, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/budgets/:id",
+  defineRoute("GET /api/budgets/:id", {
     access: "read:budgets",
     operation: "budget.get",
     summary: "Get a budget with its usage",
@@ -44,9 +37,7 @@ export const budgetRoutes = [
     response: budgetSchema,
     handle: ({ api, params }) => api.budget.get(params.id),
   }),
-  defineRoute({
-    method: "PUT",
-    path: "/api/budgets/:id",
+  defineRoute("PUT /api/budgets/:id", {
     access: "write:budgets",
     operation: "budget.update",
     summary: "Change a budget; absent fields stay as they are",
@@ -55,9 +46,7 @@ export const budgetRoutes = [
     response: budgetSchema,
     handle: ({ api, call, params, body }) => api.budget.update(call, params.id, body),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/budgets/:id",
+  defineRoute("DELETE /api/budgets/:id", {
     access: "write:budgets",
     operation: "budget.delete",
     summary: "Delete a budget; the work that it blocked continues",
@@ -65,9 +54,7 @@ export const budgetRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.budget.delete(call, params.id),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/budgets/:id/lift",
+  defineRoute("POST /api/budgets/:id/lift", {
     access: "write:budgets",
     operation: "budget.lift",
     summary: "Suspend a budget for a while",

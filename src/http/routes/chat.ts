@@ -22,13 +22,10 @@ import { buildStreamClient } from "../stream/event_source.ts";
 import { addFormFingerprint, readForm } from "../upload.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
-const ROOT = "/api/local/sessions";
 const NO_FIELDS = z.strictObject({});
 
 export const chatRoutes = [
-  defineRoute({
-    method: "POST",
-    path: ROOT,
+  defineRoute("POST /api/local/sessions", {
     access: "write:chat",
     operation: "chat.create",
     summary: "Create a local session",
@@ -38,20 +35,15 @@ export const chatRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.chat.create(call, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: ROOT,
+  defineRoute("GET /api/local/sessions", {
     access: "read:chat",
     operation: "chat.list",
     summary: "List local sessions, newest first",
     query: chatListQuery,
     response: z.array(chatSessionSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.chat.list(call, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: `${ROOT}/:id`,
+  defineRoute("GET /api/local/sessions/:id", {
     access: "read:chat",
     operation: "chat.get",
     summary: "Get a local session",
@@ -59,9 +51,7 @@ export const chatRoutes = [
     response: chatSessionSchema,
     handle: ({ api, call, params }) => api.chat.get(call, params.id),
   }),
-  defineRoute({
-    method: "PUT",
-    path: `${ROOT}/:id`,
+  defineRoute("PUT /api/local/sessions/:id", {
     access: "write:chat",
     operation: "chat.update",
     summary: "Change the name or default worker of a local session",
@@ -70,9 +60,7 @@ export const chatRoutes = [
     response: chatSessionSchema,
     handle: ({ api, call, params, body }) => api.chat.update(call, params.id, body),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: `${ROOT}/:id`,
+  defineRoute("DELETE /api/local/sessions/:id", {
     access: "write:chat",
     operation: "chat.delete",
     summary: "Delete a local session with its messages, replies and contexts",
@@ -80,9 +68,7 @@ export const chatRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.chat.delete(call, params.id),
   }),
-  defineRoute({
-    method: "POST",
-    path: `${ROOT}/:id/messages`,
+  defineRoute("POST /api/local/sessions/:id/messages", {
     access: "write:chat",
     operation: "chat.send",
     summary: "Send a message; the stream carries the reply",
@@ -93,21 +79,16 @@ export const chatRoutes = [
     idempotent: true,
     handle: ({ api, call, params, body }) => api.chat.send(call, params.id, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: `${ROOT}/:id/messages`,
+  defineRoute("GET /api/local/sessions/:id/messages", {
     access: "read:chat",
     operation: "chat.messages",
     summary: "List the latest messages of a session by time; the header Link has the address of earlier ones",
     params: { id },
     query: historyQuery,
     response: z.array(chatMessageSchema),
-    paged: true,
     handle: ({ api, call, params, query }) => api.chat.messages(call, params.id, query),
   }),
-  defineRoute({
-    method: "POST",
-    path: `${ROOT}/:id/media`,
+  defineRoute("POST /api/local/sessions/:id/media", {
     access: "write:chat",
     operation: "chat.upload",
     summary: "Upload a file in the form field `file`",
@@ -129,9 +110,7 @@ export const chatRoutes = [
       }
     },
   }),
-  defineRoute({
-    method: "GET",
-    path: `${ROOT}/:id/media/:name`,
+  defineRoute("GET /api/local/sessions/:id/media/:name", {
     access: "read:chat",
     operation: "chat.media",
     summary: "Download an uploaded file",
@@ -141,9 +120,7 @@ export const chatRoutes = [
     handle: async ({ api, call, params }) =>
       buildDownload(await api.chat.openMedia(call, params.id, params.name)),
   }),
-  defineRoute({
-    method: "GET",
-    path: `${ROOT}/:id/stream`,
+  defineRoute("GET /api/local/sessions/:id/stream", {
     access: "read:chat",
     operation: "chat.stream",
     summary: "Stream replies and states as Server-Sent Events",

@@ -3,15 +3,12 @@ import { conversationListQuery, conversationSchema } from "../../domain/chat/con
 import { defineRoute } from "../route.ts";
 
 export const conversationRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/conversations",
+  defineRoute("GET /api/conversations", {
     access: "read:sessions",
     operation: "conversation.list",
     summary: "List conversations of all platforms, latest first",
     query: conversationListQuery,
     response: z.array(conversationSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.conversation.list(call, query),
   }),
 ] as const;

@@ -12,19 +12,14 @@ import { deletedSchema } from "../../domain/call/deleted.ts";
 const params = { id_or_name: departmentKey };
 
 export const departmentRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/departments",
+  defineRoute("GET /api/departments", {
     access: "read:departments",
     operation: "department.list",
     summary: "List all departments as trees, by sort order and name",
     response: z.array(departmentTreeSchema),
-    paged: true,
     handle: ({ api }) => api.department.list(),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/departments",
+  defineRoute("POST /api/departments", {
     access: "write:departments",
     operation: "department.create",
     summary: "Create a department",
@@ -34,9 +29,7 @@ export const departmentRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.department.create(call, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/departments/:id_or_name",
+  defineRoute("GET /api/departments/:id_or_name", {
     access: "read:departments",
     operation: "department.get",
     summary: "Get a department by id or name",
@@ -44,9 +37,7 @@ export const departmentRoutes = [
     response: departmentSchema,
     handle: ({ api, params }) => api.department.get(params.id_or_name),
   }),
-  defineRoute({
-    method: "PUT",
-    path: "/api/departments/:id_or_name",
+  defineRoute("PUT /api/departments/:id_or_name", {
     access: "write:departments",
     operation: "department.update",
     summary: "Rename, move or reorder a department; absent fields stay as they are",
@@ -55,9 +46,7 @@ export const departmentRoutes = [
     response: departmentSchema,
     handle: ({ api, call, params, body }) => api.department.update(call, params.id_or_name, body),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/departments/:id_or_name",
+  defineRoute("DELETE /api/departments/:id_or_name", {
     access: "write:departments",
     operation: "department.delete",
     summary: "Delete a department without children; its workers then have no department",

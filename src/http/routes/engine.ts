@@ -3,19 +3,14 @@ import { engineSchema } from "../../domain/workers/engine.ts";
 import { defineRoute } from "../route.ts";
 
 export const engineRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/engines",
+  defineRoute("GET /api/engines", {
     access: "read:engines",
     operation: "engine.list",
     summary: "List all engines with their availability, by name",
     response: z.array(engineSchema),
-    paged: true,
     handle: ({ api }) => api.engine.list(),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/engines/:name",
+  defineRoute("GET /api/engines/:name", {
     access: "read:engines",
     operation: "engine.get",
     summary: "Get an engine",
@@ -23,9 +18,7 @@ export const engineRoutes = [
     response: engineSchema,
     handle: ({ api, params }) => api.engine.get(params.name),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/engines/:name/lift",
+  defineRoute("POST /api/engines/:name/lift", {
     access: "write:engines",
     operation: "engine.lift",
     summary: "End the cooldown of an engine that waits for its provider",

@@ -6,9 +6,7 @@ import { defineRoute } from "../route.ts";
 import { buildStreamClient } from "../stream/event_source.ts";
 
 export const eventRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/events",
+  defineRoute("GET /api/events", {
     access: "read:system",
     operation: "event.list",
     summary: "Stream events as Server-Sent Events, or get a page of them as JSON",
@@ -18,7 +16,6 @@ export const eventRoutes = [
     query: eventListQuery,
     response: z.array(eventSchema),
     streams: true,
-    paged: true,
     events: { event: eventSchema, ...STREAM_EVENTS },
     handle: async ({ api, streams, call, query, raw }) => {
       if (wantsJson(raw.headers.get("accept"))) {

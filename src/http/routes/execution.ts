@@ -9,20 +9,15 @@ const { worker_id: _worker, ...workerExecutionQuery } = executionListQuery;
 const { session_id: _session, ...sessionExecutionQuery } = executionListQuery;
 
 export const executionRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/executions",
+  defineRoute("GET /api/executions", {
     access: "read:executions",
     operation: "execution.list",
     summary: "List executions, newest first",
     query: executionListQuery,
     response: z.array(executionSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.execution.list(call, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/executions/:id",
+  defineRoute("GET /api/executions/:id", {
     access: "read:executions",
     operation: "execution.get",
     summary: "Get an execution",
@@ -30,9 +25,7 @@ export const executionRoutes = [
     response: executionSchema,
     handle: ({ api, call, params }) => api.execution.get(call, params.id),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/executions/:id/logs",
+  defineRoute("GET /api/executions/:id/logs", {
     access: "read:executions",
     operation: "execution.logs",
     summary: "Read the log of an execution",
@@ -48,9 +41,7 @@ export const executionRoutes = [
       return await buildLogResponse(streams, { ...log, executionId: params.id, follow, tail, again });
     },
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/executions/:id/cancel",
+  defineRoute("POST /api/executions/:id/cancel", {
     access: "write:executions",
     operation: "execution.cancel",
     summary: "End a run and its whole process tree",
@@ -59,9 +50,7 @@ export const executionRoutes = [
     response: executionSchema,
     handle: ({ api, call, params }) => api.execution.cancel(call, params.id),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/executions/:id/retry",
+  defineRoute("POST /api/executions/:id/retry", {
     access: "write:executions",
     operation: "execution.retry",
     summary: "Create a new task for the same worker, with the same instruction and conversation",
@@ -72,28 +61,22 @@ export const executionRoutes = [
     idempotent: true,
     handle: ({ api, call, params }) => api.execution.retry(call, params.id),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/workers/:id/executions",
+  defineRoute("GET /api/workers/:id/executions", {
     access: "read:executions",
     operation: "execution.list_of_worker",
     summary: "List the executions of a worker",
     params: { id },
     query: workerExecutionQuery,
     response: z.array(executionSchema),
-    paged: true,
     handle: ({ api, call, params, query }) => api.execution.listOfWorker(call, params.id, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/sessions/:sessionId/executions",
+  defineRoute("GET /api/sessions/:sessionId/executions", {
     access: "read:executions",
     operation: "execution.list_of_session",
     summary: "List the executions of a session, given its session id, session key or local session",
     params: { sessionId: z.string().min(1).max(KEY_MAX_BYTES * 4) },
     query: sessionExecutionQuery,
     response: z.array(executionSchema),
-    paged: true,
     handle: ({ api, call, params, query }) =>
       api.execution.list(call, { ...query, session_id: [params.sessionId] }),
   }),

@@ -8,9 +8,7 @@ import {
 import { defineRoute } from "../route.ts";
 
 export const fleetRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/fleet",
+  defineRoute("GET /api/fleet", {
     access: "write:fleet",
     operation: "fleet.export",
     summary: "Export departments, workers, schedules, budgets and shared memory as a fleet, without secrets",
@@ -18,9 +16,7 @@ export const fleetRoutes = [
     response: exportSchema,
     handle: ({ api }) => api.fleet.export(),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/fleet/plan",
+  defineRoute("POST /api/fleet/plan", {
     access: "write:fleet",
     operation: "fleet.plan",
     summary: "Plan an apply: list its changes without making them",
@@ -29,9 +25,7 @@ export const fleetRoutes = [
     response: fleetPlanSchema,
     handle: ({ api, call, body }) => api.fleet.plan(call, body),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/fleet/apply",
+  defineRoute("POST /api/fleet/apply", {
     access: "write:fleet",
     operation: "fleet.apply",
     summary: "Apply a fleet, all changes or none",

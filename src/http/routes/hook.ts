@@ -12,9 +12,7 @@ import { defineRoute } from "../route.ts";
 const WITH_TOKEN: Rule = { access: "write:hooks" };
 
 export const hookRoutes = [
-  defineRoute({
-    method: "POST",
-    path: "/hooks/:name",
+  defineRoute("POST /hooks/:name", {
     access: "public",
     operation: "hook.receive",
     summary: "Send a message from a program to its worker",

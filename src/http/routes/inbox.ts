@@ -3,9 +3,7 @@ import { inboxItemSchema, inboxQuery } from "../../domain/system/inbox.ts";
 import { defineRoute } from "../route.ts";
 
 export const inboxRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/inbox",
+  defineRoute("GET /api/inbox", {
     access: "read:tasks",
     operation: "inbox.list",
     summary:
@@ -13,7 +11,6 @@ export const inboxRoutes = [
     description: "At most 100 of each kind, without failed runs whose task ran again.",
     query: inboxQuery,
     response: z.array(inboxItemSchema),
-    paged: true,
     handle: ({ api, query }) => api.inbox.list(query),
   }),
 ] as const;

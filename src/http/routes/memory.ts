@@ -9,20 +9,15 @@ import { defineRoute } from "../route.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
 export const memoryRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/memory",
+  defineRoute("GET /api/memory", {
     access: "read:memory",
     operation: "memory.list",
     summary: "List the memory of a scope by key",
     query: memoryListQuery,
     response: z.array(memorySchema),
-    paged: true,
     handle: ({ api, call, query }) => api.memory.list(call, query.scope, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/memory/entry",
+  defineRoute("GET /api/memory/entry", {
     access: "read:memory",
     operation: "memory.get",
     summary: "Get a memory entry",
@@ -30,9 +25,7 @@ export const memoryRoutes = [
     response: memorySchema,
     handle: ({ api, call, query }) => api.memory.get(call, query.scope, query.key),
   }),
-  defineRoute({
-    method: "PUT",
-    path: "/api/memory/entry",
+  defineRoute("PUT /api/memory/entry", {
     access: "write:memory",
     operation: "memory.save",
     summary: "Save or replace a memory entry",
@@ -40,9 +33,7 @@ export const memoryRoutes = [
     response: memorySchema,
     handle: ({ api, call, body }) => api.memory.save(call, body),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/memory/entry",
+  defineRoute("DELETE /api/memory/entry", {
     access: "write:memory",
     operation: "memory.delete",
     summary: "Delete a memory entry",

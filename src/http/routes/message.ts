@@ -17,9 +17,7 @@ import { defineRoute } from "../route.ts";
 import { addFormFingerprint, readForm } from "../upload.ts";
 
 export const messageRoutes = [
-  defineRoute({
-    method: "POST",
-    path: "/api/messages",
+  defineRoute("POST /api/messages", {
     access: "write:messages",
     operation: "message.send",
     summary: "Send another message into the conversation of a message",
@@ -44,31 +42,23 @@ export const messageRoutes = [
       }
     },
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/messages/inbound",
+  defineRoute("GET /api/messages/inbound", {
     access: "read:messages",
     operation: "message.list",
     summary: "List inbound messages, newest first",
     query: inboundListQuery,
     response: z.array(inboundSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.message.list(call, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/messages/outbound",
+  defineRoute("GET /api/messages/outbound", {
     access: "read:messages",
     operation: "message.list_outbound",
     summary: "List outbound messages, newest first",
     query: outboundListQuery,
     response: z.array(outboundSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.message.listOutbound(call, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/messages/:id/trace",
+  defineRoute("GET /api/messages/:id/trace", {
     access: "read:messages",
     operation: "message.trace",
     summary: "Trace a message: parts, routing with its reason, tasks, executions and replies, with times",
@@ -76,9 +66,7 @@ export const messageRoutes = [
     response: traceSchema,
     handle: ({ api, call, params }) => api.message.trace(call, params.id),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/messages/:id/resend",
+  defineRoute("POST /api/messages/:id/resend", {
     access: "write:messages",
     operation: "message.resend",
     summary: "Send a failed message again, even one that may have arrived",
@@ -88,9 +76,7 @@ export const messageRoutes = [
     idempotent: true,
     handle: ({ api, call, params }) => api.message.resend(call, params.id),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/messages/resend",
+  defineRoute("POST /api/messages/resend", {
     access: "write:messages",
     operation: "message.resend_all",
     summary: "Send all failed messages of a platform again, oldest first",
@@ -99,9 +85,7 @@ export const messageRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.message.resendAll(call, body),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/messages/explain",
+  defineRoute("POST /api/messages/explain", {
     access: "write:messages",
     operation: "message.explain",
     summary: "Explain the routing of a message without sending it",

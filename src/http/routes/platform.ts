@@ -12,40 +12,30 @@ import { defineRoute } from "../route.ts";
 const name = z.string().max(40);
 
 export const platformRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/platforms",
+  defineRoute("GET /api/platforms", {
     access: "read:platforms",
     operation: "platform.list",
     summary: "List platforms with their connections and queued messages",
     response: z.array(platformSchema),
-    paged: true,
-    handle: ({ api, call }) => api.platform.list(call),
+    handle: ({ api }) => api.platform.list(),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/platforms/:name",
+  defineRoute("GET /api/platforms/:name", {
     access: "read:platforms",
     operation: "platform.get",
     summary: "Get a platform",
     params: { name },
     response: platformSchema,
-    handle: ({ api, call, params }) => api.platform.get(call, params.name),
+    handle: ({ api, params }) => api.platform.get(params.name),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/platforms/:name/senders",
+  defineRoute("GET /api/platforms/:name/senders", {
     access: "read:platforms",
     operation: "platform.senders",
     summary: "List the paired senders of a platform",
     params: { name },
     response: z.array(senderSchema),
-    paged: true,
-    handle: ({ api, call, params }) => api.platform.senders(call, params.name),
+    handle: ({ api, params }) => api.platform.senders(params.name),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/platforms/pair",
+  defineRoute("POST /api/platforms/pair", {
     access: "write:platforms",
     operation: "platform.pair",
     summary: "Find the sender of a pairing code, or pair the sender",
@@ -55,9 +45,7 @@ export const platformRoutes = [
     response: pairingSchema,
     handle: ({ api, call, body }) => api.platform.pair(call, body),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/platforms/:name/senders/:sender",
+  defineRoute("DELETE /api/platforms/:name/senders/:sender", {
     access: "write:platforms",
     operation: "platform.revoke",
     summary: "Unpair a sender",
@@ -65,9 +53,7 @@ export const platformRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.platform.revoke(call, params.name, params.sender),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/platforms/:name/test",
+  defineRoute("POST /api/platforms/:name/test", {
     access: "write:platforms",
     operation: "platform.test",
     summary: "Test the key of a platform",

@@ -11,9 +11,7 @@ import { buildStreamedJson } from "../stream/streamed_json.ts";
 import { defineRoute } from "../route.ts";
 
 export const questionRoutes = [
-  defineRoute({
-    method: "POST",
-    path: "/api/questions",
+  defineRoute("POST /api/questions", {
     access: "write:questions",
     // Agents look for a tool with this name.
     operation: "ask",
@@ -28,20 +26,15 @@ export const questionRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.question.ask(call, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/questions",
+  defineRoute("GET /api/questions", {
     access: "read:questions",
     operation: "question.list",
     summary: "List questions, newest first",
     query: questionListQuery,
     response: z.array(questionSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.question.list(call, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/questions/:id",
+  defineRoute("GET /api/questions/:id", {
     access: "read:questions",
     operation: "question.get",
     summary: "Get a question",
@@ -49,9 +42,7 @@ export const questionRoutes = [
     response: questionSchema,
     handle: ({ api, call, params }) => api.question.get(call, params.id),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/questions/:id/wait",
+  defineRoute("GET /api/questions/:id/wait", {
     access: "read:questions",
     operation: "question.wait",
     summary: "Wait until a question is answered, expired or cancelled",
@@ -68,9 +59,7 @@ export const questionRoutes = [
       );
     },
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/questions/:id/answer",
+  defineRoute("POST /api/questions/:id/answer", {
     access: "write:questions",
     operation: "question.answer",
     summary: "Answer an open question",
@@ -80,9 +69,7 @@ export const questionRoutes = [
     response: questionSchema,
     handle: ({ api, call, params, body }) => api.question.answer(call, params.id, body.answer),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/questions/:id/cancel",
+  defineRoute("POST /api/questions/:id/cancel", {
     access: "write:questions",
     operation: "question.cancel",
     summary: "Cancel an open question",

@@ -3,20 +3,15 @@ import { queueCancelledSchema, queueCancelSchema, queueQuery, taskSchema } from 
 import { defineRoute } from "../route.ts";
 
 export const queueRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/queue",
+  defineRoute("GET /api/queue", {
     access: "read:tasks",
     operation: "queue.list",
     summary: "List active tasks of all workers and conversations, newest first",
     query: queueQuery,
     response: z.array(taskSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.queue.list(call, query),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/queue/cancel",
+  defineRoute("POST /api/queue/cancel", {
     access: "write:tasks",
     operation: "queue.cancel",
     summary: "Cancel all matching pending and scheduled tasks, if their number is the expected one",

@@ -27,20 +27,15 @@ import { defineRoute } from "../route.ts";
 const idOrName = line(NAME_MAX_BYTES).meta({ description: "id or name" });
 
 export const runnerRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/runners",
+  defineRoute("GET /api/runners", {
     access: "read:runners",
     operation: "runner.list",
     summary: "List runners, newest first",
     query: runnerListQuery,
     response: z.array(runnerSchema),
-    paged: true,
     handle: ({ api, query }) => api.runner.list(query),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/runners",
+  defineRoute("POST /api/runners", {
     access: "write:runners",
     operation: "runner.create",
     summary: "Create a runner; only this response contains its token",
@@ -50,9 +45,7 @@ export const runnerRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.runner.create(call, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/runners/:id_or_name",
+  defineRoute("GET /api/runners/:id_or_name", {
     access: "read:runners",
     operation: "runner.get",
     summary: "Get a runner",
@@ -60,9 +53,7 @@ export const runnerRoutes = [
     response: runnerSchema,
     handle: ({ api, params }) => api.runner.get(params.id_or_name),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/runners/:id_or_name",
+  defineRoute("DELETE /api/runners/:id_or_name", {
     access: "write:runners",
     operation: "runner.delete",
     summary:
@@ -71,9 +62,7 @@ export const runnerRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.runner.delete(call, params.id_or_name),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/runners/:id_or_name/drain",
+  defineRoute("POST /api/runners/:id_or_name/drain", {
     access: "write:runners",
     operation: "runner.drain",
     summary: "Stop or resume giving runs to a runner",
@@ -82,9 +71,7 @@ export const runnerRoutes = [
     response: runnerSchema,
     handle: ({ api, call, params, body }) => api.runner.drain(call, params.id_or_name, body.draining),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/runners/claim",
+  defineRoute("POST /api/runners/claim", {
     access: "write:runs",
     operation: "run.claim",
     summary: "Claim a run; waits until one exists",
@@ -94,9 +81,7 @@ export const runnerRoutes = [
     refusals: [409],
     handle: async ({ api, call, body }) => buildStreamedJson(await api.run.claim(call, body)),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/runners/beat",
+  defineRoute("POST /api/runners/beat", {
     access: "write:runs",
     operation: "run.beat",
     summary: "Renew the leases of a runner's runs",
@@ -106,9 +91,7 @@ export const runnerRoutes = [
     refusals: [409],
     handle: ({ api, call, body }) => api.run.beat(call, body),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/runs/:id/log",
+  defineRoute("POST /api/runs/:id/log", {
     access: "write:runs",
     operation: "run.log",
     summary: "Append to the log of a run",
@@ -122,9 +105,7 @@ export const runnerRoutes = [
       return await api.run.log(call, params.id, { part: query, bytes });
     },
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/runs/:id/events",
+  defineRoute("POST /api/runs/:id/events", {
     access: "write:runs",
     operation: "run.events",
     summary: "Report the progress of a run",
@@ -135,9 +116,7 @@ export const runnerRoutes = [
     refusals: [409],
     handle: ({ api, call, params, body }) => api.run.events(call, params.id, body),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/runs/:id/end",
+  defineRoute("POST /api/runs/:id/end", {
     access: "write:runs",
     operation: "run.end",
     summary: "Report the end of a run",
@@ -149,9 +128,7 @@ export const runnerRoutes = [
     refusals: [409],
     handle: ({ api, call, params, body }) => api.run.end(call, params.id, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/runs/:id/media/:name",
+  defineRoute("GET /api/runs/:id/media/:name", {
     access: "write:runs",
     operation: "run.media",
     summary: "Download a file from the message of a run",

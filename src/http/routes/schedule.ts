@@ -4,25 +4,21 @@ import { taskSchema } from "../../domain/work/task.ts";
 import { defineRoute } from "../route.ts";
 
 export const scheduleRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/schedules",
+  defineRoute("GET /api/schedules", {
     access: "read:tasks",
     operation: "schedule.list",
     summary: "List schedules and countdowns, soonest first",
     query: scheduleListQuery,
     response: z.array(taskSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.schedule.list(call, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/schedules/preview",
+  defineRoute("GET /api/schedules/preview", {
     access: "read:tasks",
     operation: "schedule.preview",
     summary: "Preview the next times of a cron expression, with the effect of daylight saving",
     query: previewQuery,
     response: z.array(previewSchema),
+    paged: false,
     handle: ({ api, query }) => api.schedule.preview(query),
   }),
 ] as const;

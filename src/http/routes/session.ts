@@ -4,20 +4,15 @@ import { clearedSchema, contextListQuery, contextQuery, contextSchema } from "..
 import { defineRoute } from "../route.ts";
 
 export const sessionRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/contexts",
+  defineRoute("GET /api/contexts", {
     access: "read:sessions",
     operation: "session.list",
     summary: "List the workers with a context of a conversation",
     query: contextListQuery,
     response: z.array(contextSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.session.list(call, query.session_key, query),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/contexts",
+  defineRoute("DELETE /api/contexts", {
     access: "write:sessions",
     operation: "session.clear",
     summary: "Cancel all active work of a conversation and delete its contexts",
@@ -25,9 +20,7 @@ export const sessionRoutes = [
     response: clearedSchema,
     handle: ({ api, call, query }) => api.session.clear(call, query.session_key),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/contexts/:worker_id",
+  defineRoute("DELETE /api/contexts/:worker_id", {
     access: "write:sessions",
     operation: "session.clear_worker",
     summary: "Delete the context of one worker in a conversation",

@@ -14,29 +14,22 @@ import {
 import { defineRoute } from "../route.ts";
 
 export const systemRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/system/overview",
+  defineRoute("GET /api/system/overview", {
     access: "read:system",
     operation: "system.overview",
     summary: "Get totals by state, the usage of today and the latest runs",
     response: overviewSchema,
     handle: ({ api, call }) => api.system.overview(call),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/system/executions",
+  defineRoute("GET /api/system/executions", {
     access: "read:system",
     operation: "system.executions",
     summary: "List the coordinator's latest runs, newest first",
     query: beeRunQuery,
     response: z.array(beeRunSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.system.executions(call, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/system/doctor",
+  defineRoute("GET /api/system/doctor", {
     access: "read:system",
     operation: "system.doctor",
     summary: "Check the service: each check is ok, warn or fail, with a remedy",
@@ -45,9 +38,7 @@ export const systemRoutes = [
     response: doctorSchema,
     handle: ({ api, call }) => api.system.doctor(call),
   }),
-  defineRoute({
-    method: "PUT",
-    path: "/api/system/password",
+  defineRoute("PUT /api/system/password", {
     access: "write:system",
     operation: "system.password",
     summary: "Change the operator's password; older tokens become invalid",
@@ -56,9 +47,7 @@ export const systemRoutes = [
     response: passwordChangedSchema,
     handle: ({ api, call, body, address }) => api.system.password(call, body, address),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/system/backup",
+  defineRoute("POST /api/system/backup", {
     access: "write:system",
     operation: "system.backup",
     summary: "Create a backup: a tar archive of database, uploads and logs, with the signing key on request",
@@ -78,9 +67,7 @@ export const systemRoutes = [
       return new Response(archive, { headers });
     },
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/system/resume",
+  defineRoute("POST /api/system/resume", {
     access: "write:system",
     operation: "system.resume",
     summary: "Resume the schedules that a restore paused",
@@ -89,9 +76,7 @@ export const systemRoutes = [
     response: resumedSchema,
     handle: ({ api, call }) => api.system.resume(call),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/system/rotate-key",
+  defineRoute("POST /api/system/rotate-key", {
     access: "write:system",
     operation: "system.rotate_key",
     summary: "Create a new signing key; all logins and tokens become invalid",

@@ -16,9 +16,7 @@ import { buildStreamedJson } from "../stream/streamed_json.ts";
 import { defineRoute } from "../route.ts";
 
 export const taskRoutes = [
-  defineRoute({
-    method: "POST",
-    path: "/api/tasks",
+  defineRoute("POST /api/tasks", {
     access: "write:tasks",
     operation: "task.create",
     summary: "Create a task for a worker, without the coordinator",
@@ -31,9 +29,7 @@ export const taskRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.task.create(call, body),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/tasks/batch",
+  defineRoute("POST /api/tasks/batch", {
     access: "write:tasks",
     operation: "task.create_all",
     summary: "Create up to 500 tasks, all or none",
@@ -47,20 +43,15 @@ export const taskRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.task.createAll(call, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/tasks",
+  defineRoute("GET /api/tasks", {
     access: "read:tasks",
     operation: "task.list",
     summary: "List tasks of a session, a message or a worker, newest first",
     query: taskListQuery,
     response: z.array(taskSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.task.list(call, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/tasks/:id",
+  defineRoute("GET /api/tasks/:id", {
     access: "read:tasks",
     operation: "task.get",
     summary: "Get a task",
@@ -68,9 +59,7 @@ export const taskRoutes = [
     response: taskSchema,
     handle: ({ api, call, params }) => api.task.get(call, params.id),
   }),
-  defineRoute({
-    method: "PUT",
-    path: "/api/tasks/:id",
+  defineRoute("PUT /api/tasks/:id", {
     access: "write:tasks",
     operation: "task.update",
     summary: "Change a schedule or a countdown; absent fields stay as they are",
@@ -82,9 +71,7 @@ export const taskRoutes = [
     response: taskSchema,
     handle: ({ api, call, params, body }) => api.task.update(call, params.id, body),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/tasks/:id/cancel",
+  defineRoute("POST /api/tasks/:id/cancel", {
     access: "write:tasks",
     operation: "task.cancel",
     summary: "Cancel a pending or scheduled task, or the next times of a running schedule",
@@ -93,9 +80,7 @@ export const taskRoutes = [
     response: taskSchema,
     handle: ({ api, call, params }) => api.task.cancel(call, params.id),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/tasks/:id/run",
+  defineRoute("POST /api/tasks/:id/run", {
     access: "write:tasks",
     operation: "task.run",
     summary: "Run a scheduled task now without changing its schedule; `run_no` is the number of that run",
@@ -105,9 +90,7 @@ export const taskRoutes = [
     idempotent: true,
     handle: ({ api, call, params }) => api.task.run(call, params.id),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/tasks/:id/wait",
+  defineRoute("GET /api/tasks/:id/wait", {
     access: "read:tasks",
     operation: "task.wait",
     summary: "Wait for the end of a task, or of the current or next run of a schedule",

@@ -13,21 +13,16 @@ const OWN =
   "Users manage their own tokens after a login. Managing tokens of others, or with a token, needs write:tokens.";
 
 export const tokenRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/tokens",
+  defineRoute("GET /api/tokens", {
     access: "write:tokens",
     operation: "token.list",
     summary: "List tokens, newest first, without their secrets",
     description: OWN,
     query: tokenListQuery,
     response: z.array(tokenSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.token.list(call, query),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/tokens",
+  defineRoute("POST /api/tokens", {
     access: "write:tokens",
     operation: "token.create",
     summary: "Create a token for a program; only this response contains its secret",
@@ -38,9 +33,7 @@ export const tokenRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.token.create(call, body),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/tokens/:id",
+  defineRoute("DELETE /api/tokens/:id", {
     access: "write:tokens",
     operation: "token.delete",
     summary: "Revoke a token; it is invalid immediately",

@@ -3,9 +3,7 @@ import { seriesPointSchema, seriesQuery, usageQuery, usageRowSchema } from "../.
 import { defineRoute } from "../route.ts";
 
 export const usageRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/usage",
+  defineRoute("GET /api/usage", {
     access: "read:executions",
     operation: "usage.list",
     summary: "Get usage since a time, by worker, department, engine, day or conversation",
@@ -13,18 +11,14 @@ export const usageRoutes = [
       "Most executions first, days newest first. Usage by engine and by conversation is limited to stored executions.",
     query: usageQuery,
     response: z.array(usageRowSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.usage.list(call, query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/system/series",
+  defineRoute("GET /api/system/series", {
     access: "read:system",
     operation: "system.series",
     summary: "Get usage over time in equal intervals, oldest first",
     query: seriesQuery,
     response: z.array(seriesPointSchema),
-    paged: true,
     handle: ({ api, query }) => api.usage.series(query),
   }),
 ] as const;

@@ -14,20 +14,15 @@ import { deletedSchema } from "../../domain/call/deleted.ts";
 const params = { id_or_name: userKey };
 
 export const userRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/users",
+  defineRoute("GET /api/users", {
     access: "read:users",
     operation: "user.list",
     summary: "List users, newest first",
     query: userListQuery,
     response: z.array(userSchema),
-    paged: true,
     handle: ({ api, query }) => api.user.list(query),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/users",
+  defineRoute("POST /api/users", {
     access: "write:users",
     operation: "user.create",
     summary: "Create a user",
@@ -38,9 +33,7 @@ export const userRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.user.create(call, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/users/:id_or_name",
+  defineRoute("GET /api/users/:id_or_name", {
     access: "read:users",
     operation: "user.get",
     summary: "Get a user",
@@ -48,9 +41,7 @@ export const userRoutes = [
     response: userSchema,
     handle: ({ api, params }) => api.user.get(params.id_or_name),
   }),
-  defineRoute({
-    method: "PUT",
-    path: "/api/users/:id_or_name",
+  defineRoute("PUT /api/users/:id_or_name", {
     access: "write:users",
     operation: "user.update",
     summary: "Change the name or role of a user, or disable the user, effective within a second",
@@ -59,9 +50,7 @@ export const userRoutes = [
     response: userSchema,
     handle: ({ api, call, params, body }) => api.user.update(call, params.id_or_name, body),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/users/:id_or_name",
+  defineRoute("DELETE /api/users/:id_or_name", {
     access: "write:users",
     operation: "user.delete",
     summary: "Delete a user with its tokens and logins",
@@ -69,9 +58,7 @@ export const userRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.user.delete(call, params.id_or_name),
   }),
-  defineRoute({
-    method: "PUT",
-    path: "/api/users/:id_or_name/password",
+  defineRoute("PUT /api/users/:id_or_name/password", {
     access: "write:users",
     operation: "user.password",
     summary: "Change the password of a user and end that user's logins",

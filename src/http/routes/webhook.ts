@@ -15,20 +15,15 @@ import { defineRoute } from "../route.ts";
 const params = { id_or_name: z.string().min(1).max(200) };
 
 export const webhookRoutes = [
-  defineRoute({
-    method: "GET",
-    path: "/api/webhooks",
+  defineRoute("GET /api/webhooks", {
     access: "read:webhooks",
     operation: "webhook.list",
     summary: "List webhooks, newest first, without their secrets",
     query: webhookListQuery,
     response: z.array(webhookSchema),
-    paged: true,
     handle: ({ api, call, query }) => api.webhook.list(call, query),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/webhooks",
+  defineRoute("POST /api/webhooks", {
     access: "write:webhooks",
     operation: "webhook.create",
     summary:
@@ -39,9 +34,7 @@ export const webhookRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.webhook.create(call, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/webhooks/:id_or_name",
+  defineRoute("GET /api/webhooks/:id_or_name", {
     access: "read:webhooks",
     operation: "webhook.get",
     summary: "Get a webhook by id or name",
@@ -49,9 +42,7 @@ export const webhookRoutes = [
     response: webhookSchema,
     handle: ({ api, call, params }) => api.webhook.get(call, params.id_or_name),
   }),
-  defineRoute({
-    method: "PUT",
-    path: "/api/webhooks/:id_or_name",
+  defineRoute("PUT /api/webhooks/:id_or_name", {
     access: "write:webhooks",
     operation: "webhook.update",
     summary: "Change a webhook, or enable it again",
@@ -60,9 +51,7 @@ export const webhookRoutes = [
     response: webhookSchema,
     handle: ({ api, call, params, body }) => api.webhook.update(call, params.id_or_name, body),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/webhooks/:id_or_name",
+  defineRoute("DELETE /api/webhooks/:id_or_name", {
     access: "write:webhooks",
     operation: "webhook.delete",
     summary: "Delete a webhook",
@@ -70,9 +59,7 @@ export const webhookRoutes = [
     response: deletedSchema,
     handle: ({ api, call, params }) => api.webhook.delete(call, params.id_or_name),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/webhooks/:id_or_name/test",
+  defineRoute("POST /api/webhooks/:id_or_name/test", {
     access: "write:webhooks",
     operation: "webhook.test",
     summary: "Send a test event and return the result",
@@ -80,21 +67,16 @@ export const webhookRoutes = [
     response: deliverySchema,
     handle: ({ api, call, params }) => api.webhook.test(call, params.id_or_name),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/webhooks/:id_or_name/deliveries",
+  defineRoute("GET /api/webhooks/:id_or_name/deliveries", {
     access: "read:webhooks",
     operation: "webhook.deliveries",
     summary: "List the delivery attempts of a webhook, newest first",
     params,
     query: deliveryListQuery,
     response: z.array(deliverySchema),
-    paged: true,
-    handle: ({ api, call, params, query }) => api.webhook.deliveries(call, params.id_or_name, query),
+    handle: ({ api, params, query }) => api.webhook.deliveries(params.id_or_name, query),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/webhooks/:id_or_name/replay",
+  defineRoute("POST /api/webhooks/:id_or_name/replay", {
     access: "write:webhooks",
     operation: "webhook.replay",
     summary: "Deliver all events after a given one again",

@@ -12,9 +12,7 @@ import {
 import { defineRoute } from "../route.ts";
 
 export const workerRoutes = [
-  defineRoute({
-    method: "POST",
-    path: "/api/workers",
+  defineRoute("POST /api/workers", {
     access: "write:workers",
     operation: "worker.create",
     summary: "Create a worker",
@@ -25,20 +23,15 @@ export const workerRoutes = [
     idempotent: true,
     handle: ({ api, call, body }) => api.worker.create(call, body),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/workers",
+  defineRoute("GET /api/workers", {
     access: "read:workers",
     operation: "worker.list",
     summary: "List workers, newest first",
     query: workerListQuery,
     response: z.array(workerSchema),
-    paged: true,
     handle: ({ api, query }) => api.worker.list(query),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/workers/:id",
+  defineRoute("GET /api/workers/:id", {
     access: "read:workers",
     operation: "worker.get",
     summary: "Get a worker",
@@ -46,9 +39,7 @@ export const workerRoutes = [
     response: workerSchema,
     handle: ({ api, params }) => api.worker.get(params.id),
   }),
-  defineRoute({
-    method: "GET",
-    path: "/api/workers/:id/status",
+  defineRoute("GET /api/workers/:id/status", {
     access: "read:workers",
     operation: "worker.status",
     summary: "Get the current work of a worker and whether it can start",
@@ -56,9 +47,7 @@ export const workerRoutes = [
     response: workerStatusSchema,
     handle: ({ api, params }) => api.worker.status(params.id),
   }),
-  defineRoute({
-    method: "PUT",
-    path: "/api/workers/:id",
+  defineRoute("PUT /api/workers/:id", {
     access: "write:workers",
     operation: "worker.update",
     summary: "Change a worker; absent fields stay as they are",
@@ -68,9 +57,7 @@ export const workerRoutes = [
     response: workerSchema,
     handle: ({ api, call, params, body }) => api.worker.update(call, params.id, body),
   }),
-  defineRoute({
-    method: "POST",
-    path: "/api/workers/:id/rehome",
+  defineRoute("POST /api/workers/:id/rehome", {
     access: "write:workers",
     operation: "worker.rehome",
     summary: "Set the runner that has the directory of a worker, without copying files",
@@ -80,9 +67,7 @@ export const workerRoutes = [
     refusals: [409],
     handle: ({ api, call, params, body }) => api.worker.rehome(call, params.id, body),
   }),
-  defineRoute({
-    method: "DELETE",
-    path: "/api/workers/:id",
+  defineRoute("DELETE /api/workers/:id", {
     access: "write:workers",
     operation: "worker.delete",
     summary: "Delete a worker: cancel its tasks, end its runs, keep its history",

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createLogger } from "../../base/log.ts";
 import { getConnectionsMax, readOpenFilesMax } from "../../base/open_files.ts";
 import type { Caller } from "../../domain/call/scope.ts";
+import { stripIpv4Prefix } from "../authenticate.ts";
 import { chooseForClosing, createOpenConnection, NO_TOKEN, type OpenConnection, PERSON } from "./eviction.ts";
 import { exchange } from "./exchange.ts";
 import { TcpStream } from "./tcp_stream.ts";
@@ -10,11 +11,11 @@ const log = createLogger("http");
 
 /** Limits of open connections. */
 export interface ConnectionLimits {
-  /** In all (server.max_connections). */
+  /** Most connections of all clients (server.max_connections). */
   total: number;
-  /** From one address (server.max_connections_per_address). */
+  /** Most connections of one address (server.max_connections_per_address). */
   perAddress: number;
-  /** Addresses of proxies: `perAddress` does not apply to them. */
+  /** Addresses of proxies, which may have more connections than `perAddress`. */
   proxies: readonly string[];
 }
 
@@ -95,7 +96,7 @@ export class Connections {
   #createServer(): Server {
     const server = createServer({
       maxHeaderSize: HEADERS_MAX_BYTES,
-      // Sent to clients as a header. The sweep enforces it.
+      // node:http sends this limit to clients as a header. The sweep enforces it.
       keepAliveTimeout: IDLE_MAX_MS,
       // IncomingBody limits slow bodies. A large body that arrives steadily has no limit.
       requestTimeout: 0,
@@ -252,11 +253,6 @@ export class Connections {
     this.#warnedAt = performance.now();
     log.warning(text, properties);
   }
-}
-
-/** Removes the prefix of an IPv4 address that is written as an IPv6 address. */
-function stripIpv4Prefix(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
 function countRequests(connections: Iterable<OpenConnection>): number {

@@ -12,7 +12,7 @@ export class DeliberateClose extends Error {
 const SHORT_REST_MAX_BYTES = 64 * 1024;
 // Large pieces come from files: the disk and the network work at the same time. Events are read after the client has taken the last ones.
 const READ_AHEAD_MIN_BYTES = 32 * 1024;
-// Two for a Response made from a text on Deno 2.9.6, more for one that was copied.
+// A Response made from a text needs two on Deno 2.9.6, and a copied Response needs more.
 const BODY_IN_MEMORY_MICROTASKS = 10;
 const NOT_YET = Promise.resolve(null);
 
@@ -134,7 +134,7 @@ async function sendPieces(
   }
 }
 
-/** Gives a body that is in memory the time to deliver its first piece. A turn of the event loop would delay every response. */
+/** Gives a body that is in memory the time to deliver its first piece. Waiting for the event loop would delay every response. */
 async function waitForMicrotasks(): Promise<null> {
   for (let count = 0; count < BODY_IN_MEMORY_MICROTASKS; count++) await null;
   return null;

@@ -85,7 +85,7 @@ export class Listener {
         if (error instanceof ServiceError) return;
         log.error("Cannot complete a request: {error}", { error });
       },
-      onFull: () => toProblem(TOO_MANY_REQUESTS, crypto.randomUUID()),
+      onFull: () => toProblem(TOO_MANY_REQUESTS),
     };
     taken?.handOver(handler);
     this.#connections = taken ?? new Connections(port, buildConnectionLimits(this.#options), handler);
@@ -107,10 +107,7 @@ export class Listener {
       return await this.#app.fetch(request, { address, onCaller });
     } catch (error) {
       // Hono handles every Error. Other thrown values arrive here.
-      const requestId = crypto.randomUUID();
-      const response = toProblem(error, requestId);
-      response.headers.set("x-request-id", requestId);
-      return response;
+      return toProblem(error);
     }
   }
 

@@ -25,19 +25,19 @@ export async function openConversationStream(
     after: start.after,
     opening: buildResetFrame(start),
     step: async (from) => {
-      const { rendered, after, deleted } = await api.chat.readStream(sessionKey, from, framesOf);
+      const { rendered, after, deleted } = await api.chat.readStream(sessionKey, from, renderFrames);
       return { frames: rendered, after, ...(deleted ? { ended: "deleted" as const } : {}) };
     },
   });
 }
 
-function framesOf(events: readonly ConversationEvent[]): Uint8Array {
+function renderFrames(events: readonly ConversationEvent[]): Uint8Array {
   return encodeFrames(events.map(toFrame));
 }
 
 function toFrame(event: ConversationEvent): string {
   if (event.message !== null) return formatFrame("message", event.message, event.seq);
-  const state = stateOf(event);
+  const state = findState(event);
   if (state === null) return "";
   const working = state === "queued" || state === "working";
   const data = working
@@ -46,7 +46,7 @@ function toFrame(event: ConversationEvent): string {
   return formatFrame("status", data, event.seq);
 }
 
-function stateOf(event: ConversationEvent): ChatState | null {
+function findState(event: ConversationEvent): ChatState | null {
   switch (event.kind) {
     case "message.received":
       return "received";

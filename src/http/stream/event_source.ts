@@ -131,7 +131,7 @@ class EventStream implements BodySource {
 /** Formats one event as an SSE frame. Data is JSON, so no content can break out of its line (reliability SSE-8). */
 export function formatFrame(event: string, data: unknown, id?: number): string {
   const text = typeof data === "string" ? data : JSON.stringify(data);
-  // JSON contains no line breaks of SSE. U+2028 is not one.
+  // JSON text contains no line break of SSE, and U+2028 is none.
   return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${text}\n\n`;
 }
 

@@ -33,7 +33,7 @@ export async function buildLogResponse(parts: StreamDeps, request: LogRequest): 
   const file = await Deno.open(request.path, { read: true }).catch(() => null);
   if (file === null && !(request.follow && !request.ended)) return new Response("", { headers });
   if (file !== null && request.tail !== undefined) {
-    await file.seek(await startOfTail(file, request.tail), Deno.SeekMode.Start);
+    await file.seek(await findTailStart(file, request.tail), Deno.SeekMode.Start);
   }
   if (file !== null && (request.ended || !request.follow)) return new Response(file.readable, { headers });
   return new Response(buildBody(new LogReader(parts, request, file)), { headers });
@@ -91,7 +91,7 @@ class LogReader implements BodySource {
 }
 
 /** Finds the offset of the last `lines` lines. Reads the file backwards. */
-async function startOfTail(file: Deno.FsFile, lines: number): Promise<number> {
+async function findTailStart(file: Deno.FsFile, lines: number): Promise<number> {
   const { size } = await file.stat();
   const block = new Uint8Array(BLOCK_BYTES);
   // A line break at the end of the file terminates the last line.

@@ -10,7 +10,7 @@ export function buildTextStream(text: string): ReadableStream<Uint8Array> {
     async pull(controller) {
       await yieldToLoop();
       if (at >= text.length) return controller.close();
-      const end = endOfPiece(text, at);
+      const end = findPieceEnd(text, at);
       controller.enqueue(encoder.encode(text.slice(at, end)));
       at = end;
     },
@@ -18,7 +18,7 @@ export function buildTextStream(text: string): ReadableStream<Uint8Array> {
 }
 
 // Never splits a surrogate pair.
-function endOfPiece(text: string, from: number): number {
+function findPieceEnd(text: string, from: number): number {
   const end = Math.min(text.length, from + PIECE_CHARS);
   const code = text.charCodeAt(end - 1);
   return end < text.length && code >= 0xd800 && code < 0xdc00 ? end - 1 : end;

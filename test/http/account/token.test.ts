@@ -5,6 +5,7 @@ import { openApp, PASSWORD } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const LOGIN = "POST /api/auth/login";
+const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 const part = (value: unknown) =>
   btoa(typeof value === "string" ? value : JSON.stringify(value)).replaceAll("+", "-").replaceAll("/", "_")
@@ -55,33 +56,33 @@ describe("forged tokens [AUT-1]", () => {
       "alg in small letters": forge({ alg: "hs256" }, good, key),
       "HS384": forge({ alg: "HS384" }, good, key, "sha384"),
       "HS512": forge({ alg: "HS512" }, good, key, "sha512"),
-      "RS256 with a key of one's own": `${rsaText}.${
+      "RS256 with another key": `${rsaText}.${
         sign("sha256", Buffer.from(rsaText), rsa.privateKey).toString("base64url")
       }`,
       "HMAC with a public key": forge(alg, good, publicPem),
       "another key": forge(alg, good, attacker),
       "an empty key": forge(alg, good, ""),
-      "a key that is told in the header": forge({ ...alg, jwk }, good, attacker),
-      "a key that is to be fetched": forge({ ...alg, jku: "http://127.0.0.1:1/keys.json" }, good, attacker),
-      "a certificate that is to be fetched": forge(
+      "a key in the header": forge({ ...alg, jwk }, good, attacker),
+      "the address of a key": forge({ ...alg, jku: "http://127.0.0.1:1/keys.json" }, good, attacker),
+      "the address of a certificate": forge(
         { ...alg, x5u: "http://127.0.0.1:1/cert.pem" },
         good,
         attacker,
       ),
       "a kid that is a path": forge({ ...alg, kid: "../../../../dev/null" }, good, ""),
       "a kid that is SQL": forge({ ...alg, kid: "x' union select 'AAAA" }, good, "AAAA"),
-      "a crit that nobody knows": forge({ ...alg, crit: ["exp"], exp: 1 }, good, key),
+      "an unknown crit": forge({ ...alg, crit: ["exp"], exp: 1 }, good, key),
       "an unencoded payload": forge({ ...alg, b64: false, crit: ["b64"] }, good, key),
       "expired": forge(alg, { ...good, iat: now - 60, exp: now - 1 }, key),
       "expires at this second": forge(alg, { ...good, exp: now }, key),
       "exp as text": forge(alg, { ...good, exp: String(now + 60) }, key),
       "exp null": forge(alg, { ...good, exp: null }, key),
       "exp below zero": forge(alg, { ...good, exp: -1 }, key),
-      "not valid yet": forge(alg, { ...good, nbf: now + 600 }, key),
+      "valid later": forge(alg, { ...good, nbf: now + 600 }, key),
       "nbf as text": forge(alg, { ...good, nbf: "soon" }, key),
-      "another issuer": forge(alg, { ...good, iss: "somebody" }, key),
-      "issuers": forge(alg, { ...good, iss: ["svc", "somebody"] }, key),
-      "for somebody else": forge(alg, { ...good, aud: "another service" }, key),
+      "another issuer": forge(alg, { ...good, iss: "another" }, key),
+      "issuers": forge(alg, { ...good, iss: ["svc", "another"] }, key),
+      "for another audience": forge(alg, { ...good, aud: "another service" }, key),
       "no exp": without("exp"),
       "no iat": without("iat"),
       "no iss": without("iss"),
@@ -98,8 +99,13 @@ describe("forged tokens [AUT-1]", () => {
       "typ refresh": forge(alg, { ...good, typ: "refresh" }, key),
       "typ ACCESS": forge(alg, { ...good, typ: "ACCESS" }, key),
       "a run without an execution": forge(alg, { ...good, typ: "run", sub: "worker:x" }, key),
+      "a run that does not exist": forge(
+        alg,
+        { ...good, typ: "run", ver: 1, sub: `worker:${UNKNOWN}`, execution_id: UNKNOWN, attempt: 1 },
+        key,
+      ),
       "an operator's run": forge(alg, { ...good, typ: "run", execution_id: "x", attempt: 1 }, key),
-      "a worker's login": forge(alg, { ...good, sub: "worker:01a1fd23-4a4c-746f-99ac-8860e2641168" }, key),
+      "a worker's login": forge(alg, { ...good, sub: `worker:${UNKNOWN}` }, key),
       "claims that are a list": forge(alg, [good], key),
       "claims that are no JSON": forge(alg, "{", key),
       "a signature cut short": own.slice(0, -4),
@@ -121,9 +127,8 @@ describe("forged tokens [AUT-1]", () => {
     for (const [what, token] of Object.entries(forged)) {
       expect([what, await statusOf(token)]).toEqual([what, 401]);
     }
-    for (
-      const header of [own, `Basic ${own}`, `Bearer ${own} x`, `Bearer`, `Bearer,${own}`, `Token ${own}`]
-    ) {
+    const headers = [own, `Basic ${own}`, `Bearer ${own} x`, `Bearer`, `Bearer,${own}`, `Token ${own}`];
+    for (const header of headers) {
       const reply = await app.send(`GET /api/workers?token=${own}`, undefined, { authorization: header });
       expect([header.slice(0, 8), reply.status]).toEqual([header.slice(0, 8), 401]);
     }

@@ -5,6 +5,7 @@ import { type App, openApp } from "../../harness/service/app.ts";
 import { openClient, PASS_HASH } from "../../harness/service/client.ts";
 import { createTempDir, startServer } from "../../harness/service/process.ts";
 import { createRandom } from "../../harness/model/schedule.ts";
+import { fetchAs } from "../requests.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
 const SESSIONS = "/api/local/sessions";
@@ -27,16 +28,11 @@ async function post(
   type: string | null = TYPE,
   key = "",
 ): Promise<{ status: number; body: string; headers: Headers }> {
-  const request = new Request(`http://localhost${SESSIONS}/${id}/media`, {
-    method: "POST",
-    headers: {
-      authorization: `Bearer ${await app.token()}`,
-      ...(type === null ? {} : { "content-type": type }),
-      ...(key === "" ? {} : { "idempotency-key": key }),
-    },
-    body,
-  });
-  const response = await app.server.fetch(request);
+  const headers = {
+    ...(type === null ? {} : { "content-type": type }),
+    ...(key === "" ? {} : { "idempotency-key": key }),
+  };
+  const response = await fetchAs(app, `POST ${SESSIONS}/${id}/media`, { headers, body });
   return { status: response.status, body: await response.text(), headers: response.headers };
 }
 
@@ -51,13 +47,16 @@ async function upload(
   return JSON.parse(reply.body);
 }
 
-const filesOf = (app: App, id: string) => {
+/** Lists the names of files in a directory, none if it does not exist. */
+function listNames(folder: string): string[] {
   try {
-    return [...Deno.readDirSync(join(app.server.parts.paths.uploads, id))].map((entry) => entry.name);
+    return [...Deno.readDirSync(folder)].map((entry) => entry.name);
   } catch {
     return [];
   }
-};
+}
+
+const listUploads = (app: App, id: string) => listNames(join(app.server.parts.paths.uploads, id));
 
 describe("an upload with an Idempotency-Key (contract 8.4)", () => {
   it("is stored once per key, also if both arrive at the same time; another file is a conflict", async () => {
@@ -73,15 +72,15 @@ describe("an upload with an Idempotency-Key (contract 8.4)", () => {
     expect(again.headers.get("idempotent-replayed")).toBe("true");
     expect((await send("two", "a.txt", "k1")).status).toBe(409);
     expect((await send("one", "b.txt", "k1")).status).toBe(409);
-    expect(filesOf(app, id)).toEqual([JSON.parse(first.body).name]);
+    expect(listUploads(app, id)).toEqual([JSON.parse(first.body).name]);
     const both = await Promise.all([send("three", "c.txt", "k2"), send("three", "c.txt", "k2")]);
     expect(both.map(({ status }) => status)).toEqual([200, 200]);
     expect(both[0]?.body).toBe(both[1]?.body);
-    expect(filesOf(app, id)).toHaveLength(2);
+    expect(listUploads(app, id)).toHaveLength(2);
     expect(await app.db.read("select kind from journal where kind = 'upload.stored'")).toHaveLength(2);
     // Without a key each upload is a separate file.
     await upload(app, id, "one", "a.txt");
-    expect(filesOf(app, id)).toHaveLength(3);
+    expect(listUploads(app, id)).toHaveLength(3);
   });
 });
 
@@ -138,17 +137,10 @@ describe("an upload above the limit [UPL-1]", () => {
       expect(answer).toMatch(/"code":"(payload_too_large|unauthenticated)"/);
       expect(sent).toBeLessThan(100_000_000);
       expect(await server.memory() - before).toBeLessThan(60e6);
-      const left = () => {
-        try {
-          return [...Deno.readDirSync(join(folder.path, "uploads", id))];
-        } catch {
-          return [];
-        }
-      };
-      await waitUntil("nothing is left", () => left().length === 0);
+      const left = join(folder.path, "uploads", id);
+      await waitUntil("nothing is left", () => listNames(left).length === 0);
       expect((await api.send(`GET ${SESSIONS}`)).status).toBe(200);
     },
-    180_000,
   );
 });
 
@@ -165,16 +157,11 @@ describe("limits of a session [UPL-2]", () => {
     expect(JSON.parse((await post(app, id, `${part("file")}--b--\r\n`)).body)).toMatchObject({
       code: "storage_full",
     });
-    expect(filesOf(app, id)).toHaveLength(3);
+    expect(listUploads(app, id)).toHaveLength(3);
     const message = await app.call(`POST ${SESSIONS}/${id}/messages`, { content: "hello" });
     const form = `${part("message_id", message.message_id, null)}${part("file")}--b--\r\n`;
-    const sent = await app.server.fetch(
-      new Request("http://localhost/api/messages", {
-        method: "POST",
-        headers: { authorization: `Bearer ${await app.token()}`, "content-type": TYPE },
-        body: form,
-      }),
-    );
+    const headers = { "content-type": TYPE };
+    const sent = await fetchAs(app, "POST /api/messages", { headers, body: form });
     expect(sent.status).toBe(507);
     await sent.body?.cancel();
     const { id: other } = await app.call(`POST ${SESSIONS}`);
@@ -189,7 +176,7 @@ describe("limits of a session [UPL-2]", () => {
     expect((await post(app, id, `${part("file", "xx")}--b--\r\n`)).status).toBe(507);
     await upload(app, id, "x");
     expect((await post(app, id, `${part("file", "")}--b--\r\n`)).status).toBe(507);
-    expect(filesOf(app, id)).toHaveLength(2);
+    expect(listUploads(app, id)).toHaveLength(2);
   });
 });
 
@@ -245,7 +232,7 @@ function corpus(): [body: string | Uint8Array, type: string | null][] {
     [whole, 'multipart/form-data; boundary=""'],
     [whole, "multipart/form-data; boundary=c"],
     [whole, `multipart/form-data; boundary=${"b".repeat(500)}`],
-    [whole, "multipart/form-data; boundary=b; boundary=c"].slice(0, 2) as [string, string],
+    [whole, "multipart/form-data; boundary=b; boundary=c"],
     [whole, "multipart/mixed; boundary=b"],
     [whole, "multipart/form-data-x; boundary=b"],
     [whole, "application/json"],
@@ -259,40 +246,34 @@ function corpus(): [body: string | Uint8Array, type: string | null][] {
 }
 
 describe("odd multipart bodies [UPL-3]", () => {
-  it(
-    `are accepted or refused with 400, 413 or 415, and leave no partial file: ${corpus.length} of them and 300 random ones (seed ${SEED}) [UPL-3]`,
-    async () => {
-      await using app = await openApp({ inMemory: true });
-      const { id } = await app.call(`POST ${SESSIONS}`);
-      const chance = createRandom(SEED);
-      const whole = encoder.encode(
-        `${part("file", "some content that is longer than the rest of it")}--b--\r\n`,
-      );
-      const broken = Array.from({ length: 300 }, (): [Uint8Array, string] => {
-        const bytes = whole.slice(0, chance() < 0.3 ? Math.floor(chance() * whole.length) : whole.length);
-        for (let i = 0; i < 1 + chance() * 4; i++) {
-          bytes[Math.floor(chance() * bytes.length)] = Math.floor(chance() * 256);
-        }
-        return [bytes, TYPE];
-      });
-      expect(corpus().length).toBeGreaterThanOrEqual(60);
-      let taken = 0;
-      for (const [body, type] of [...corpus(), ...broken]) {
-        const reply = await post(app, id, body as BodyInit, type);
-        const what = `${type} ${
-          typeof body === "string" ? body.slice(0, 80) : new TextDecoder().decode(body)
-        }`;
-        expect([200, 400, 413, 415], `${reply.status} ${what}`).toContain(reply.status);
-        if (reply.status === 200) taken++;
-        else expect([what, reply.headers.get("content-type")]).toEqual([what, "application/problem+json"]);
-        expect(reply.body, what).not.toMatch(/busboy|node_modules|\.ts\b|\.js\b|\bat [\w.]+ \(/i);
+  it(`are accepted or refused with 400, 413 or 415, and leave no partial file: ${corpus().length} of them and 300 random ones (seed ${SEED}) [UPL-3]`, async () => {
+    await using app = await openApp({ inMemory: true });
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    const chance = createRandom(SEED);
+    const whole = encoder.encode(
+      `${part("file", "some content that is longer than the rest of it")}--b--\r\n`,
+    );
+    const broken = Array.from({ length: 300 }, (): [Uint8Array, string] => {
+      const bytes = whole.slice(0, chance() < 0.3 ? Math.floor(chance() * whole.length) : whole.length);
+      for (let i = 0; i < 1 + chance() * 4; i++) {
+        bytes[Math.floor(chance() * bytes.length)] = Math.floor(chance() * 256);
       }
-      const names = filesOf(app, id);
-      expect(names).toHaveLength(taken);
-      expect(names.filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
-    },
-    90_000,
-  );
+      return [bytes, TYPE];
+    });
+    expect(corpus().length).toBeGreaterThanOrEqual(60);
+    let taken = 0;
+    for (const [body, type] of [...corpus(), ...broken]) {
+      const reply = await post(app, id, body as BodyInit, type);
+      const what = `${type} ${typeof body === "string" ? body.slice(0, 80) : new TextDecoder().decode(body)}`;
+      expect([200, 400, 413, 415], `${reply.status} ${what}`).toContain(reply.status);
+      if (reply.status === 200) taken++;
+      else expect([what, reply.headers.get("content-type")]).toEqual([what, "application/problem+json"]);
+      expect(reply.body, what).not.toMatch(/busboy|node_modules|\.ts\b|\.js\b|\bat [\w.]+ \(/i);
+    }
+    const names = listUploads(app, id);
+    expect(names).toHaveLength(taken);
+    expect(names.filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
+  });
 });
 
 it("a form with extra fields is refused, and leaves no file (contract 1)", async () => {
@@ -301,7 +282,7 @@ it("a form with extra fields is refused, and leaves no file (contract 1)", async
   const reply = await post(app, id, `${part("file")}${part("caption", "x", null)}--b--\r\n`);
   expect(reply.status).toBe(400);
   expect(reply.body).toContain("caption: unknown");
-  expect([...Deno.readDirSync(join(app.dataDir, "uploads", id))]).toEqual([]);
+  expect(listUploads(app, id)).toEqual([]);
 });
 
 describe("hostile names [UPL-4]", () => {
@@ -346,6 +327,7 @@ describe("hostile names [UPL-4]", () => {
       "e\u0301".repeat(100),
       "👩‍👩‍👧‍👦.png",
       "a\tb",
+      "a\\b\\c",
       "index.html",
       "a.svg",
       "x.html;.png",
@@ -367,7 +349,7 @@ describe("hostile names [UPL-4]", () => {
         /^attachment; filename="[^"\\\r\n/%]{1,150}"; filename\*=UTF-8''[\w.~!*%-]*$/,
       );
     }
-    expect(filesOf(app, id).filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
+    expect(listUploads(app, id).filter((name) => /^\..*\.part$/.test(name))).toEqual([]);
   });
 });
 

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
+import { buildBearer } from "../../harness/model/people.ts";
+import { StreamClient } from "../../harness/stream.ts";
 
 async function openRoom(quietWindow: string, workers: string[] = ["Ada"]) {
   const app = await openApp({ config: { engines: buildFakeEngines(), bee: { quiet_window: quietWindow } } });
@@ -33,17 +35,12 @@ describe("messages with `alone`, and replies to each message (contract 8.8)", ()
     )
       .toEqual(ids.map((id, at) => [id, ["one", "two", "three"][at]]).sort());
     expect(said.find((message: { role: string }) => message.role === "user").reply_to).toBeNull();
-    const response = await app.server.fetch(
-      new Request(`http://localhost/api/local/sessions/${room.id}/stream?after=0`, {
-        headers: { authorization: `Bearer ${await app.token()}` },
-      }),
+    const url = `${app.url}/api/local/sessions/${room.id}/stream?after=0`;
+    const client = await StreamClient.open(url, buildBearer(await app.token()));
+    await client.until((one) =>
+      ids.every((id) => one.named("message").some(({ data }) => data.reply_to === id))
     );
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    let streamed = "";
-    while (!ids.every((id) => streamed.includes(`"reply_to":"${id}"`))) {
-      streamed += (await reader?.read())?.value;
-    }
-    await reader?.cancel();
+    await client.close();
   });
 
   it("completes the waiting messages before it, and is not merged with later ones", async () => {

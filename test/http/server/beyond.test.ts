@@ -28,7 +28,7 @@ describe("scopes of a worker (contract 9.1) [SCP-4]", () => {
     expect(narrowed.scopes).toEqual(["read:system"]);
     const back = await app.send(`PUT /api/workers/${strong.id}`, { scopes: ["*:*"] }, ci);
     expect(back.status).toBe(403);
-    // The same with a file.
+    // A fleet file grants no scope that its caller lacks either.
     const fleet = await tokenOf(app, "fleet", ["write:fleet", "read:system"]);
     const file = (scopes: string[]) => ({ fleet: { workers: [{ name: "Filed", scopes }] } });
     const applied = await app.send("POST /api/fleet/apply", file(["*:*"]), fleet);

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { ROUTES } from "../../../src/http/app.ts";
 import type { AnyRoute } from "../../../src/http/route.ts";
-import { type App, openApp } from "../../harness/service/app.ts";
+import { openApp } from "../../harness/service/app.ts";
+import { fetchAs } from "../requests.ts";
 import { McpCaller } from "../../harness/mcp_caller.ts";
 import { countProcessorMs } from "../../harness/service/processor_time.ts";
 
@@ -10,7 +11,7 @@ const routes = ROUTES as readonly AnyRoute[];
 const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 /** Builds a valid path of the route with its required parameters. */
-function pathOf(route: AnyRoute): string {
+function buildPath(route: AnyRoute): string {
   const path = route.path.replace(/:\w+/g, UNKNOWN);
   if (route.path === "/api/tasks") return `${path}?worker_id=${UNKNOWN}`;
   if (route.path === "/api/memory") return `${path}?scope=global`;
@@ -25,7 +26,7 @@ describe("every list (interface 8) [BKP-5]", () => {
     await using app = await openApp({ inMemory: true });
     expect(lists.length).toBeGreaterThan(8);
     for (const route of lists) {
-      const path = pathOf(route);
+      const path = buildPath(route);
       const add = (query: string) => `GET ${path}${path.includes("?") ? "&" : "?"}${query}`;
       const max = route.path === "/api/workers" ? 200 : 100;
       const accept = { accept: "application/json" };
@@ -34,6 +35,7 @@ describe("every list (interface 8) [BKP-5]", () => {
         "-1",
         String(max + 1),
         "1e9",
+        "1e1",
         "1000000000",
         "999999999999999999999",
         "x",
@@ -66,6 +68,7 @@ describe("every list (interface 8) [BKP-5]", () => {
           400,
         ]);
       }
+      expect((await app.send(add("page=1&page=2"))).status).toBe(400);
       expect([200, 404]).toContain((await app.send(add("page=99999999"))).status);
     }
     for (const [limit, status] of [["0", 400], ["1", 200], ["100", 200], ["101", 400], ["x", 400]] as const) {
@@ -130,15 +133,14 @@ describe("huge, deep and wide input [BKP-6]", () => {
       "a lone surrogate as a field": '{"name":"x","\\ud800":1}',
       "too large": `{"name":"${"x".repeat(1024 * 1024)}"}`,
     };
-    for (
-      const route of [
-        "POST /api/workers",
-        "POST /api/tasks",
-        "PUT /api/memory/entry",
-        "POST /api/auth/login",
-        "POST /api/local/sessions",
-      ]
-    ) {
+    const writes = [
+      "POST /api/workers",
+      "POST /api/tasks",
+      "PUT /api/memory/entry",
+      "POST /api/auth/login",
+      "POST /api/local/sessions",
+    ];
+    for (const route of writes) {
       for (const [what, body] of Object.entries(bodies)) {
         const processorMs = countProcessorMs();
         const reply = await app.send(route, body);
@@ -150,7 +152,7 @@ describe("huge, deep and wide input [BKP-6]", () => {
     }
     expect(await app.call("GET /api/workers")).toEqual([]);
     expect(({} as { paused?: boolean }).paused).toBeUndefined();
-  }, 90_000);
+  });
 
   it("is refused in queries and headers", async () => {
     await using app = await openApp({ inMemory: true });
@@ -167,16 +169,15 @@ describe("huge, deep and wide input [BKP-6]", () => {
       expect([what, reply.status]).toEqual([what, 400]);
       expect(JSON.stringify(reply.body).length).toBeLessThan(20_000);
     }
-    for (
-      const name of [
-        "idempotency-key",
-        "x-request-id",
-        "last-event-id",
-        "content-type",
-        "x-forwarded-for",
-        "accept",
-      ]
-    ) {
+    const names = [
+      "idempotency-key",
+      "x-request-id",
+      "last-event-id",
+      "content-type",
+      "x-forwarded-for",
+      "accept",
+    ];
+    for (const name of names) {
       const reply = await app.send("POST /api/workers", { name: "x" }, { [name]: "x".repeat(10_000) });
       expect([name, [201, 400, 415].includes(reply.status)]).toEqual([name, true]);
     }
@@ -234,23 +235,24 @@ const ERRORS: Record<string, () => unknown> = {
 describe("internal errors [SEC-6, SEC-4]", () => {
   it(`do not reveal the cause and are not cached: ${Object.keys(ERRORS).length} kinds, reading and writing [SEC-6]`, async () => {
     await using app = await openApp({ inMemory: true });
-    const token = await app.token();
     const { db } = app;
     const real = { read: db.read.bind(db), first: db.first.bind(db), write: db.write.bind(db) };
     for (const [what, make] of Object.entries(ERRORS)) {
       const reject = () => Promise.reject(make());
       Object.assign(db, { read: reject, first: reject, write: reject });
-      for (
-        const route of [
-          "GET /api/workers",
-          "POST /api/workers",
-          "GET /api/departments",
-          `DELETE /api/workers/${UNKNOWN}`,
-        ]
-      ) {
-        const reply = await failing(app, route, token);
+      const routes = [
+        "GET /api/workers",
+        "POST /api/workers",
+        "GET /api/departments",
+        `DELETE /api/workers/${UNKNOWN}`,
+      ];
+      for (const route of routes) {
+        const reply = await fetchAs(app, route, {
+          headers: { "content-type": "application/json" },
+          ...(route.startsWith("POST") ? { body: '{"name":"x"}' } : {}),
+        });
         expect([what, route, reply.status]).toEqual([what, route, 500]);
-        expect([what, reply.body]).toEqual([what, {
+        expect([what, await reply.json()]).toEqual([what, {
           type: "about:blank#internal",
           title: "Internal error",
           status: 500,
@@ -281,14 +283,13 @@ describe("internal errors [SEC-6, SEC-4]", () => {
 
   it("error responses cannot be cached, and cacheable responses vary with the caller [SEC-4]", async () => {
     await using app = await openApp();
-    for (
-      const route of [
-        "GET /api/nothing",
-        "GET /api/workers?x=1",
-        `GET /api/executions/${UNKNOWN}/logs`,
-        "DELETE /api/workers",
-      ]
-    ) {
+    const routes = [
+      "GET /api/nothing",
+      "GET /api/workers?x=1",
+      `GET /api/executions/${UNKNOWN}/logs`,
+      "DELETE /api/workers",
+    ];
+    for (const route of routes) {
       const reply = await app.send(route);
       expect([route, reply.status >= 400, reply.headers.get("cache-control")]).toEqual([
         route,
@@ -323,19 +324,3 @@ describe("internal errors [SEC-6, SEC-4]", () => {
     expect(kept.size).toBe(2);
   });
 });
-
-async function failing(
-  app: App,
-  route: string,
-  token: string,
-): Promise<{ status: number; body: unknown; headers: Headers }> {
-  const [method = "", path = ""] = route.split(" ");
-  const response = await app.server.fetch(
-    new Request(`http://localhost${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      ...(method === "POST" ? { body: '{"name":"x"}' } : {}),
-    }),
-  );
-  return { status: response.status, body: await response.json(), headers: response.headers };
-}

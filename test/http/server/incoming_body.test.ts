@@ -69,13 +69,12 @@ describe("a slow body [BKP-4]", () => {
     await using app = await openApp({ clock });
     const { id } = await app.call("POST /api/local/sessions");
     const { hostname, port } = new URL(app.url);
-    for (
-      const [path, type, status] of [
-        ["/api/auth/login", "application/json", 400],
-        [`/api/local/sessions/${id}/media`, "multipart/form-data; boundary=b", 400],
-        ["/mcp", "application/json", 400],
-      ] as const
-    ) {
+    const cases = [
+      ["/api/auth/login", "application/json", 400],
+      [`/api/local/sessions/${id}/media`, "multipart/form-data; boundary=b", 400],
+      ["/mcp", "application/json", 400],
+    ] as const;
+    for (const [path, type, status] of cases) {
       using connection = await Deno.connect({ hostname, port: Number(port) });
       // The test clock outlives the token.
       const token = await app.token();

@@ -1,25 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
+import { readAll } from "../requests.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
 /** Parameters that are not filters of rows. */
-const NO_FILTERS = [
-  "page",
-  "page_size",
-  "cursor",
-  "limit",
-  "after",
-  "before",
-  "token",
-  "last",
-  "ref",
-  "by",
-  "step",
-];
-const RANGES = /_from$|_to$|^from$|^to$|^since$/;
-const FLAGS = ["paused", "failing", "recursive", "no_recursive"];
+const NO_FILTER =
+  /^(page|page_size|cursor|limit|after|before|token|last|ref|by|step|from|to|since|paused|failing|recursive|no_recursive)$|_(from|to)$/;
 
 /** Every list of the API with its address and parameters. */
 async function lists(app: App): Promise<{ path: string; parameters: Json[]; headers: string[] }[]> {
@@ -27,7 +15,7 @@ async function lists(app: App): Promise<{ path: string; parameters: Json[]; head
   return Object.entries<Json>(document.paths).flatMap(([path, { get }]) => {
     const answer = get?.responses["200"];
     if (answer?.content?.["application/json"]?.schema?.type !== "array") return [];
-    // Computed times instead of stored rows.
+    // The preview has computed times, which need no pages.
     if (path === "/api/schedules/preview") return [];
     return [{ path, parameters: get.parameters ?? [], headers: Object.keys(answer.headers) }];
   });
@@ -45,7 +33,7 @@ describe("every list (contract 8.2)", () => {
       const needed = parameters.filter(({ required }) => required && path !== "");
       const query = needed.filter((one) => one.in === "query").map(({ name }) => `${name}=global`);
       if (path === "/api/tasks") query.push(`worker_id=${worker.id}`);
-      // Lists that need a platform and a webhook, and the test has none.
+      // Senders and deliveries need a platform or a webhook, which this test does not create.
       if (/\/(senders|deliveries)$/.test(path)) continue;
       const address = path.replace("/api/workers/{id}", `/api/workers/${worker.id}`)
         .replace(/\{\w+\}/, id);
@@ -57,7 +45,6 @@ describe("every list (contract 8.2)", () => {
         path,
         expect.toSatisfy((total: number) => total >= reply.body.length && Number.isInteger(total)),
       ]);
-      expect([path, reply.headers.has("x-total-count")]).toEqual([path, true]);
     }
   });
 
@@ -66,11 +53,10 @@ describe("every list (contract 8.2)", () => {
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     for (const { path, parameters } of await lists(app)) {
       const filters = parameters.filter((one) =>
-        one.in === "query" && !one.required && !NO_FILTERS.includes(one.name) && !RANGES.test(one.name) &&
-        !FLAGS.includes(one.name)
+        one.in === "query" && !one.required && !NO_FILTER.test(one.name)
       );
       for (const { name, schema } of filters) {
-        const value = (await valuesOf(app, path, name, schema)) ?? "";
+        const value = (await findValue(app, path, name, schema)) ?? "";
         const needed = path === "/api/tasks" && name !== "worker_id" ? `&worker_id=${worker.id}` : "";
         const address = path.replace(/\{\w+\}/, worker.id);
         const reply = await app.send(`GET ${address}?${name}=${value}&${name}=${value}${needed}`, undefined, {
@@ -110,28 +96,31 @@ describe("every list (contract 8.2)", () => {
     const parent = await app.call("POST /api/departments", { name: "Labs" });
     await app.call("POST /api/departments", { name: "Optics", parent_id: parent.id });
     await app.call("POST /api/departments", { name: "Sales" });
-    for (const [name, department] of [["Ada", "Labs"], ["Bob", "Optics"], ["Cid", "Sales"], ["Dan", ""]]) {
-      await app.call("POST /api/workers", { name, departments: department === "" ? [] : [department] });
-    }
+    // Eve is in a department and in another one below it.
+    const workers = [["Ada", "Labs"], ["Bob", "Optics"], ["Cid", "Sales"], ["Dan"], [
+      "Eve",
+      "Labs",
+      "Optics",
+    ]];
+    for (const [name, ...departments] of workers) await app.call("POST /api/workers", { name, departments });
     const names = async (query: string) =>
       (await app.call(`GET /api/workers?${query}`)).map(({ name }: { name: string }) => name).sort();
-    expect(await names("department=Labs")).toEqual(["Ada", "Bob"]);
-    expect(await names("department=Labs,Sales")).toEqual(["Ada", "Bob", "Cid"]);
-    expect(await names(`department=${parent.id}&department=Sales&department=Nowhere`)).toEqual([
-      "Ada",
-      "Bob",
-      "Cid",
-    ]);
+    expect(await names("department=labs")).toEqual(["Ada", "Bob", "Eve"]);
+    for (
+      const all of ["department=Labs,Sales", `department=${parent.id}&department=Sales&department=Nowhere`]
+    ) {
+      expect(await names(all)).toEqual(["Ada", "Bob", "Cid", "Eve"]);
+    }
     for (const flat of ["recursive=false", "no_recursive=true", "recursive=true&no_recursive=true"]) {
-      expect(await names(`department=Labs,Sales&${flat}`)).toEqual(["Ada", "Cid"]);
+      expect(await names(`department=Labs,Sales&${flat}`)).toEqual(["Ada", "Cid", "Eve"]);
     }
     expect(await names("department=Nowhere")).toEqual([]);
-    expect(await names("name=ad&name=da")).toEqual(["Ada", "Dan"].filter((name) => /ad|da/i.test(name)));
+    expect(await names("name=ad&name=da")).toEqual(["Ada", "Dan"]);
   });
 });
 
-// A valid value of the filter.
-function valuesOf(app: App, path: string, name: string, schema: Json): Promise<string> | string {
+// Finds a valid value of the filter.
+function findValue(app: App, path: string, name: string, schema: Json): Promise<string> | string {
   const known = schema?.enum ?? schema?.items?.enum;
   if (known !== undefined) return known[0];
   if (name === "status") return STATUS[path] ?? "completed";
@@ -149,15 +138,3 @@ const STATUS: Record<string, string> = {
   "/api/queue": "pending",
   "/api/questions": "open",
 };
-
-async function readAll(app: App, start: string): Promise<{ rows: Json[]; totals: (string | null)[] }> {
-  const rows: Json[] = [];
-  const totals: (string | null)[] = [];
-  for (let address: string | undefined = start; address !== undefined;) {
-    const reply = await app.send(`GET ${address}`);
-    rows.push(...reply.body);
-    totals.push(reply.headers.get("x-total-count"));
-    address = /^<(.*)>; rel="next"$/.exec(reply.headers.get("link") ?? "")?.[1];
-  }
-  return { rows, totals };
-}

@@ -9,8 +9,8 @@ const MINUTE_MS = 60_000;
 // deno-lint-ignore no-explicit-any
 type Json = any;
 
-/** Runs `work` until it would write this event, and blocks it until `goOn` is called. */
-async function held(app: App, kind: EventKind, work: () => Promise<Reply<Json>>) {
+/** Runs `work` until it would write this event, and blocks the write until `resume` is called. */
+async function blockBefore(app: App, kind: EventKind, work: () => Promise<Reply<Json>>) {
   const write = app.db.write.bind(app.db);
   const reached = Promise.withResolvers<void>();
   const free = Promise.withResolvers<void>();
@@ -24,7 +24,7 @@ async function held(app: App, kind: EventKind, work: () => Promise<Reply<Json>>)
   const done = work();
   await reached.promise;
   return {
-    goOn: () => {
+    resume: () => {
       free.resolve();
       return done;
     },
@@ -34,9 +34,9 @@ async function held(app: App, kind: EventKind, work: () => Promise<Reply<Json>>)
 /** Lets both changes read before the first write. Writes happen in order. */
 async function overlapping(app: App, kind: EventKind, route: string, changes: readonly [object, object]) {
   const [first, second] = changes;
-  const one = await held(app, kind, () => app.send(route, first));
-  const other = await held(app, kind, () => app.send(route, second));
-  const replies = [await one.goOn(), await other.goOn()];
+  const one = await blockBefore(app, kind, () => app.send(route, first));
+  const other = await blockBefore(app, kind, () => app.send(route, second));
+  const replies = [await one.resume(), await other.resume()];
   expect(replies.map(({ status, body }) => [status, body.detail])).toEqual(Array(2).fill([200, undefined]));
 }
 
@@ -63,11 +63,11 @@ describe("simultaneous PUT /api/webhooks/:id_or_name", () => {
     await app.call("POST /api/webhooks", hook);
     const events = ["budget.soft"];
     const put = (change: object) => app.send("PUT /api/webhooks/out", change);
-    const change = await held(app, "webhook.updated", () => put({ events }));
+    const change = await blockBefore(app, "webhook.updated", () => put({ events }));
     const off = "update webhook set enabled = 0, disabled_reason = 'it answered 410'";
     await app.db.write([{ sql: off, args: [] }]);
     const switchedOff = { events, enabled: false, disabled_reason: "it answered 410" };
-    expect((await change.goOn()).body).toMatchObject(switchedOff);
+    expect((await change.resume()).body).toMatchObject(switchedOff);
     expect((await put({ enabled: false })).body).toMatchObject(switchedOff);
     expect((await put({ enabled: true })).body).toMatchObject({ events, enabled: true, disabled_reason: "" });
   });
@@ -125,9 +125,9 @@ describe("simultaneous PUT /api/tasks/:id (contract 15)", () => {
     await using app = await open();
     const id = await make(app, { ...daily, ...ten });
     const put = (change: object) => app.send(`PUT /api/tasks/${id}`, change);
-    const late = await held(app, "task.updated", () => put({ cron: "0 11 * * *" }));
+    const late = await blockBefore(app, "task.updated", () => put({ cron: "0 11 * * *" }));
     expect((await put({ until: NOW + 150 * MINUTE_MS })).status).toBe(200);
-    const { status, body } = await late.goOn();
+    const { status, body } = await late.resume();
     expect([status, body.errors?.[0].path]).toEqual([400, "until"]);
     expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({
       ...ten,
@@ -138,9 +138,9 @@ describe("simultaneous PUT /api/tasks/:id (contract 15)", () => {
   it("a task that ends meanwhile does not change", async () => {
     await using app = await open();
     const id = await make(app, daily);
-    const change = await held(app, "task.updated", () => app.send(`PUT /api/tasks/${id}`, ten));
+    const change = await blockBefore(app, "task.updated", () => app.send(`PUT /api/tasks/${id}`, ten));
     await app.call(`POST /api/tasks/${id}/cancel`, {});
-    const { status, body } = await change.goOn();
+    const { status, body } = await change.resume();
     expect([status, body.detail]).toEqual([409, expect.stringContaining(`Cannot change task ${id}`)]);
     expect(await app.call(`GET /api/tasks/${id}`)).toMatchObject({ cron: daily.cron, status: "cancelled" });
   });

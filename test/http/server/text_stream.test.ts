@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { buildTextStream } from "../../../src/http/stream/text_stream.ts";
 import { openApp } from "../../harness/service/app.ts";
 
-it("a text goes out in pieces that make the same bytes, no character cut in half", async () => {
-  // At the end of every piece, one of these texts has a surrogate pair.
+it("a text is sent in pieces with the same bytes, and no piece ends inside a character", async () => {
+  // With one of these starts, a surrogate pair crosses the end of a piece.
   for (const start of ["", "x", "xx", "xxx"]) {
     const text = start + "\u{1F41D}é\ud800".repeat(300_000);
     const pieces: Uint8Array[] = [];
@@ -14,7 +14,7 @@ it("a text goes out in pieces that make the same bytes, no character cut in half
   }
 });
 
-it("while megabytes are made ready, others have their turns", async () => {
+it("the event loop runs while a text of megabytes is encoded", async () => {
   const reader = buildTextStream("x".repeat(4_000_000)).getReader();
   let turns = 0;
   const count = setInterval(() => turns++, 0);
@@ -23,7 +23,7 @@ it("while megabytes are made ready, others have their turns", async () => {
   expect(turns).toBeGreaterThan(0);
 });
 
-it("a page of megabytes is whole, and HEAD gives its length", async () => {
+it("a page of megabytes is complete, and HEAD returns its length", async () => {
   await using app = await openApp();
   const value = "ü".repeat(100_000);
   const rows = Array.from({ length: 30 }, (_, at) => ({

@@ -4,179 +4,11 @@ import { storeSetting } from "../../../src/store/db/setting.ts";
 import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../../src/http/app.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
-import { type App, openApp } from "../../harness/service/app.ts";
+import { openApp } from "../../harness/service/app.ts";
+import type { Json } from "../../harness/service/client.ts";
+import { createTask } from "../../harness/service/runner.ts";
+import { upload } from "../requests.ts";
 import { startRun } from "../../harness/service/run.ts";
-
-// deno-lint-ignore no-explicit-any
-type Json = any;
-
-const TASK = { message_id: "m", instruction: "sleep 60" };
-
-/** Inserts a failed message. */
-async function insertFailedMessage(app: App): Promise<string> {
-  await app.db.write([{ sql: "update outbound_message set status = 'failed', due_at = null", args: [] }]);
-  const [message] = await app.call("GET /api/messages/outbound");
-  return message.id;
-}
-
-/** Every changing route with the event that it must write, listed by hand, and a request. */
-const MUTATIONS: Record<string, (app: App, world: Json) => Promise<unknown>> = {
-  "POST /api/auth/login -> auth.login": async (app, world) =>
-    world.login = await app.call("POST /api/auth/login", {
-      username: "admin",
-      password: app.server.generatedPassword,
-    }),
-  "POST /api/auth/logout -> auth.logout": (app, { login }) =>
-    app.send("POST /api/auth/logout", { refresh_token: login.refresh_token }),
-  "POST /api/system/rotate-key -> system.key_rotated": (app) => app.call("POST /api/system/rotate-key", {}),
-  "POST /api/departments -> department.created": async (app, world) =>
-    world.lab = await app.call("POST /api/departments", { name: "Lab" }),
-  "PUT /api/departments/:id_or_name -> department.updated": (app) =>
-    app.call("PUT /api/departments/Lab", { sort_order: 2 }),
-  "POST /api/workers -> worker.created": async (app, world) =>
-    world.worker = await app.call("POST /api/workers", { name: "Ada" }),
-  "PUT /api/workers/:id -> worker.updated": (app, { worker }) =>
-    app.call(`PUT /api/workers/${worker.id}`, { description: "first" }),
-  "PUT /api/memory/entry -> memory.saved": (app) =>
-    app.call("PUT /api/memory/entry", { scope: "global", key: "k", value: "v" }),
-  "DELETE /api/memory/entry -> memory.deleted": (app) =>
-    app.call("DELETE /api/memory/entry?scope=global&key=k"),
-  "POST /api/local/sessions -> chat.created": async (app, world) =>
-    world.chat = await app.call("POST /api/local/sessions", { worker_id: world.worker.id }),
-  "PUT /api/local/sessions/:id -> chat.updated": (app, { chat }) =>
-    app.call(`PUT /api/local/sessions/${chat.id}`, { name: "x" }),
-  "POST /api/local/sessions/:id/messages -> message.received": async (app, world) => {
-    world.sent = await app.call(`POST /api/local/sessions/${world.chat.id}/messages`, {
-      content: "say hi",
-    });
-    await app.settle();
-  },
-  "POST /api/local/sessions/:id/media -> upload.stored": async (app, { chat }) => {
-    const form = new FormData();
-    form.set("file", new File(["x"], "x.txt"));
-    return await fetch(`${app.url}/api/local/sessions/${chat.id}/media`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${await app.token()}` },
-      body: form,
-    });
-  },
-  "POST /api/messages -> message.sent": (app, { sent }) =>
-    app.call("POST /api/messages", { message_id: sent.message_id, content: "hello" }),
-  "POST /api/messages/:id/resend -> message.resent": async (app) =>
-    app.call(`POST /api/messages/${await insertFailedMessage(app)}/resend`, {}),
-  "POST /api/messages/resend -> message.resent": async (app) => {
-    await insertFailedMessage(app);
-    await app.call("POST /api/messages/resend", { platform: "local" });
-  },
-  "POST /api/tasks -> task.created": async (app, world) => {
-    const schedule = { ...TASK, worker_id: world.worker.id, type: "scheduled", cron: "0 0 1 1 *" };
-    world.task = await app.call("POST /api/tasks", schedule);
-  },
-  "POST /api/tasks/batch -> task.created": (app, { worker }) => {
-    const schedule = { ...TASK, worker_id: worker.id, type: "scheduled", cron: "0 0 1 1 *" };
-    return app.call("POST /api/tasks/batch", { tasks: [schedule, schedule] });
-  },
-  "PUT /api/tasks/:id -> task.updated": (app, { task }) =>
-    app.call(`PUT /api/tasks/${task.id}`, { name: "x" }),
-  "POST /api/tasks/:id/run -> task.due": (app, { task }) => app.call(`POST /api/tasks/${task.id}/run`, {}),
-  "POST /api/tasks/:id/cancel -> task.cancelled": (app, { task }) =>
-    app.call(`POST /api/tasks/${task.id}/cancel`, {}),
-  "POST /api/executions/:id/cancel -> execution.cancelling": async (app) => {
-    const { executionId } = await startRun(app);
-    await app.call(`POST /api/executions/${executionId}/cancel`, {});
-  },
-  "DELETE /api/contexts/:worker_id -> context.cleared": (app, { worker, chat }) =>
-    app.call(`DELETE /api/contexts/${worker.id}?session_key=local:${chat.id}`),
-  "DELETE /api/contexts -> session.cleared": (app, { chat }) =>
-    app.call(`DELETE /api/contexts?session_key=local:${chat.id}`),
-  "DELETE /api/local/sessions/:id -> chat.deleted": (app, { chat }) =>
-    app.call(`DELETE /api/local/sessions/${chat.id}`),
-  "DELETE /api/workers/:id -> worker.deleted": (app, { worker }) =>
-    app.call(`DELETE /api/workers/${worker.id}`),
-  "DELETE /api/departments/:id_or_name -> department.deleted": (app) =>
-    app.call("DELETE /api/departments/Lab"),
-  "POST /api/executions/:id/retry -> task.created": async (app) => {
-    const { executionId } = await startRun(app, [], "Retried");
-    await app.call(`POST /api/executions/${executionId}/cancel`, {});
-    await app.call(`POST /api/executions/${executionId}/retry`, {});
-  },
-  "POST /api/fleet/apply -> fleet.applied": (app) =>
-    app.call("POST /api/fleet/apply", { fleet: { memory: { tone: "friendly" } } }),
-  "POST /api/queue/cancel -> task.cancelled": async (app) => {
-    const { id } = await app.call("POST /api/workers", { name: "Paused", paused: true });
-    await app.call("POST /api/tasks", { ...TASK, worker_id: id, type: "immediate" });
-    await app.call("POST /api/queue/cancel", { filter: { worker_id: id }, expected: 1 });
-  },
-  "POST /api/budgets -> budget.created": async (app, world) =>
-    world.budget = await app.call("POST /api/budgets", {
-      name: "Day",
-      unit: "runs",
-      limit: 1_000,
-      period: "24h",
-    }),
-  "PUT /api/budgets/:id -> budget.updated": (app, { budget }) =>
-    app.call(`PUT /api/budgets/${budget.id}`, { limit: 2_000 }),
-  "POST /api/budgets/:id/lift -> budget.lifted": (app, { budget }) =>
-    app.call(`POST /api/budgets/${budget.id}/lift`, { for_ms: 1_000 }),
-  "DELETE /api/budgets/:id -> budget.deleted": (app, { budget }) =>
-    app.call(`DELETE /api/budgets/${budget.id}`),
-  "POST /api/runners -> runner.created": (app) =>
-    app.call("POST /api/runners", { name: "mac1", labels: ["gpu"] }),
-  "POST /api/runners/:id_or_name/drain -> runner.updated": (app) =>
-    app.call("POST /api/runners/mac1/drain", {}),
-  "POST /api/workers/:id/rehome -> worker.updated": async (app) => {
-    const away = await app.call("POST /api/workers", { name: "Away", runs_on: ["gpu"] });
-    await app.call(`POST /api/workers/${away.id}/rehome`, { home: "mac1" });
-  },
-  "DELETE /api/runners/:id_or_name -> runner.deleted": (app) => app.call("DELETE /api/runners/mac1"),
-  "POST /api/engines/:name/lift -> engine.lifted": (app) => app.call("POST /api/engines/echo/lift"),
-  "POST /api/users -> user.created": (app) =>
-    app.call("POST /api/users", { name: "Eve", role: "viewer", password: "a long enough word" }),
-  "PUT /api/users/:id_or_name -> user.updated": (app) => app.call("PUT /api/users/Eve", { role: "operator" }),
-  "PUT /api/users/:id_or_name/password -> user.password_changed": (app) =>
-    app.call("PUT /api/users/Eve/password", { password: "another long word" }),
-  "DELETE /api/users/:id_or_name -> user.deleted": (app) => app.call("DELETE /api/users/Eve"),
-  "POST /api/tokens -> token.created": async (app, world) =>
-    world.token = await app.call("POST /api/tokens", { name: "ci", scopes: ["read:*"] }),
-  "DELETE /api/tokens/:id -> token.deleted": (app, { token }) => app.call(`DELETE /api/tokens/${token.id}`),
-  "POST /api/questions -> question.opened": async (app, world) => {
-    world.question = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
-  },
-  "POST /api/questions/:id/answer -> question.answered": (app, { question }) =>
-    app.call(`POST /api/questions/${question.id}/answer`, { answer: "This" }),
-  "POST /api/questions/:id/cancel -> question.cancelled": async (app) => {
-    const { id } = await app.call("POST /api/questions", { message_id: "m", text: "Which?" });
-    return await app.call(`POST /api/questions/${id}/cancel`, {});
-  },
-  "POST /api/webhooks -> webhook.created": (app) =>
-    app.call("POST /api/webhooks", { name: "w", url: "https://127.0.0.1:1/", events: ["task.*"] }),
-  "PUT /api/webhooks/:id_or_name -> webhook.updated": (app) =>
-    app.call("PUT /api/webhooks/w", { enabled: false }),
-  "POST /api/webhooks/:id_or_name/test -> webhook.tested": (app) => app.call("POST /api/webhooks/w/test"),
-  "POST /api/webhooks/:id_or_name/replay -> webhook.replayed": (app) =>
-    app.call("POST /api/webhooks/w/replay", { after: 0 }),
-  "DELETE /api/webhooks/:id_or_name -> webhook.deleted": (app) => app.call("DELETE /api/webhooks/w"),
-  "POST /hooks/:name -> message.received": (app) => app.call("POST /hooks/alerts", { id: 1, text: "hello" }),
-  "POST /api/platforms/pair -> platform.paired": async (app) => {
-    const row = { platform: "alerts", sender: "s", name: "Eve", code_hash: digest("ABCD2345") };
-    await app.db.write(insertPairing({ ...row, created_at: Date.now(), expires_at: Date.now() + 60_000 }));
-    await app.call("POST /api/platforms/pair", { code: "abcd-2345", sender: "s" });
-  },
-  "DELETE /api/platforms/:name/senders/:sender -> platform.revoked": (app) =>
-    app.call("DELETE /api/platforms/alerts/senders/s"),
-  "POST /api/platforms/:name/test -> platform.tested": (app) =>
-    app.call("POST /api/platforms/alerts/test", {}),
-  "POST /api/system/backup -> system.backup": (app) => app.send("POST /api/system/backup", {}),
-  "POST /api/system/resume -> system.resumed": async (app) => {
-    await app.db.write([storeSetting("schedules_paused", "1")]);
-    return await app.call("POST /api/system/resume");
-  },
-  "PUT /api/system/password -> auth.password_changed": (app) =>
-    app.send("PUT /api/system/password", {
-      current_password: app.server.generatedPassword,
-      new_password: "another-password-9",
-    }),
-};
 
 // Access tokens and codes are not stored. The journal records their login.
 const CHANGES_NOTHING = [
@@ -198,25 +30,127 @@ describe("the audit trail (contract 4, Journal)", () => {
     await using app = await openApp({
       config: { engines: buildFakeEngines(), auth: { password_hash: "" }, platforms },
     });
-    const world = {};
     const missing: string[] = [];
-    for (const [name, send] of Object.entries(MUTATIONS)) {
-      const [, kind = ""] = name.split(" -> ");
+    const tried = new Set<string>();
+    // Every changing route is here with the event that it must write.
+    const watch = async (kind: string, route: string, send: () => Promise<Json>) => {
       const before = await app.db.first<{ seq: number }>("select coalesce(max(seq), 0) as seq from journal");
-      await send(app, world);
+      const answer = await send();
       const rows = await app.db.read(
         "select actor from journal where seq > ? and kind = ? and actor = 'user:admin' and address = '127.0.0.1'",
         [before?.seq ?? 0, kind],
       );
-      if (rows.length === 0) missing.push(name);
-    }
+      if (rows.length === 0) missing.push(`${route} -> ${kind}`);
+      tried.add(findRoute(route));
+      return answer;
+    };
+    const change = (kind: string, route: string, body?: unknown) =>
+      watch(kind, route, () => app.call(route, body));
+
+    const password = app.server.generatedPassword;
+    const login = await change("auth.login", "POST /api/auth/login", { username: "admin", password });
+    await change("auth.logout", "POST /api/auth/logout", { refresh_token: login.refresh_token });
+    await change("system.key_rotated", "POST /api/system/rotate-key", {});
+
+    await change("department.created", "POST /api/departments", { name: "Lab" });
+    await change("department.updated", "PUT /api/departments/Lab", { sort_order: 2 });
+    const worker = await change("worker.created", "POST /api/workers", { name: "Ada" });
+    await change("worker.updated", `PUT /api/workers/${worker.id}`, { description: "first" });
+    await change("memory.saved", "PUT /api/memory/entry", { scope: "global", key: "k", value: "v" });
+    await change("memory.deleted", "DELETE /api/memory/entry?scope=global&key=k");
+
+    const chat = await change("chat.created", "POST /api/local/sessions", { worker_id: worker.id });
+    const session = `/api/local/sessions/${chat.id}`;
+    await change("chat.updated", `PUT ${session}`, { name: "x" });
+    const { message_id } = await change("message.received", `POST ${session}/messages`, {
+      content: "say hi",
+    });
+    await app.settle();
+    await watch("upload.stored", `POST ${session}/media`, () => upload(app, chat.id, "x"));
+    await change("message.sent", "POST /api/messages", { message_id, content: "hello" });
+    const failMessages = { sql: "update outbound_message set status = 'failed', due_at = null", args: [] };
+    await app.db.write([failMessages]);
+    const [failed] = await app.call("GET /api/messages/outbound");
+    await change("message.resent", `POST /api/messages/${failed.id}/resend`, {});
+    await app.db.write([failMessages]);
+    await change("message.resent", "POST /api/messages/resend", { platform: "local" });
+
+    const plan = {
+      ...{ message_id: "m", worker_id: worker.id, instruction: "sleep 60" },
+      ...{ type: "scheduled", cron: "0 0 1 1 *" },
+    };
+    const task = await change("task.created", "POST /api/tasks", plan);
+    await change("task.created", "POST /api/tasks/batch", { tasks: [plan, plan] });
+    await change("task.updated", `PUT /api/tasks/${task.id}`, { name: "x" });
+    await change("task.due", `POST /api/tasks/${task.id}/run`, {});
+    await change("task.cancelled", `POST /api/tasks/${task.id}/cancel`, {});
+    const run = await startRun(app);
+    await change("execution.cancelling", `POST /api/executions/${run.executionId}/cancel`, {});
+    await change("context.cleared", `DELETE /api/contexts/${worker.id}?session_key=local:${chat.id}`);
+    await change("session.cleared", `DELETE /api/contexts?session_key=local:${chat.id}`);
+    await change("chat.deleted", `DELETE ${session}`);
+    await change("worker.deleted", `DELETE /api/workers/${worker.id}`);
+    await change("department.deleted", "DELETE /api/departments/Lab");
+    const { executionId } = await startRun(app, [], "Retried");
+    await app.call(`POST /api/executions/${executionId}/cancel`, {});
+    await change("task.created", `POST /api/executions/${executionId}/retry`, {});
+    await change("fleet.applied", "POST /api/fleet/apply", { fleet: { memory: { tone: "friendly" } } });
+    const paused = await app.call("POST /api/workers", { name: "Paused", paused: true });
+    await createTask(app, paused.id, "sleep 60");
+    await change("task.cancelled", "POST /api/queue/cancel", {
+      filter: { worker_id: paused.id },
+      expected: 1,
+    });
+
+    const limit = { name: "Day", unit: "runs", limit: 1_000, period: "24h" };
+    const budget = await change("budget.created", "POST /api/budgets", limit);
+    await change("budget.updated", `PUT /api/budgets/${budget.id}`, { limit: 2_000 });
+    await change("budget.lifted", `POST /api/budgets/${budget.id}/lift`, { for_ms: 1_000 });
+    await change("budget.deleted", `DELETE /api/budgets/${budget.id}`);
+    await change("engine.lifted", "POST /api/engines/echo/lift");
+    await change("runner.created", "POST /api/runners", { name: "mac1", labels: ["gpu"] });
+    await change("runner.updated", "POST /api/runners/mac1/drain", {});
+    const away = await app.call("POST /api/workers", { name: "Away", runs_on: ["gpu"] });
+    await change("worker.updated", `POST /api/workers/${away.id}/rehome`, { home: "mac1" });
+    await change("runner.deleted", "DELETE /api/runners/mac1");
+
+    const eve = { name: "Eve", role: "viewer", password: "a long enough word" };
+    await change("user.created", "POST /api/users", eve);
+    await change("user.updated", "PUT /api/users/Eve", { role: "operator" });
+    await change("user.password_changed", "PUT /api/users/Eve/password", { password: "another long word" });
+    await change("user.deleted", "DELETE /api/users/Eve");
+    const token = await change("token.created", "POST /api/tokens", { name: "ci", scopes: ["read:*"] });
+    await change("token.deleted", `DELETE /api/tokens/${token.id}`);
+
+    const ask = { message_id: "m", text: "Which?" };
+    const question = await change("question.opened", "POST /api/questions", ask);
+    await change("question.answered", `POST /api/questions/${question.id}/answer`, { answer: "This" });
+    const { id: open } = await app.call("POST /api/questions", ask);
+    await change("question.cancelled", `POST /api/questions/${open}/cancel`, {});
+    const webhook = { name: "w", url: "https://127.0.0.1:1/", events: ["task.*"] };
+    await change("webhook.created", "POST /api/webhooks", webhook);
+    await change("webhook.updated", "PUT /api/webhooks/w", { enabled: false });
+    await change("webhook.tested", "POST /api/webhooks/w/test");
+    await change("webhook.replayed", "POST /api/webhooks/w/replay", { after: 0 });
+    await change("webhook.deleted", "DELETE /api/webhooks/w");
+    await change("message.received", "POST /hooks/alerts", { id: 1, text: "hello" });
+    const row = { platform: "alerts", sender: "s", name: "Eve", code_hash: digest("ABCD2345") };
+    await app.db.write(insertPairing({ ...row, created_at: Date.now(), expires_at: Date.now() + 60_000 }));
+    await change("platform.paired", "POST /api/platforms/pair", { code: "abcd-2345", sender: "s" });
+    await change("platform.revoked", "DELETE /api/platforms/alerts/senders/s");
+    await change("platform.tested", "POST /api/platforms/alerts/test", {});
+
+    await change("system.backup", "POST /api/system/backup", {});
+    await app.db.write([storeSetting("schedules_paused", "1")]);
+    await change("system.resumed", "POST /api/system/resume");
+    const words = { current_password: password, new_password: "another-password-9" };
+    await change("auth.password_changed", "PUT /api/system/password", words);
+
     expect(missing).toEqual([]);
-    const changing = ROUTES.filter((route) => route.method !== "GET").map((route) =>
-      `${route.method} ${route.path}`
-    );
-    expect([...Object.keys(MUTATIONS).map((name) => name.split(" -> ")[0]), ...CHANGES_NOTHING].sort())
-      .toEqual(changing.sort());
-  }, 180_000);
+    const changing = ROUTES.filter((route) => route.method !== "GET");
+    expect([...tried, ...CHANGES_NOTHING].sort())
+      .toEqual(changing.map((route) => `${route.method} ${route.path}`).sort());
+  });
 
   it("names the worker as the actor of its agent's changes", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
@@ -236,3 +170,12 @@ describe("the audit trail (contract 4, Journal)", () => {
     expect(await app.db.first("select count(*) as rows from journal")).toEqual(before);
   });
 });
+
+/** Finds the declared route of a request, such as `PUT /api/workers/:id`. */
+function findRoute(request: string): string {
+  const [endpoint = ""] = request.split("?");
+  const declared = ROUTES.map(({ method, path }) => `${method} ${path}`);
+  // A path without parameters comes first: `claim` is no id of a runner.
+  declared.sort((one, other) => one.split(":").length - other.split(":").length);
+  return declared.find((route) => new RegExp(`^${route.replace(/:\w+/g, "[^/]+")}$`).test(endpoint)) ?? "";
+}

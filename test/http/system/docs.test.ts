@@ -34,12 +34,11 @@ describe("/docs (contract 5)", () => {
     async () => {
       await using app = await openApp();
       // The page renders only visible operations.
-      for (
-        const [link, ...shown] of [
-          ["task/task.create", "Create a task for a worker, without the coordinator", "Try it out"],
-          ["message/message.trace", "/api/messages/{id}/trace", "Try it out"],
-        ]
-      ) {
+      const cases = [
+        ["task/task.create", "Create a task for a worker, without the coordinator", "Try it out"],
+        ["message/message.trace", "/api/messages/{id}/trace", "Try it out"],
+      ];
+      for (const [link, ...shown] of cases) {
         const profile = await Deno.makeTempDir({ prefix: "svc-test-" });
         const { stdout, stderr } = await new Deno.Command(browser ?? "", {
           args: [
@@ -60,6 +59,5 @@ describe("/docs (contract 5)", () => {
         for (const words of shown) expect(dom).toContain(words);
       }
     },
-    540_000,
   );
 });

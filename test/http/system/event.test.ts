@@ -1,7 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { startRun } from "../../harness/service/run.ts";
 import { StreamClient } from "../../harness/stream.ts";
 
 const JSON_PAGE = { accept: "application/json" };
@@ -87,22 +85,5 @@ describe("GET /api/events (contract 4, Journal; contract 4, Stream)", () => {
     await lost.until((client) => client.named("event").length > 2);
     expect(lost.events[0]?.event).toBe("reset");
     await lost.close();
-  });
-
-  it("shows a run only the events of its conversation (contract 2)", async () => {
-    await using app = await openApp({ config: { engines: buildFakeEngines() } });
-    const run = await startRun(app, ["read:system"]);
-    const other = await startRun(app, [], "Other");
-    const all = await app.send("GET /api/events?page_size=100", undefined, { ...JSON_PAGE, ...run.headers });
-    expect(new Set(all.body.map((one: { session_key: string }) => one.session_key))).toEqual(
-      new Set([run.sessionKey]),
-    );
-    const foreign = `GET /api/events?session_key=${other.sessionKey}`;
-    expect((await app.send(foreign, undefined, { ...JSON_PAGE, ...run.headers })).status).toBe(404);
-    const none = await startRun(app, [], "None");
-    expect(
-      (await app.send("GET /api/events", undefined, { ...JSON_PAGE, ...none.headers })).body.required_scope,
-    )
-      .toBe("read:system");
   });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { startRun } from "../../harness/service/run.ts";
+import { fetchAs } from "../requests.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
 async function connect(app: App, token: string, inQuery = false): Promise<Client> {
@@ -28,6 +29,13 @@ async function call(
   const result = await client.callTool({ name, arguments: args });
   const [content] = result.content as { text: string }[];
   return { error: result.isError === true, value: JSON.parse(content?.text ?? "null") };
+}
+
+const JSON_RPC = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+const LIST = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+
+function post(app: App, body: string, headers: Record<string, string> = {}): Promise<Response> {
+  return fetchAs(app, "POST /mcp", { headers: { ...JSON_RPC, ...headers }, body });
 }
 
 describe("/mcp", () => {
@@ -109,11 +117,7 @@ describe("/mcp", () => {
     const params = { name: "task_wait", arguments: { id: run.taskId, timeout_ms: 60_000 } };
     const asked = fetch(`${app.url}/mcp`, {
       method: "POST",
-      headers: {
-        ...run.headers,
-        "content-type": "application/json",
-        accept: "application/json, text/event-stream",
-      },
+      headers: { ...run.headers, ...JSON_RPC },
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
       signal: leaving.signal,
     }).then((answer) => answer.text()).catch(() => "left");
@@ -128,56 +132,27 @@ describe("/mcp", () => {
     const client = await connect(app, await app.token(), true);
     expect((await names(client)).length).toBeGreaterThan(20);
     await client.close();
-    const ping = { jsonrpc: "2.0", id: 1, method: "tools/list" };
-    const response = await app.server.fetch(
-      new Request("http://localhost/mcp", {
-        method: "POST",
-        headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
-        body: JSON.stringify(ping),
-      }),
-    );
+    const response = await post(app, LIST, { authorization: "" });
     expect([response.status, (await response.json()).code]).toEqual([401, "unauthenticated"]);
   });
 
   it("refuses GET with 405, an unknown tool, and a body that is not JSON", async () => {
     await using app = await openApp();
-    const ask = async (init: RequestInit) => {
-      const headers = {
-        authorization: `Bearer ${await app.token()}`,
-        accept: "application/json, text/event-stream",
-        "content-type": "application/json",
-      };
-      return await app.server.fetch(new Request("http://localhost/mcp", { headers, ...init }));
-    };
-    expect((await ask({ method: "GET" })).status).toBe(405);
-    expect((await ask({ method: "POST", body: "{" })).status).toBe(400);
-    const unknown = await ask({
-      method: "POST",
-      body: JSON.stringify({
-        jsonrpc: "2.0",
-        id: 1,
-        method: "tools/call",
-        params: { name: "nothing", arguments: {} },
-      }),
-    });
+    expect((await fetchAs(app, "GET /mcp", { headers: JSON_RPC })).status).toBe(405);
+    expect((await post(app, "{")).status).toBe(400);
+    const params = { name: "nothing", arguments: {} };
+    const unknown = await post(app, JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }));
     expect(await unknown.text()).toMatch(/nothing/);
   });
 
   it("accepts one message per request and refuses a batch", async () => {
     await using app = await openApp();
-    const one = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
     const send = async (body: string) => {
-      const headers = {
-        authorization: `Bearer ${await app.token()}`,
-        accept: "application/json, text/event-stream",
-        "content-type": "application/json",
-      };
-      const request = new Request("http://localhost/mcp", { method: "POST", headers, body });
-      const response = await app.server.fetch(request);
+      const response = await post(app, body);
       return [response.status, (await response.text()).includes("Cannot accept a batch")];
     };
-    expect(await send(one)).toEqual([200, false]);
-    for (const batch of [`[${one}]`, ` \n[${one},${one}]`, `\ufeff[${one}]`, "[]"]) {
+    expect(await send(LIST)).toEqual([200, false]);
+    for (const batch of [`[${LIST}]`, ` \n[${LIST},${LIST}]`, `\ufeff[${LIST}]`, "[]"]) {
       expect(await send(batch)).toEqual([400, true]);
     }
   });

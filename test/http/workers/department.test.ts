@@ -141,21 +141,6 @@ describe("/api/departments (interface 4.2, contract 3)", () => {
     expect(seen.size).toBeGreaterThan(1);
   });
 
-  it("filters workers by department, with and without descendants, by name and id", async () => {
-    await using app = await openApp();
-    const { a, b } = await tree(app);
-    const names = async (query: string) =>
-      (await app.call(`GET /api/workers?${query}`)).map((one: { name: string }) => one.name).sort();
-    await app.call("POST /api/workers", { name: "top", departments: ["Acme"] });
-    await app.call("POST /api/workers", { name: "mid", departments: ["Labs"] });
-    await app.call("POST /api/workers", { name: "two", departments: ["Acme", "Optics"] });
-    expect(await names("department=acme")).toEqual(["mid", "top", "two"]);
-    expect(await names(`department=${a.id}&recursive=false`)).toEqual(["top", "two"]);
-    expect(await names(`department=${b.id}`)).toEqual(["mid", "two"]);
-    expect(await names("department=Labs&recursive=false")).toEqual(["mid"]);
-    expect(await names("department=nowhere")).toEqual([]);
-  });
-
   it("reports unknown parents, paths and fields", async () => {
     await using app = await openApp();
     const parent = await app.send("POST /api/departments", { name: "x", parent_id: "nowhere" });

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { type App, openApp } from "../../harness/service/app.ts";
+import { fetchAs } from "../requests.ts";
 
 // SVC_TEST_SCHEDULES=10000 tests the largest fleet.
 const SCHEDULES = Number(Deno.env.get("SVC_TEST_SCHEDULES") ?? 1_000);
@@ -22,43 +23,37 @@ function fleetOf(schedules: number) {
 }
 
 async function exported(app: App): Promise<string> {
-  const response = await app.server.fetch(
-    new Request("http://127.0.0.1/api/fleet", { headers: { authorization: `Bearer ${await app.token()}` } }),
-  );
+  const response = await fetchAs(app, "GET /api/fleet");
   expect(response.status).toBe(200);
   return await response.text();
 }
 
-it(
-  `${SCHEDULES} schedules are applied together, listed, edited and paused; export, apply and export give the same bytes (contract 15, contract 16) [FLT-1]`,
-  async () => {
-    await using app = await openApp({ inMemory: true });
-    const { changes } = await app.call("POST /api/fleet/apply", { fleet: fleetOf(SCHEDULES) });
-    expect(changes).toHaveLength(2 + 20 + SCHEDULES + 1 + 1);
-    const seen = new Set<string>();
-    let last = 0;
-    for (let next: string | null = "/api/schedules?page_size=100"; next !== null;) {
-      const page = await app.send(`GET ${next}`);
-      if (seen.size === 0) expect(page.headers.get("x-total-count")).toBe(String(SCHEDULES));
-      for (const { id, next_run_at } of page.body) {
-        expect(next_run_at).toBeGreaterThanOrEqual(last);
-        last = next_run_at;
-        seen.add(id);
-      }
-      next = /<([^>]+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1] ?? null;
+it(`${SCHEDULES} schedules are applied together, listed, edited and paused; export, apply and export give the same bytes (contract 15, contract 16) [FLT-1]`, async () => {
+  await using app = await openApp({ inMemory: true });
+  const { changes } = await app.call("POST /api/fleet/apply", { fleet: fleetOf(SCHEDULES) });
+  expect(changes).toHaveLength(2 + 20 + SCHEDULES + 1 + 1);
+  const seen = new Set<string>();
+  let last = 0;
+  for (let next: string | null = "/api/schedules?page_size=100"; next !== null;) {
+    const page = await app.send(`GET ${next}`);
+    if (seen.size === 0) expect(page.headers.get("x-total-count")).toBe(String(SCHEDULES));
+    for (const { id, next_run_at } of page.body) {
+      expect(next_run_at).toBeGreaterThanOrEqual(last);
+      last = next_run_at;
+      seen.add(id);
     }
-    expect(seen.size).toBe(SCHEDULES);
-    const [first = "", second = ""] = seen;
-    await app.call(`PUT /api/tasks/${first}`, { cron: "0 5 * * 1", instruction: "Something else" });
-    await app.call(`PUT /api/tasks/${second}`, { paused: true });
-    const paused = await app.send("GET /api/schedules?paused=true");
-    expect(paused.body.map(({ id }: { id: string }) => id)).toEqual([second]);
-    const bytes = await exported(app);
-    expect(bytes).toContain('"cron":"0 5 * * 1"');
-    await using other = await openApp({ inMemory: true });
-    await other.call("POST /api/fleet/apply", { fleet: JSON.parse(bytes) });
-    expect(await exported(other) === bytes, "the same bytes").toBe(true);
-    expect((await other.call("POST /api/fleet/apply", { fleet: JSON.parse(bytes) })).changes).toEqual([]);
-  },
-  300_000,
-);
+    next = /<([^>]+)>; rel="next"/.exec(page.headers.get("link") ?? "")?.[1] ?? null;
+  }
+  expect(seen.size).toBe(SCHEDULES);
+  const [first = "", second = ""] = seen;
+  await app.call(`PUT /api/tasks/${first}`, { cron: "0 5 * * 1", instruction: "Something else" });
+  await app.call(`PUT /api/tasks/${second}`, { paused: true });
+  const paused = await app.send("GET /api/schedules?paused=true");
+  expect(paused.body.map(({ id }: { id: string }) => id)).toEqual([second]);
+  const bytes = await exported(app);
+  expect(bytes).toContain('"cron":"0 5 * * 1"');
+  await using other = await openApp({ inMemory: true });
+  await other.call("POST /api/fleet/apply", { fleet: JSON.parse(bytes) });
+  expect(await exported(other) === bytes, "the same bytes").toBe(true);
+  expect((await other.call("POST /api/fleet/apply", { fleet: JSON.parse(bytes) })).changes).toEqual([]);
+});

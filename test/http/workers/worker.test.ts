@@ -83,21 +83,6 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect((await app.send("POST /api/workers", { name: "x", engine: "nope" })).status).toBe(400);
   });
 
-  it("accepts scopes by their syntax (contract 2) [SCP-8]", async () => {
-    await using app = await openApp();
-    const make = (scopes: unknown) => app.send("POST /api/workers", { name: "Ada", scopes });
-    expect((await make(["read:workers", "*:*", "fly:moon"])).body.scopes).toEqual([
-      "read:workers",
-      "*:*",
-      "fly:moon",
-    ]);
-    for (
-      const bad of [["read"], ["read:"], [":x"], ["Read:workers"], ["read:workers "], "read:workers", [1]]
-    ) {
-      expect((await make(bad)).status, JSON.stringify(bad)).toBe(400);
-    }
-  });
-
   it("lists by a part of the name in any case, and by exact id", async () => {
     await using app = await openApp();
     const ada = await app.call("POST /api/workers", { name: "Ada Ünal" });
@@ -110,35 +95,6 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     expect(await names(`id=${ada.id}`)).toEqual(["Ada Ünal"]);
     expect(await names("id=unknown")).toEqual([]);
     expect(await names("")).toEqual(["Bob", "Ada Ünal"]);
-  });
-
-  it("an id that is not a UUID is not found [PTH-5]", async () => {
-    await using app = await openApp();
-    for (const id of ["1", "..%2f..%2fetc", "%00", "null", "x".repeat(500), "%F0%9F%91%BB", "%"]) {
-      for (
-        const path of [
-          `/api/workers/${id}`,
-          `/api/executions/${id}/logs`,
-          `/api/local/sessions/${id}/messages`,
-        ]
-      ) {
-        expect((await app.send(`GET ${path}`)).status, path).toBe(404);
-      }
-    }
-  });
-
-  it("refuses a work directory in the service's own data [PTH-4]", async () => {
-    await using app = await openApp();
-    const { root } = app.server.parts.paths;
-    for (const dir of [root, join(root, "logs"), join(root, "workers"), `${root}/workers/../uploads`]) {
-      expect((await app.send("POST /api/workers", { name: "x", work_dir: dir })).status, dir).toBe(400);
-    }
-    const link = await Deno.makeTempDir() + "/link";
-    await Deno.symlink(root, link);
-    expect((await app.send("POST /api/workers", { name: "x", work_dir: link })).status).toBe(400);
-    expect(
-      (await app.send("POST /api/workers", { name: "x", work_dir: join(root, "workers", "own") })).status,
-    ).toBe(201);
   });
 
   it("DELETE keeps the directory by default, and always the history", async () => {
@@ -157,46 +113,6 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     const other = await app.call("POST /api/workers", { name: "Bob" });
     await app.call(`DELETE /api/workers/${other.id}?delete_work_dir=true`);
     await expect(Deno.stat(other.work_dir)).rejects.toThrow();
-  });
-
-  it("DELETE with the directory deletes only the worker's own [PTH-3]", async () => {
-    await using app = await openApp();
-    const base = await Deno.makeTempDir({ prefix: "svc-test-work-" });
-    const canary = join(base, "outer", "inner", "canary");
-    await Deno.mkdir(join(base, "outer", "inner"), { recursive: true });
-    await Deno.writeTextFile(canary, "alive");
-    await Deno.mkdir(join(base, "target"));
-    await Deno.writeTextFile(join(base, "target", "canary"), "alive");
-    await Deno.symlink(join(base, "target"), join(base, "link"));
-    const make = async (work_dir: string) =>
-      (await app.call("POST /api/workers", { name: "w", work_dir })).id;
-    const inner = await make(join(base, "outer", "inner"));
-    const refused = [
-      "/",
-      Deno.env.get("HOME") ?? "/root",
-      "/home",
-      "/home/somebody",
-      "/root",
-      join(base, "outer"),
-      join(base, "outer", "inner", "deeper"),
-      base,
-      join(app.dataDir, ".."),
-    ];
-    for (const dir of refused) {
-      const id = await make(dir);
-      const reply = await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`);
-      expect(reply.status, dir).toBe(409);
-      expect((await app.send(`GET /api/workers/${id}`)).status, dir).toBe(200);
-      await app.call(`DELETE /api/workers/${id}`);
-    }
-    expect(await Deno.readTextFile(canary)).toBe("alive");
-    const linked = await make(join(base, "link"));
-    await app.call(`DELETE /api/workers/${linked}?delete_work_dir=true`);
-    await expect(Deno.lstat(join(base, "link"))).rejects.toThrow();
-    expect(await Deno.readTextFile(join(base, "target", "canary"))).toBe("alive");
-    await app.call(`DELETE /api/workers/${inner}?delete_work_dir=true`);
-    await expect(Deno.stat(canary)).rejects.toThrow();
-    await Deno.remove(base, { recursive: true });
   });
 
   it("DELETE ends the worker's runs and returns after their end; a waiting client gets the result", async () => {
@@ -273,7 +189,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       usable: false,
       detail: expect.stringContaining("not a directory"),
     });
-    // Not even root can create files there.
+    // Not even root can create files in /proc.
     const nowhere = await app.call("POST /api/workers", { name: "Nowhere", work_dir: "/proc/no/such" });
     expect(await app.call(`GET /api/workers/${nowhere.id}/status`)).toMatchObject({
       usable: false,
