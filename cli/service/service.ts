@@ -7,9 +7,9 @@ import { formatTopHelp } from "../commands/top_commands.ts";
 import { Output } from "../terminal/output.ts";
 import { createStyle } from "../terminal/style.ts";
 import type { InitSystem } from "./init_system.ts";
-import { Launchd } from "./launchd.ts";
+import { createLaunchd } from "./launchd.ts";
 import { buildLaunchdPlist, buildSystemdUnit, type ServicePlan } from "./service_unit.ts";
-import { Systemd } from "./systemd.ts";
+import { createSystemd } from "./systemd.ts";
 
 const OPTIONS = {
   system: { type: "boolean" },
@@ -41,7 +41,7 @@ const THIS_MACHINE: Machine = {
   os: Deno.build.os,
   uid: Deno.uid(),
   program: Deno.build.standalone ? Deno.execPath() : null,
-  initSystem: (os, io) => os === "darwin" ? new Launchd(io) : new Systemd(io),
+  initSystem: (os, io) => os === "darwin" ? createLaunchd(io) : createSystemd(io),
 };
 
 /** `svc service`: returns the exit code (contract 6). */

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
 import { type Machine, runService } from "../../cli/service/service.ts";
+import { createSystemd } from "../../cli/service/systemd.ts";
 import { createTempDir } from "../harness/service/process.ts";
 import { splitWords } from "../harness/terminal.ts";
 
@@ -157,8 +158,7 @@ describe("svc service refuses", () => {
   });
 
   it("to install a program that the service cannot read, before any change", async () => {
-    const { Systemd } = await import("../../cli/service/systemd.ts");
-    const ran = await call(["install"], { program: "/root/svc", initSystem: (_os, io) => new Systemd(io) });
+    const ran = await call(["install"], { program: "/root/svc", initSystem: (_os, io) => createSystemd(io) });
     expect(ran).toMatchObject({
       code: 2,
       err: expect.stringContaining("install -m 755 /root/svc /usr/local/bin/svc"),
