@@ -24,7 +24,7 @@ interface RefreshResponse {
  */
 export class Credential {
   /** Whether the token comes from a login and can be renewed. */
-  renews = false;
+  canRenew = false;
   readonly #io: Io;
   readonly #transport: Transport;
   readonly #configuration: () => Promise<ClientConfig>;
@@ -52,11 +52,11 @@ export class Credential {
     if (env.SVC_TOKEN) return checkToken(env.SVC_TOKEN, "SVC_TOKEN");
     if (env.SVC_TOKEN_FILE) return checkToken(readToken(env.SVC_TOKEN_FILE), "SVC_TOKEN_FILE");
     const host = (await readLogins(this.#io)).hosts[address];
-    if (host === undefined) return await this.#signed(address);
-    this.renews = true;
+    if (host === undefined) return await this.#sign(address);
+    this.canRenew = true;
     return host.expires_at - Date.now() > RENEW_BEFORE_MS
       ? host.access_token
-      : await this.#renewed(address, host);
+      : await this.#renew(address, host);
   }
 
   /** Returns another token after the first one was refused, or null. */
@@ -64,7 +64,7 @@ export class Credential {
     const { SVC_TOKEN, SVC_RUN_ID, SVC_TOKEN_FILE } = this.#io.env;
     if (SVC_TOKEN || SVC_RUN_ID || SVC_TOKEN_FILE) return null;
     const host = (await readLogins(this.#io)).hosts[address];
-    return host === undefined ? await this.#signed(address) : await this.#renewed(address, host);
+    return host === undefined ? await this.#sign(address) : await this.#renew(address, host);
   }
 
   /** Creates the error for a missing token. */
@@ -76,7 +76,7 @@ export class Credential {
     );
   }
 
-  async #renewed(address: string, host: Login): Promise<string> {
+  async #renew(address: string, host: Login): Promise<string> {
     const body = { refresh_token: host.refresh_token };
     const renewed = await this.#transport.post<RefreshResponse>(address, "/api/auth/refresh", body).catch(
       (error) => {
@@ -98,7 +98,7 @@ export class Credential {
   }
 
   // Only the service that wrote server.json next to the key gets and accepts such a token.
-  async #signed(address: string): Promise<string | null> {
+  async #sign(address: string): Promise<string | null> {
     const { dataDir, jwtSecret, username } = await this.#configuration();
     const running = readServerFile(dataDir);
     if (running === null || running.instance === "" || running.url !== address) return null;

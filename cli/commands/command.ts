@@ -92,8 +92,10 @@ interface CommandSpec<O extends Record<string, OptionSpec> = Record<string, Opti
 }
 
 /** Declares a command. The call gives `run` the types of its options. */
-export function command<const O extends Record<string, OptionSpec>>(spec: CommandSpec<O>): AnyCommand {
-  return spec as unknown as AnyCommand;
+export function command<const O extends Record<string, OptionSpec> = Record<never, OptionSpec>>(
+  spec: Omit<CommandSpec<O>, "options"> & { options?: O },
+): AnyCommand {
+  return { options: {}, ...spec } as unknown as AnyCommand;
 }
 
 export type AnyCommand = CommandSpec<Record<string, OptionSpec>>;

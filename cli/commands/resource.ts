@@ -118,6 +118,33 @@ export function resource(
   };
 }
 
+/** Declares `delete` for things that a name identifies. For -q it first reads the ID, which the response lacks. */
+export function deleteByName(
+  about: string,
+  noun: "user" | "department",
+  example: string,
+): AnyCommand {
+  return command({
+    name: "delete",
+    about,
+    args: ["id|name"],
+    examples: [`${noun} delete ${example}`],
+    async run({ client, out, args: [id_or_name = ""] }) {
+      const params = { id_or_name };
+      const id = out.format === "ids"
+        ? (await client.call(`GET /api/${noun}s/:id_or_name`, { params })).value.id
+        : "";
+      const { json, value } = await client.call(`DELETE /api/${noun}s/:id_or_name`, { params });
+      out.object(json, value, id);
+    },
+  });
+}
+
+/** Declares a flag that filters a list by one or more of these values. */
+export function filterOption<const C extends readonly string[]>(flags: string, field: string, choices: C) {
+  return option.text(flags, `filter by ${field}`, { choices, multiple: true });
+}
+
 /** Paging flags of a list (interface 4.2). */
 export function pageOptions(max: number) {
   return {

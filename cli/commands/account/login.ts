@@ -60,7 +60,6 @@ const logoutCommand: AnyCommand = command({
   name: "logout",
   about: "Log out of the selected service, or of the one at an address",
   args: ["[url]"],
-  options: {},
   examples: ["logout", "logout https://svc.example.org"],
   async run({ client, io, args: [given], note }) {
     const { current, hosts } = await readLogins(io);
@@ -90,7 +89,6 @@ const logoutCommand: AnyCommand = command({
 const whoamiCommand: AnyCommand = command({
   name: "whoami",
   about: "Show the current user and scopes",
-  options: {},
   examples: ["whoami", "whoami --json"],
   async run({ client, out }) {
     const { json, value } = await client.call("GET /api/auth/whoami");

@@ -17,7 +17,7 @@ export const group: AnyCommand[] = [
   token.list("List your tokens, or all that you may see, newest first", "GET /api/tokens", {
     options: { user: option.text("--user <id|name>", "filter by user"), ...pageOptions(100) },
     examples: ["token list", "token list --user ada"],
-    columns: toColumns("id", "name", "user_name", "scopes", EXPIRES_AT, "last_used_at"),
+    columns: toColumns("id name user_name scopes", EXPIRES_AT, "last_used_at"),
   }),
   command({
     name: "create",

@@ -22,7 +22,6 @@ interface QuestionListener {
   show: () => void;
 }
 
-/** Options of buildNotice(). */
 interface SendOptions {
   /** Gets the ID of the stored message. */
   accepted?: (messageId: string) => void;
@@ -96,7 +95,7 @@ export class ChatTurn {
     }
   }
 
-  /** Answers a question during buildNotice(), which then also waits for the work of the answer. */
+  /** Answers a question during say(), which then also waits for the work of the answer. */
   answer(content: string, replyTo: string): void {
     const { client, note, out } = this.#context;
     const body = { content, alone: true, reply_to: replyTo };

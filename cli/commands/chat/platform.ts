@@ -9,7 +9,7 @@ const id = (_row: Row, [name = ""]: string[]) => name;
 
 export const group: AnyCommand[] = [
   platform.list("List platforms, their connections and undelivered messages", "GET /api/platforms", {
-    columns: toColumns("name", "kind", field("state"), timeField("since"), "waiting", "error"),
+    columns: toColumns("name kind", field("state"), timeField("since"), "waiting error"),
     id: (row) => String(row.name),
   }),
   platform.get("GET /api/platforms/:name", { id }),
@@ -20,7 +20,7 @@ export const group: AnyCommand[] = [
     },
   }),
   platform.verb("senders", "List people who may write on a platform", "GET /api/platforms/:name/senders", {
-    columns: toColumns(field("id"), "name", "paired_by", "created_at"),
+    columns: toColumns(field("id"), "name paired_by created_at"),
   }),
   command({
     name: "pair",

@@ -17,9 +17,7 @@ export const group: AnyCommand[] = [
     "List workers that have context of a conversation",
     "GET /api/contexts",
     {
-      columns: toColumns(
-        ...["worker_id", "worker_name", "engine", field("session_id"), "active_tasks", "updated_at"],
-      ),
+      columns: toColumns("worker_id worker_name engine", field("session_id"), "active_tasks updated_at"),
       id: (row) => String(row.worker_id),
       options: { sessionKey: KEY, ...pageOptions(100) },
       examples: ["session list --session-key local:$session"],

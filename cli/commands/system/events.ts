@@ -80,7 +80,7 @@ async function followEvents(context: BaseContext, query: Query): Promise<void> {
   while (true) {
     const { ended, seq } = await readStream(context, { ...query, after });
     after = seq;
-    if (ended === "token_expired" && client.renews) continue;
+    if (ended === "token_expired" && client.canRenew) continue;
     const code = ended === "token_expired" || ended === "revoked" ? "unauthenticated" : "unavailable";
     throw new ServiceError(
       code,

@@ -8,18 +8,13 @@ import { pageOptions, resource } from "../resource.ts";
 const budget = resource("budget", { arg: "id|name", ref: "budget", example: "Month" });
 
 const COLUMNS = toColumns(
-  ...[
-    "id",
-    "name",
-    "target",
-    roundedColumn("used"),
-    roundedColumn("reserved"),
-    "limit",
-    "unit",
-    "period",
-    "action",
-  ],
-  ...[statusField("state"), timeField("resets_at"), timeField("lifted_until")],
+  "id name target",
+  roundedColumn("used"),
+  roundedColumn("reserved"),
+  "limit unit period action",
+  statusField("state"),
+  timeField("resets_at"),
+  timeField("lifted_until"),
 );
 
 const NAME = option.text("-n, --name <name>", "unique name");

@@ -28,7 +28,6 @@ const FILE = option.text("-f, --file <file>", "fleet file in YAML or JSON; - rea
 const exportCommand: AnyCommand = command({
   name: "export",
   about: "Print the fleet as a file for apply, without secrets",
-  options: {},
   examples: ["export > fleet.yaml"],
   async run({ client, out, io }) {
     const { json, value } = await client.call("GET /api/fleet");

@@ -50,7 +50,7 @@ const DEPARTMENT = { completion: "department_name" } as const;
 
 export const group: AnyCommand[] = [
   worker.list("List workers, newest first", "GET /api/workers", {
-    columns: toColumns("id", "name", "status", "engine", "departments", "created_at"),
+    columns: toColumns("id name status engine departments created_at"),
     options: {
       department: option.text("--department <ids|names>", "filter by department", {
         ...DEPARTMENT,
