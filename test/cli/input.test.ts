@@ -108,16 +108,28 @@ describe("svc ctl and its arguments (contract 6)", () => {
       [["worker", "create", "-n", "X", "--department", "no,such"], /^svc: --department: no department/],
       [["worker", "create", "-n", "X", "--scopes", "x"], /^svc: --scopes: must look like/],
       [["worker", "get"], /missing required argument 'id'/],
+      [["worker", "get", ""], /the id must not be empty/],
+      [["worker", "get", ".."], /the id cannot be "\.\."/],
+      [["worker", "create"], /--name is required/],
+      [["worker", "create", "--name", ""], /--name must not be empty/],
+      [["worker", "create", "--name"], /--name needs a value/],
+      [["worker", "create", "-n", "x", "--engine-args", "nope"], /must have the form <engine>=<args>/],
+      [["worker", "list", "--page", "x"], /--page: "x" is not a whole number/],
+      [["worker", "list", "--id", ""], /--id must not be empty/],
+      [
+        ["worker", "list", "-c", "/no/such.yaml"],
+        /Cannot read the configuration \/no\/such.yaml: no such file/,
+      ],
+      [["worker"], /Usage: svc ctl worker/],
+      [[], /Usage: svc ctl/],
+      [["chat", " "], /the text must not be empty/],
       [["worker", "get", "a", "b"], /too many arguments/],
       [
         ["task", "list", "--worker-id", "x", "--status", "done"],
         /--status: "done" is not one of scheduled, pending/,
       ],
-      [["events", "--after", "soon"], /--after: "soon" is not a whole number/],
       [["memory", "get", "--scope", ""], /--scope must not be empty/],
-      [["department", "create", "-n", ""], /--name must not be empty/],
       [["department", "get", ".."], /cannot be "\.\."/],
-      [["department", "get", ""], /must not be empty/],
       [["execution", "list", "--page", "0"], /^svc: --page: must be at least 1\n$/],
       [["message", "list", "--page-size", "101"], /^svc: --page-size: must be at most 100\n$/],
     ];
@@ -192,16 +204,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
       expect([saved.code, saved.err]).toEqual([0, ""]);
       expect(JSON.parse(saved.out).value).toBe(value);
     }
-    const long = await ctl(app, [
-      "memory",
-      "save",
-      "--scope",
-      "global",
-      "--key",
-      "k",
-      "--value",
-      "x".repeat(300_000),
-    ]);
+    const long = await ctl(app, `memory save --scope global --key k --value ${"x".repeat(300_000)}`);
     expect([long.code, long.err]).toEqual([2, "svc: --value: must be at most 262144 bytes\n"]);
   });
 

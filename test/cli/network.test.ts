@@ -21,15 +21,7 @@ async function createCertificates(folder: string): Promise<{ ca: string; cert: s
   };
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
   await openssl(
-    "req",
-    "-x509",
-    ...key,
-    "-keyout",
-    at("ca.key"),
-    "-out",
-    at("ca.pem"),
-    "-subj",
-    "/CN=test authority",
+    ...["req", "-x509", ...key, "-keyout", at("ca.key"), "-out", at("ca.pem"), "-subj", "/CN=test authority"],
   );
   await openssl(
     ...["req", "-x509", ...key, "-CA", at("ca.pem"), "-CAkey", at("ca.key"), "-keyout", at("leaf.key")],
