@@ -26,7 +26,6 @@ export interface RequestParts<E extends keyof Api> {
   headers?: Record<string, string>;
 }
 
-/** A response: its JSON text, the parsed value and the headers. */
 export interface Answer<T> {
   json: string;
   value: T;

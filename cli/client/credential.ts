@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, readKeyBytes, signToken } from "../../src/base/token.ts";
 import type { ClientConfig } from "../../src/config/file.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
-import { usageError } from "../terminal/exit.ts";
+import { explainUnreadable, usageError } from "../terminal/exit.ts";
 import { type Login, readLogins, updateLogins } from "./login_file.ts";
 import type { Io } from "../terminal/io.ts";
 import { readServerFile } from "./server_address.ts";
@@ -11,7 +11,6 @@ import type { Transport } from "./transport.ts";
 // A token with less time left is renewed before the request.
 const RENEW_BEFORE_MS = 60_000;
 
-/** The response to a refresh request. */
 interface RefreshResponse {
   access_token: string;
   expires_in: number;
@@ -67,7 +66,6 @@ export class Credential {
     return host === undefined ? await this.#sign(address) : await this.#renew(address, host);
   }
 
-  /** Creates the error for a missing token. */
   explainMissingToken(address: string): ServiceError {
     return new ServiceError(
       "unauthenticated",
@@ -150,10 +148,11 @@ function readKey(path: string): string {
   try {
     return Deno.readTextFileSync(path).trim();
   } catch (error) {
-    const why = error instanceof Deno.errors.NotFound ? "no such file" : "permission denied";
     throw new ServiceError(
       "unauthenticated",
-      `Cannot log in with the key ${path}: ${why}. Specify the server's configuration with -c, or set SVC_TOKEN.`,
+      `Cannot log in with the key ${path}: ${
+        explainUnreadable(error)
+      }. Specify the server's configuration with -c, or set SVC_TOKEN.`,
     );
   }
 }

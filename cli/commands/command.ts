@@ -62,7 +62,6 @@ export interface BaseContext {
   io: Io;
   client: Client;
   out: Output;
-  /** Positional arguments, in order. */
   args: string[];
   /** The value of --config. */
   configFlag: string | undefined;
@@ -72,7 +71,6 @@ export interface BaseContext {
   reportId: (what: "accepted" | "session", id: string, more?: string) => void;
 }
 
-/** A running command. */
 export interface Context<O extends Record<string, OptionSpec> = Record<string, OptionSpec>>
   extends BaseContext {
   options: Values<O>;

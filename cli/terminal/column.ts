@@ -3,7 +3,6 @@ import type { Style } from "./style.ts";
 /** A JSON object of the API. */
 export type Row = Record<string, unknown>;
 
-/** A column of a list. */
 export interface Column {
   name: string;
   /** The cell in a pipe, and on a terminal without `show`. */
@@ -91,7 +90,6 @@ const STATUS_STYLE: Record<string, keyof Style> = {
   fail: "red",
 };
 
-/** Colors a text by a status. */
 export function paintStatus(text: string, status: string, style: Style): string {
   const name = STATUS_STYLE[status];
   return name === undefined ? text : style[name](text);

@@ -240,7 +240,7 @@ describe("svc ctl execution and chat", () => {
     expect(await ctl(app, `chat --worker ${id} 'say hi'`)).toMatchObject({
       code: 5,
       out: "",
-      err: expect.stringMatching(/2 workers are called that/),
+      err: expect.stringMatching(/2 workers have this name/),
     });
   });
 

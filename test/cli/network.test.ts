@@ -51,7 +51,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     expect(noTls).toMatchObject({
       code: 6,
       out: "",
-      err: expect.stringMatching(/^svc: Cannot speak TLS with https:/),
+      err: expect.stringMatching(/^svc: Cannot use TLS with https:/),
     });
     for (const { err } of [refused, unknown, noTls]) expect(err.trimEnd().split("\n")).toHaveLength(1);
   });
@@ -85,7 +85,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
       const plain = await list(url.replace("https:", "http:"), env);
       expect(plain).toMatchObject({
         code: 6,
-        err: expect.stringMatching(/^svc: Cannot speak plain HTTP with/),
+        err: expect.stringMatching(/^svc: Cannot use plain HTTP with/),
       });
       await proxy.shutdown();
     },

@@ -14,7 +14,7 @@ const KEY = option.text("--session-key <key>", "conversation, e.g. local:<sessio
 
 export const group: AnyCommand[] = [
   resource("session", { arg: "key", example: "" }).list(
-    "List workers that have context of a conversation",
+    "List the workers that keep context of a conversation",
     "GET /api/contexts",
     {
       columns: toColumns("worker_id worker_name engine", field("session_id"), "active_tasks updated_at"),

@@ -133,7 +133,7 @@ export const group: AnyCommand[] = [
   }),
   requestCommand({
     name: "resume",
-    about: "Resume the schedules that svc restore --paused paused",
+    about: "Resume all schedules after svc restore --paused",
     endpoint: "POST /api/system/resume",
     examples: ["system resume"],
     id: () => "",

@@ -21,7 +21,7 @@ export const group: AnyCommand[] = [
   ),
   requestCommand({
     name: "cancel",
-    about: "Cancel all matching tasks if their number is as expected",
+    about: "Cancel all matching tasks, if there are exactly --expected of them",
     endpoint: "POST /api/queue/cancel",
     options: {
       expected: option.int("--expected <n>", "expected number of tasks", { required: true }),

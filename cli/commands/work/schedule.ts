@@ -44,7 +44,7 @@ export const group: AnyCommand[] = [
       in: option.text("--in <duration>", "run once after this long, e.g. 10m"),
       messageId: option.text(
         "--message-id <id>",
-        "message it belongs to, or any text; 'schedule' by default",
+        "message that the schedule belongs to, or any text (default schedule)",
         {
           completion: "message",
         },

@@ -48,7 +48,7 @@ export const group: AnyCommand[] = [
     name: "create",
     about: "Create a task for a worker, without the coordinator",
     options: {
-      messageId: option.text("--message-id <id>", "message of the task; a script may give any text", {
+      messageId: option.text("--message-id <id>", "message that the task belongs to, or any text", {
         completion: "message",
         ...REQUIRED,
       }),
@@ -103,7 +103,7 @@ export const group: AnyCommand[] = [
     args: ["id"],
     refs: { id: "task" },
     options: {
-      run: option.int("--run <n>", "wait for this run, by its run_no; the current or next run by default"),
+      run: option.int("--run <n>", "number (run_no) of the run; by default the current or next one"),
       timeout: TIMEOUT,
     },
     examples: ["task wait --timeout 30s 01a1fd23-4c79-764a-afab-047dd52450e4"],
