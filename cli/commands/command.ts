@@ -22,7 +22,7 @@ export interface OptionSpec {
   allowEmpty?: boolean;
   /** Where completion finds values: a key of `SOURCES` in completion_values.ts. */
   completion?: string;
-  /** The kind of thing whose ID, name or ID ending this takes. `run` gets the ID (contract 8.11). */
+  /** The kind of thing that the value names by ID, name or ID ending. `run` gets the ID (contract 8.11). */
   ref?: RefKind;
   /** Shown in the help only. */
   default?: string | number;

@@ -65,7 +65,7 @@ export class Server {
   readonly stages: Stage[];
   readonly executor: Executor;
   readonly dispatcher: Dispatcher;
-  /** Password that the first start generated, else null. */
+  /** The password that the first start generated, or null. */
   readonly generatedPassword: string | null;
   readonly #rescuer: Rescuer;
   readonly #remote: Remote;

@@ -26,16 +26,16 @@ export interface BootResources {
   key: Uint8Array;
   operator: Operator;
   clock: Clock;
-  /** Default time zone of schedules. */
+  /** The default time zone of schedules. */
   timeZone: string;
   lock: DataLock;
-  /** Null without a libSQL server. */
+  /** The ownership of a database on a libSQL server, or null for a local database. */
   owner: DatabaseOwner | null;
-  /** Bound, not yet accepting. */
+  /** The bound port, which does not accept connections yet. */
   port: Deno.TcpListener;
-  /** Created, not yet connected. */
+  /** The platforms, which are not connected yet. */
   platforms: Platforms;
-  /** Connections that the standby accepted, or null. */
+  /** The connections that the standby accepted, or null. */
   taken: Connections | null;
 }
 

@@ -175,7 +175,7 @@ describe("create requests (contract 8.6)", () => {
 });
 
 describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, contract 8.17)", () => {
-  it("a second worker of a name: asks on a terminal, warns in a pipe", async () => {
+  it("worker create asks on a terminal about a second worker of a name, and warns in a pipe", async () => {
     await using app = await open();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     const create = ["worker", "create", "-n", "ADA", "-q"];
@@ -193,7 +193,7 @@ describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, con
     expect(await app.call("GET /api/workers")).toHaveLength(4);
   });
 
-  it("a deleted work directory on a terminal", async () => {
+  it("worker delete asks on a terminal before it deletes a work directory", async () => {
     await using app = await open();
     const { id, work_dir } = await app.call("POST /api/workers", { name: "Ada" });
     const no = await ctl(app, "worker delete Ada --delete-work-dir", {
@@ -206,7 +206,7 @@ describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, con
     await expect(Deno.stat(work_dir)).rejects.toThrow(Deno.errors.NotFound);
   });
 
-  it("session clear with several workers that have active tasks and no context", async () => {
+  it("session clear asks if several workers have active tasks and no context", async () => {
     await using app = await open();
     for (const name of ["Ada", "Bob"]) {
       const { id: worker_id } = await app.call("POST /api/workers", { name });

@@ -286,7 +286,7 @@ describe("svc ctl execution and chat", () => {
 });
 
 describe("errors and exit codes (contract 6)", () => {
-  it("3 not found, 4 not allowed, 5 conflict", async () => {
+  it("returns exit 3 for not found, 4 for not allowed, 5 for a conflict", async () => {
     await using app = await openApp();
     expect(await ctl(app, ["worker", "get", UNKNOWN])).toMatchObject({
       code: 3,
@@ -335,7 +335,7 @@ describe("errors and exit codes (contract 6)", () => {
     expect(gone.err).not.toContain("svc serve");
   });
 
-  it("a malformed token is 4, and is not repeated in the message [SEC-6]", async () => {
+  it("returns exit 4 for a malformed token, and does not repeat it in the message [SEC-6]", async () => {
     await using app = await openApp();
     for (const token of ["secret\nvalue", "secret value", "secr\u00e9t", "secret\r"]) {
       const { code, out, err } = await ctl(app, "worker list", {

@@ -28,7 +28,7 @@ const list = (url: string, ...flags: string[]) =>
   ctl(null, ["worker", "list", ...flags], { env: { SVC_URL: url, SVC_TOKEN: "x" } });
 
 describe("svc ctl and a faulty server (contract 6)", () => {
-  it("6 when the connection is cut in the middle of an answer", async () => {
+  it("returns exit 6 if the connection ends within a response", async () => {
     await using server = startAnsweringServer(
       'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n[{"id":',
     );
@@ -42,7 +42,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     expect([json.code, JSON.parse(json.err).code]).toEqual([6, "unavailable"]);
   });
 
-  it("6 if the server closes the connection, 1 if another program responds", async () => {
+  it("returns exit 6 if the server closes the connection, 1 if another program responds", async () => {
     await using silent = startAnsweringServer("");
     const hungUp = await list(silent.url);
     expect([hungUp.code, hungUp.out]).toEqual([6, ""]);
@@ -57,7 +57,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     expect((await list(missing.url)).code).toBe(1);
   });
 
-  it("2 for an invalid address, 4 for the key of another server", async () => {
+  it("returns exit 2 for an invalid address, 4 for the key of another server", async () => {
     const bad = await list("not a url");
     expect([bad.code, bad.out]).toEqual([2, ""]);
     expect(bad.err).toMatch(/SVC_URL/);
@@ -139,7 +139,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     }
   });
 
-  it("130 when it is interrupted while it waits for stdin, in a pipe and on a terminal", async () => {
+  it("returns exit 130 after an interrupt while it reads stdin, in a pipe and on a terminal", async () => {
     await using app = await openApp();
     const commands = [["message", "send", "--message-id", "m", "--stdin"], ["system", "password", "--stdin"]];
     for (const args of commands) {

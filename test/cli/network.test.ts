@@ -91,7 +91,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     },
   );
 
-  it("2 for an unreadable certificate file and one without certificates", async () => {
+  it("returns exit 2 for an unreadable certificate file and for one without certificates", async () => {
     await using folder = await createTempDir();
     const empty = join(folder.path, "empty.pem");
     await Deno.writeTextFile(empty, "nothing");
@@ -140,7 +140,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
 });
 
 describe("svc ctl and repeated flags (contract 8.7)", () => {
-  it("2 for a repeated flag with one value, at any position", async () => {
+  it("returns exit 2 for a repeated flag with one value, at any position", async () => {
     await using app = await openApp();
     const wrong = [
       ["worker", "list", "--page", "1", "--page", "1"],

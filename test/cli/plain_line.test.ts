@@ -55,7 +55,7 @@ const lines = fc.constantFrom(...specs).chain(({ spec, words }) => {
   );
 });
 
-describe("a command line that is read without the parser (contract 6)", () => {
+describe("parsePlainLine() (contract 6)", () => {
   it("parses like commander, or leaves the line to commander", async () => {
     let plain = 0;
     await fc.assert(

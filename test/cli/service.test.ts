@@ -135,14 +135,14 @@ describe("svc service refuses", () => {
   const cases: [string, string[], Partial<Machine>, number, RegExp][] = [
     ["an unknown command", ["start"], {}, 2, /print, install, uninstall or status/],
     ["an unknown flag", ["print", "--frob"], {}, 2, /--frob/],
-    ["a word too many", ["print", "x"], {}, 2, /unexpected argument "x"/],
+    ["an extra argument", ["print", "x"], {}, 2, /unexpected argument "x"/],
     ["both scopes", ["print", "--user", "--system"], {}, 2, /cannot be used together/],
     ["another account for a service of one's own", ["print", "--user", "--run-as", "x"], {}, 2, /--run-as/],
-    ["a name that is no file name", ["print", "--name", "../x"], {}, 2, /--name/],
-    ["an account that is none", ["print", "--run-as", "a b"], {}, 2, /--run-as/],
+    ["a name that is not a file name", ["print", "--name", "../x"], {}, 2, /--name/],
+    ["an invalid account name", ["print", "--run-as", "a b"], {}, 2, /--run-as/],
     ["a path with a line break", ["print", "--data-dir", "/a\nUser=root"], {}, 2, /control characters/],
     ["a program that is not built", ["print"], { program: null }, 2, /make build/],
-    ["Windows, in words", ["install"], { os: "windows" }, 2, /WSL 2/],
+    ["Windows", ["install"], { os: "windows" }, 2, /WSL 2/],
     ["a service of the machine without root", ["install", "--system"], { uid: 1000 }, 4, /requires root/],
     ["no command, with the help", [], {}, 2, /^Usage: svc service/],
   ];

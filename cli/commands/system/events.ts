@@ -73,7 +73,7 @@ export const group: AnyCommand = command({
 
 type Query = Record<string, string | number>;
 
-// After a token expires, a login continues with a new one, after the last received event (contract 9).
+// After its token expires, a login gets a new one and continues after the last received event (contract 9).
 async function followEvents(context: BaseContext, query: Query): Promise<void> {
   const { client } = context;
   let after = query.after === undefined ? await findLatestSeq(context, query) : Number(query.after);
