@@ -2,84 +2,93 @@ import type { Io } from "./cli/terminal/io.ts";
 import { load } from "./src/base/lazy_import.ts";
 import { formatVersion } from "./src/base/version.ts";
 
-/** Runs a command. Each command loads only its own modules, so `ctl` never pays for the server (contract 6). */
+/** Runs a command. Each command loads only its own modules, so `ctl` never loads the server (contract 6). */
 async function main(args: string[]): Promise<number> {
   const [command = "help", ...rest] = args;
   if (!HAVE_HELP.includes(command) && rest.some((arg) => arg === "--help" || arg === "-h")) {
     return await help([command]);
   }
-  // The help has no "inspect": the service itself uses it.
-  switch (command) {
-    case "serve": {
-      const { serve } = await load<typeof import("./src/boot/serve.ts")>(
-        "./src/boot/serve.ts",
-        import.meta.url,
-      );
-      return await serve(rest);
-    }
-    case "runner": {
-      const { runner } = await load<typeof import("./src/boot/runner.ts")>(
-        "./src/boot/runner.ts",
-        import.meta.url,
-      );
-      return await runner(rest);
-    }
-    case "ctl":
-      return await control(rest);
-    case "mcp": {
-      const { runMcp } = await load<typeof import("./cli/mcp.ts")>("./cli/mcp.ts", import.meta.url);
-      return await runMcp(rest, await processIo());
-    }
-    case "doctor":
-      return await control(["system", "doctor", ...rest]);
-    case "completion":
-    case "complete":
-      return await completeFor(command, rest);
-    case "inspect": {
-      const { printFaults } = await load<typeof import("./src/boot/print_problems.ts")>(
-        "./src/boot/print_problems.ts",
-        import.meta.url,
-      );
-      return await printFaults(rest);
-    }
-    case "restore":
-      return await restoreFrom(rest);
-    case "service": {
-      const { runService } = await load<typeof import("./cli/service/service.ts")>(
-        "./cli/service/service.ts",
-        import.meta.url,
-      );
-      return await runService(rest, await processIo());
-    }
-    case "health": {
-      const { checkHealth } = await load<typeof import("./cli/health.ts")>(
-        "./cli/health.ts",
-        import.meta.url,
-      );
-      return await checkHealth(rest, await processIo());
-    }
-    case "version":
-    case "--version":
-    case "-V":
-    case "-v": {
-      const unknown = rest.find((arg) => arg !== "--json");
-      if (unknown !== undefined) {
-        return refuse(`svc: unknown argument ${JSON.stringify(unknown)} for version`);
-      }
-      console.log(formatVersion(rest.length > 0));
-      return 0;
-    }
-    case "help":
-    case "--help":
-    case "-h":
-      return await help(rest);
-    default:
-      return await refuseCommand(command);
-  }
+  const run = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined;
+  return run === undefined ? await refuseCommand(command) : await run(rest);
 }
 
 // Commands that print their own help.
 const HAVE_HELP = ["ctl", "service", "complete"];
+
+type Run = (args: string[]) => number | Promise<number>;
+
+// The help omits `complete`, which the completion scripts call, and `inspect`, which the service calls.
+const COMMANDS: Record<string, Run> = {
+  serve: async (args) =>
+    (await load<typeof import("./src/boot/serve.ts")>("./src/boot/serve.ts", import.meta.url)).serve(args),
+  runner: async (args) =>
+    (await load<typeof import("./src/boot/runner.ts")>("./src/boot/runner.ts", import.meta.url)).runner(args),
+  ctl: control,
+  restore,
+  service: async (args) => (await loadService()).runService(args, await openIo()),
+  health: async (args) =>
+    (await load<typeof import("./cli/health.ts")>("./cli/health.ts", import.meta.url))
+      .checkHealth(args, await openIo()),
+  mcp: async (args) =>
+    (await load<typeof import("./cli/mcp.ts")>("./cli/mcp.ts", import.meta.url)).runMcp(args, await openIo()),
+  doctor: (args) => control(["system", "doctor", ...args]),
+  completion: async (args) => (await loadCompletion()).printCompletionScript(args, await openIo()),
+  complete: async (args) => (await loadCompletion()).printCandidates(args, await openIo()),
+  inspect: async (args) => (await loadInspect()).printFaults(args),
+  version: printVersion,
+  "--version": printVersion,
+  "-V": printVersion,
+  "-v": printVersion,
+  help,
+  "--help": help,
+  "-h": help,
+};
+
+function loadService() {
+  return load<typeof import("./cli/service/service.ts")>("./cli/service/service.ts", import.meta.url);
+}
+
+function loadCompletion() {
+  return load<typeof import("./cli/completion/completion.ts")>(
+    "./cli/completion/completion.ts",
+    import.meta.url,
+  );
+}
+
+function loadInspect() {
+  return load<typeof import("./src/boot/print_problems.ts")>(
+    "./src/boot/print_problems.ts",
+    import.meta.url,
+  );
+}
+
+async function control(args: string[]): Promise<number> {
+  const { run } = await load<typeof import("./cli/ctl.ts")>("./cli/ctl.ts", import.meta.url);
+  const interrupted = new AbortController();
+  Deno.addSignalListener("SIGINT", () => interrupted.abort());
+  return await run(args, await openIo(interrupted.signal));
+}
+
+async function restore(args: string[]): Promise<number> {
+  const { parseRestoreArguments } = await load<typeof import("./cli/restore.ts")>(
+    "./cli/restore.ts",
+    import.meta.url,
+  );
+  const options = parseRestoreArguments(args);
+  if (typeof options === "string") return refuse(options);
+  const module = await load<typeof import("./src/boot/restore.ts")>(
+    "./src/boot/restore.ts",
+    import.meta.url,
+  );
+  return await module.restore({ ...options, say: (text) => console.error(text) });
+}
+
+function printVersion(args: string[]): number {
+  const unknown = args.find((arg) => arg !== "--json");
+  if (unknown !== undefined) return refuse(`svc: unknown argument ${JSON.stringify(unknown)} for version`);
+  console.log(formatVersion(args.length > 0));
+  return 0;
+}
 
 async function help([command, ...rest]: string[]): Promise<number> {
   if (command === "ctl") return await control(["help", ...rest]);
@@ -107,45 +116,9 @@ function refuse(words: string): number {
   return 2;
 }
 
-async function control(args: string[]): Promise<number> {
-  const { run } = await load<typeof import("./cli/ctl.ts")>("./cli/ctl.ts", import.meta.url);
-  const interrupted = new AbortController();
-  Deno.addSignalListener("SIGINT", () => interrupted.abort());
-  return await run(args, await processIo(interrupted.signal));
-}
-
-async function completeFor(command: "complete" | "completion", args: string[]): Promise<number> {
-  const module = await load<typeof import("./cli/completion/completion.ts")>(
-    "./cli/completion/completion.ts",
-    import.meta.url,
-  );
-  const io = await processIo();
-  return command === "complete"
-    ? await module.printCandidates(args, io)
-    : module.printCompletionScript(args, io);
-}
-
-async function processIo(signal = new AbortController().signal): Promise<Io> {
+async function openIo(signal = new AbortController().signal): Promise<Io> {
   return (await load<typeof import("./cli/terminal/io.ts")>("./cli/terminal/io.ts", import.meta.url))
     .openProcessIo(signal);
-}
-
-async function restoreFrom(args: string[]): Promise<number> {
-  const { parseRestoreArguments, createConfirmation } = await load<typeof import("./cli/restore.ts")>(
-    "./cli/restore.ts",
-    import.meta.url,
-  );
-  const parsed = parseRestoreArguments(args);
-  if (typeof parsed === "string") return refuse(parsed);
-  const { restore } = await load<typeof import("./src/boot/restore.ts")>(
-    "./src/boot/restore.ts",
-    import.meta.url,
-  );
-  return await restore({
-    ...parsed,
-    confirm: createConfirmation(parsed.yes),
-    say: (text) => console.error(text),
-  });
 }
 
 Deno.exit(await main(Deno.args));

@@ -5,6 +5,8 @@ import { BenchService } from "./service.ts";
 const STARTS = 50;
 const AGENTS = 200;
 const READ_PAUSE_MS = 10;
+// The time until memory of finished work is freed.
+const MEMORY_SETTLES_MS = 3_000;
 
 /** Measures agents: start of a process, memory while idle, CPU and read latency while they print. */
 export async function benchAgents(): Promise<Row[]> {
@@ -16,7 +18,7 @@ export async function benchAgents(): Promise<Row[]> {
   };
   const config = { engines, limits: { max_concurrent_runs: AGENTS } };
   const memory = await runWithAgents(config, "silent", async (service, before) => {
-    await settleMemory();
+    await pause(MEMORY_SETTLES_MS);
     return (await service.memoryMb() - before) / AGENTS;
   });
   const { alone, together, cpu } = await runWithAgents(config, "talking", async (service) => {
@@ -63,7 +65,7 @@ async function runWithAgents<T>(
   await using service = await BenchService.start({ SVC_SHUTDOWN_GRACE: "0ms" }, config);
   const sessions: string[] = [];
   for (let i = 0; i < AGENTS; i++) sessions.push(await createConversation(service, `w${i}`, engine));
-  await settleMemory();
+  await pause(MEMORY_SETTLES_MS);
   const before = await service.memoryMb();
   for (const session of sessions) {
     await service.call(`POST /api/local/sessions/${session}/messages`, { content: "go" });
@@ -83,11 +85,6 @@ async function measureReads(service: BenchService, ms: number): Promise<number[]
     await pause(READ_PAUSE_MS);
   }
   return times;
-}
-
-/** Waits until memory of finished work is freed. */
-function settleMemory(): Promise<void> {
-  return pause(3_000);
 }
 
 /** Measures the time from a message request to the start of its agent's process. */

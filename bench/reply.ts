@@ -18,12 +18,9 @@ export async function benchReply(): Promise<Row[]> {
     for (let hop = 0; hop < 2; hop++) await (await fetch(bare.url, { method: "POST", body: "{}" })).text();
   });
   const spawns = await measureRuns(TIMES, WARM, spawnCat);
-  const [echoMs, catMs, hopsMs, spawnMs] = [
-    computeMedian(echo),
-    computeMedian(cat),
-    computeMedian(hops),
-    computeMedian(spawns),
-  ];
+  const [echoMs = NaN, catMs = NaN, hopsMs = NaN, spawnMs = NaN] = [echo, cat, hops, spawns].map(
+    computeMedian,
+  );
   const row = (what: string, value: number, bareMs: number, beside: string, goal: boolean): Row => ({
     what,
     value,

@@ -162,9 +162,7 @@ async function runManyTasks(
     }));
     await service.call("POST /api/tasks/batch", { tasks });
   }
-  while (await countCompleted(service) < before + TASKS) {
-    await pause(LOOK_EVERY_MS);
-  }
+  while (await countCompleted(service) < before + TASKS) await pause(LOOK_EVERY_MS);
   const perSecond = TASKS / ((performance.now() - started) / 1_000);
   return { perSecond, cpuMs: (await service.cpuMs() - cpu) / TASKS };
 }
@@ -190,9 +188,8 @@ async function measureLogs(): Promise<Row> {
     runs.push(await world.run(worker));
   }
   const [last] = runs.slice(-1);
-  const stored = await world.service.text(
-    `/api/executions/${await findExecutionId(world, last?.id ?? "")}/logs`,
-  );
+  const { execution_id } = await world.service.call(`GET /api/tasks/${last?.id ?? ""}`);
+  const stored = await world.service.text(`/api/executions/${execution_id}/logs`);
   if (stored.length < LOG_BYTES) throw new Error(`the log has ${stored.length} bytes only`);
   const startedAt = await readStamps(ledgerIn(world.folder));
   const mbs = (ms: number) => LOG_BYTES / 1e3 / ms;
@@ -208,10 +205,6 @@ async function measureLogs(): Promise<Row> {
     goal: "at least 50 MB/s, or the disk's pace",
     met: rate >= Math.min(50, disk),
   };
-}
-
-async function findExecutionId(world: World, task: string): Promise<string> {
-  return (await world.service.call(`GET /api/tasks/${task}`)).execution_id;
 }
 
 async function appendPlain(path: string, bytes: Uint8Array): Promise<number> {

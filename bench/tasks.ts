@@ -20,18 +20,8 @@ export async function benchTasks(): Promise<Row[]> {
   const ratio = full.p50 / empty.p50;
   const budgets = bounded.p50 / full.p50;
   return [
-    {
-      what: "task created -> program started (p50)",
-      value: empty.p50,
-      unit: "ms",
-      max: 4,
-    },
-    {
-      what: "task created -> program started (p99)",
-      value: empty.p99,
-      unit: "ms",
-      max: 15,
-    },
+    { what: "task created -> program started (p50)", value: empty.p50, unit: "ms", max: 4 },
+    { what: "task created -> program started (p99)", value: empty.p99, unit: "ms", max: 15 },
     {
       what: `the same with ${SCHEDULES} schedules stored (p50)`,
       value: full.p50,
@@ -66,12 +56,7 @@ export async function benchTasks(): Promise<Row[]> {
       unit: "/s",
       min: 500,
     },
-    {
-      what: `the same in batches of ${BATCH}`,
-      value: batched,
-      unit: "/s",
-      min: 500,
-    },
+    { what: `the same in batches of ${BATCH}`, value: batched, unit: "/s", min: 500 },
   ];
 }
 

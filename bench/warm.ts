@@ -86,7 +86,7 @@ class ManualAgent {
     runDir: string,
   ) {
     this.#order = buildOrder(engine, home, runDir);
-    this.#child = spawnAgent(open.buildCommand(this.#order), engine, runDir, "piped");
+    this.#child = spawnAgent(open.buildCommand(this.#order), engine, runDir);
     this.#writer = this.#child.stdin.getWriter();
     const encoder = new TextEncoder();
     this.#dialogue = open.converse(this.#order, {
@@ -162,7 +162,6 @@ function spawnAgent(
   command: AgentCommand,
   engine: { command: string; env: Record<string, string> },
   cwd: string,
-  stdout: "null" | "piped" = "null",
 ): Deno.ChildProcess {
   return new Deno.Command(engine.command, {
     args: command.args,
@@ -178,7 +177,7 @@ function spawnAgent(
       ...command.fixedEnv,
     },
     stdin: "piped",
-    stdout,
+    stdout: "piped",
     stderr: "null",
   }).spawn();
 }

@@ -1,8 +1,8 @@
-import { basename, dirname, join, relative } from "node:path";
+import { relative } from "node:path";
 import type { Plugin } from "rolldown";
 import { ROOT } from "./lock.ts";
 
-const CALL = /\bload<(?:typeof import\("[^"]+"\)|\w+)>\(\s*("[^"]+"|`[^`]+`),\s*import\.meta\.url,?\s*\)/g;
+const CALL = /\bload<typeof import\("[^"]+"\)>\(\s*("[^"]+"),\s*import\.meta\.url,?\s*\)/g;
 
 // Output of build/assets.ts.
 const PACKED_ASSET = /openPackedAsset\(new URL\("[^"]+", import\.meta\.url\)\)/g;
@@ -24,7 +24,7 @@ export function createLoadCallsPlugin(): Plugin {
     transform(code, id) {
       const file = relative(ROOT, id);
       if (!/^(main\.ts|(src|cli)\/.*\.ts)$/.test(file)) return null;
-      const plain = code.replace(CALL, (_call, path: string) => buildImport(path, id));
+      const plain = code.replace(CALL, "import($1)");
       const left = /\bload<|import\.meta\b/.exec(plain.replaceAll(PACKED_ASSET, ""));
       if (left !== null && !KNOWS_ITS_PLACE.includes(file)) {
         throw new Error(
@@ -36,20 +36,4 @@ export function createLoadCallsPlugin(): Plugin {
       return { code: plain };
     },
   };
-}
-
-/** Turns `"./x.ts"` into import("./x.ts"), and a template with one variable into an import for each matching file. */
-function buildImport(path: string, from: string): string {
-  if (path.startsWith('"')) return `import(${path})`;
-  const [, folder = "", name = "", end = ""] = /^`([^`$]*\/)\$\{(\w+)\}([^`$/]*)`$/.exec(path) ?? [];
-  if (name === "") {
-    throw new Error(`${from}: load(${path}) can mean any module; put one name into it at most`);
-  }
-  const files = [...Deno.readDirSync(join(dirname(from), folder))].map((entry) => entry.name).filter((file) =>
-    file.endsWith(end)
-  ).sort();
-  const imports = files.map((file) =>
-    `${JSON.stringify(basename(file, end))}: () => import("${folder}${file}")`
-  );
-  return `({ ${imports.join(", ")} })[${name}]()`;
 }

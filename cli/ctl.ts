@@ -74,7 +74,7 @@ function isConfigError(error: unknown): boolean {
   return error instanceof Error && error.name === "ConfigError";
 }
 
-// An agent cannot log in as another user.
+// An agent cannot get more scopes by another login, so its error names another way out.
 function formatAdvice(error: unknown, io: Io): string {
   if (!io.env.SVC_RUN_ID || !(error instanceof Problem) || !error.json.includes('"required_scope"')) {
     return "";

@@ -1,6 +1,6 @@
 import { basename, dirname, join } from "node:path";
 import { ServiceError } from "../../src/domain/call/error.ts";
-import { EXIT, Exit } from "../terminal/exit.ts";
+import { EXIT, Exit, formatReason } from "../terminal/exit.ts";
 
 // A tar archive consists of whole blocks and ends with two empty ones.
 const TAR_BLOCK_BYTES = 512;
@@ -11,7 +11,6 @@ export async function exists(path: string): Promise<boolean> {
   return await Deno.lstat(path).then(() => true, () => false);
 }
 
-/** Creates the error for an existing file without --force. */
 export function refuseExisting(path: string): Exit {
   return new Exit(EXIT.conflict, `Cannot write ${path}: the file exists. Use another name or --force.`);
 }
@@ -92,7 +91,7 @@ async function moveIntoPlace(partial: string, path: string, replace: boolean): P
 }
 
 function explainFileError(path: string, error: unknown): Exit {
-  const words = error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);
+  const words = formatReason(error);
   const full = /ENOSPC|EDQUOT|No space|quota/i.test(words);
   return new Exit(
     full ? EXIT.tryAgain : EXIT.unexpected,

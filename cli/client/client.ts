@@ -26,7 +26,6 @@ export interface RequestParts<E extends keyof Api> {
   headers?: Record<string, string>;
 }
 
-/** A response: its JSON text, the parsed value and the headers. */
 export interface Answer<T> {
   json: string;
   value: T;
@@ -108,27 +107,24 @@ export class Client {
       }
     }
     const { body, upload } = parts;
-    const request = (token: string | null) =>
-      new Request(url, {
-        method,
-        headers: {
-          ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-          ...(upload === undefined ? {} : { "content-type": upload.contentType }),
-          ...(body === undefined ? {} : { "content-type": "application/json" }),
-          ...parts.headers,
-        },
-        ...(upload === undefined ? {} : { body: upload.body }),
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: this.#io.signal,
-      });
+    const init = {
+      method,
+      headers: {
+        ...(upload === undefined ? {} : { "content-type": upload.contentType }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...parts.headers,
+      },
+      ...(upload === undefined ? {} : { body: upload.body }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    };
     const token = await this.#credential.token(address);
-    let response = await this.#transport.send(request(token), url);
+    let response = await this.#send(url, token, init);
     // A restarted service accepts neither its earlier nor our earlier token.
     if (response.status === 401 && upload === undefined) {
       const other = await this.#credential.findOtherToken(address);
       if (other !== null) {
         await response.body?.cancel();
-        response = await this.#transport.send(request(other), url);
+        response = await this.#send(url, other, init);
       }
     }
     if (response.ok) return response;
@@ -140,22 +136,19 @@ export class Client {
   async post(path: string, headers: Record<string, string>, body: string): Promise<Response> {
     this.#credential.check();
     const address = await this.url();
-    const url = new URL(address + path);
     const token = await this.#credential.token(address);
-    const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
-    const { signal } = this.#io;
-    const request = new Request(url, {
-      method: "POST",
-      headers: { ...headers, ...authorization },
-      body,
-      signal,
-    });
+    return await this.#send(new URL(address + path), token, { method: "POST", headers, body });
+  }
+
+  async #send(url: URL, token: string | null, init: RequestInit): Promise<Response> {
+    const request = new Request(url, { ...init, signal: this.#io.signal });
+    if (token !== null) request.headers.set("authorization", `Bearer ${token}`);
     return await this.#transport.send(request, url);
   }
 
   /** Whether an expired token can be renewed. Only a login's token can. */
-  get renews(): boolean {
-    return this.#credential.renews;
+  get canRenew(): boolean {
+    return this.#credential.canRenew;
   }
 
   /** Returns the address of the server. Throws like findServerUrl(). */

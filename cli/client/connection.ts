@@ -1,5 +1,5 @@
 import { ServiceError } from "../../src/domain/call/error.ts";
-import { usageError } from "../terminal/exit.ts";
+import { explainUnreadable, usageError } from "../terminal/exit.ts";
 
 /**
  * Creates an HTTP client that also trusts the certificates of a PEM file. Throws a usage error for any other file.
@@ -9,11 +9,7 @@ export async function openTrustingClient(path: string, named: string): Promise<D
   try {
     pem = await Deno.readTextFile(path);
   } catch (error) {
-    throw usageError(
-      `${named}: cannot read ${path}: ${
-        error instanceof Deno.errors.NotFound ? "no such file" : "permission denied"
-      }`,
-    );
+    throw usageError(`${named}: cannot read ${path}: ${explainUnreadable(error)}`);
   }
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g);
   if (certificates === null) {
@@ -47,12 +43,12 @@ const FAULTS: [said: RegExp, words: (url: URL) => string][] = [
   ],
   [
     /corrupt message|tls handshake|InvalidContentType/i,
-    (url) => `Cannot speak TLS with ${url.origin}: the server does not support it. Try http:// in SVC_URL.`,
+    (url) => `Cannot use TLS with ${url.origin}: the server does not support it. Try http:// in SVC_URL.`,
   ],
   [
     /invalid HTTP version/i,
     (url) =>
-      `Cannot speak plain HTTP with ${url.origin}: the server does not support it. Try https:// in SVC_URL.`,
+      `Cannot use plain HTTP with ${url.origin}: the server does not support it. Try https:// in SVC_URL.`,
   ],
 ];
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { OPERATOR_KEY_TTL_S, OPERATOR_KEY_VERSION, readKeyBytes, signToken } from "../../src/base/token.ts";
 import type { ClientConfig } from "../../src/config/file.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
-import { usageError } from "../terminal/exit.ts";
+import { explainUnreadable, usageError } from "../terminal/exit.ts";
 import { type Login, readLogins, updateLogins } from "./login_file.ts";
 import type { Io } from "../terminal/io.ts";
 import { readServerFile } from "./server_address.ts";
@@ -11,7 +11,6 @@ import type { Transport } from "./transport.ts";
 // A token with less time left is renewed before the request.
 const RENEW_BEFORE_MS = 60_000;
 
-/** The response to a refresh request. */
 interface RefreshResponse {
   access_token: string;
   expires_in: number;
@@ -24,7 +23,7 @@ interface RefreshResponse {
  */
 export class Credential {
   /** Whether the token comes from a login and can be renewed. */
-  renews = false;
+  canRenew = false;
   readonly #io: Io;
   readonly #transport: Transport;
   readonly #configuration: () => Promise<ClientConfig>;
@@ -52,11 +51,11 @@ export class Credential {
     if (env.SVC_TOKEN) return checkToken(env.SVC_TOKEN, "SVC_TOKEN");
     if (env.SVC_TOKEN_FILE) return checkToken(readToken(env.SVC_TOKEN_FILE), "SVC_TOKEN_FILE");
     const host = (await readLogins(this.#io)).hosts[address];
-    if (host === undefined) return await this.#signed(address);
-    this.renews = true;
+    if (host === undefined) return await this.#sign(address);
+    this.canRenew = true;
     return host.expires_at - Date.now() > RENEW_BEFORE_MS
       ? host.access_token
-      : await this.#renewed(address, host);
+      : await this.#renew(address, host);
   }
 
   /** Returns another token after the first one was refused, or null. */
@@ -64,10 +63,9 @@ export class Credential {
     const { SVC_TOKEN, SVC_RUN_ID, SVC_TOKEN_FILE } = this.#io.env;
     if (SVC_TOKEN || SVC_RUN_ID || SVC_TOKEN_FILE) return null;
     const host = (await readLogins(this.#io)).hosts[address];
-    return host === undefined ? await this.#signed(address) : await this.#renewed(address, host);
+    return host === undefined ? await this.#sign(address) : await this.#renew(address, host);
   }
 
-  /** Creates the error for a missing token. */
   explainMissingToken(address: string): ServiceError {
     return new ServiceError(
       "unauthenticated",
@@ -76,7 +74,7 @@ export class Credential {
     );
   }
 
-  async #renewed(address: string, host: Login): Promise<string> {
+  async #renew(address: string, host: Login): Promise<string> {
     const body = { refresh_token: host.refresh_token };
     const renewed = await this.#transport.post<RefreshResponse>(address, "/api/auth/refresh", body).catch(
       (error) => {
@@ -98,7 +96,7 @@ export class Credential {
   }
 
   // Only the service that wrote server.json next to the key gets and accepts such a token.
-  async #signed(address: string): Promise<string | null> {
+  async #sign(address: string): Promise<string | null> {
     const { dataDir, jwtSecret, username } = await this.#configuration();
     const running = readServerFile(dataDir);
     if (running === null || running.instance === "" || running.url !== address) return null;
@@ -150,10 +148,11 @@ function readKey(path: string): string {
   try {
     return Deno.readTextFileSync(path).trim();
   } catch (error) {
-    const why = error instanceof Deno.errors.NotFound ? "no such file" : "permission denied";
     throw new ServiceError(
       "unauthenticated",
-      `Cannot log in with the key ${path}: ${why}. Specify the server's configuration with -c, or set SVC_TOKEN.`,
+      `Cannot log in with the key ${path}: ${
+        explainUnreadable(error)
+      }. Specify the server's configuration with -c, or set SVC_TOKEN.`,
     );
   }
 }

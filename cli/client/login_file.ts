@@ -1,6 +1,7 @@
 import { dirname, join } from "node:path";
 import { load } from "../../src/base/lazy_import.ts";
 import { ServiceError } from "../../src/domain/call/error.ts";
+import { formatReason } from "../terminal/exit.ts";
 import type { Io } from "../terminal/io.ts";
 
 /** A login stored by `svc ctl login` (contract 9). */
@@ -67,10 +68,7 @@ export async function updateLogins(io: Io, change: (hosts: Logins) => Logins): P
     await Deno.rename(partial, path);
   } catch (error) {
     await Deno.remove(partial).catch(() => {});
-    throw refuseLoginFile(
-      path,
-      error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error),
-    );
+    throw refuseLoginFile(path, formatReason(error));
   }
 }
 

@@ -28,7 +28,6 @@ export const CREATE_ENDPOINTS = [
 
 const RETRY_DELAY: Backoff = { firstMs: 100, lastMs: 2_000 };
 
-/** Whether a request creates something. */
 export function createsSomething(endpoint: string): boolean {
   return CREATE_ENDPOINTS.some((one) => one === endpoint);
 }

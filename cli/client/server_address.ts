@@ -66,7 +66,7 @@ export function readServerFile(dataDir: string): RunningService | null {
   }
 }
 
-/** Whether a living process holds the lock. Trying the lock could refuse a server that starts at that moment. */
+/** Whether a living process holds the lock. Taking the lock as a test could make a server that is starting fail. */
 export function isLocked(path: string): boolean {
   try {
     const { ino } = Deno.statSync(path);

@@ -13,8 +13,8 @@ interface CreateResult<T> {
   value: T;
 }
 
-// Larger than any token: reserves disk space for it.
-const TOKEN_ROOM_BYTES = 4_096;
+// The disk space to reserve for a token.
+const TOKEN_MAX_BYTES = 4_096;
 const SPACE = 0x20;
 
 async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
@@ -24,8 +24,8 @@ async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
 }
 
 /**
- * Calls `make`, which creates a token. With a path, writes the token to that new file instead of the result. The file
- * has its space before the token exists, so that no token is lost. Throws a usage error if the file cannot be
+ * Calls `make`, which creates a token. With a path, writes the token to that new file instead of the result. The disk space
+ * is reserved before the token exists, so that no token is lost. Throws a usage error if the file cannot be
  * created.
  */
 export async function saveToken<T extends { token: string }>(
@@ -45,7 +45,7 @@ export async function saveToken<T extends { token: string }>(
     },
   );
   try {
-    await writeAll(file, new Uint8Array(TOKEN_ROOM_BYTES).fill(SPACE));
+    await writeAll(file, new Uint8Array(TOKEN_MAX_BYTES).fill(SPACE));
   } catch {
     await Deno.remove(path);
     throw usageError(`--token-file: cannot write ${path}. The disk may be full.`);

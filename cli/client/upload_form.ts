@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { usageError } from "../terminal/exit.ts";
+import { explainUnreadable, usageError } from "../terminal/exit.ts";
 
 /** A multipart form with a file, streamed so that a large file needs little memory. */
 interface UploadForm {
@@ -54,10 +54,7 @@ async function openFile(path: string): Promise<Deno.FsFile> {
     if ((await file.stat()).isFile) return file;
     file.close();
   } catch (error) {
-    const missing = error instanceof Deno.errors.NotFound;
-    throw usageError(
-      `--media-path: cannot read ${path}: ${missing ? "no such file" : "permission denied"}`,
-    );
+    throw usageError(`--media-path: cannot read ${path}: ${explainUnreadable(error)}`);
   }
   throw usageError(`--media-path: ${path} is not a file`);
 }

@@ -22,7 +22,7 @@ export interface OptionSpec {
   allowEmpty?: boolean;
   /** Where completion finds values: a key of `SOURCES` in completion_values.ts. */
   completion?: string;
-  /** The kind of thing whose ID, name or ID ending this takes. `run` gets the ID (contract 8.11). */
+  /** The kind of thing that the value names by ID, name or ID ending. `run` gets the ID (contract 8.11). */
   ref?: RefKind;
   /** Shown in the help only. */
   default?: string | number;
@@ -62,7 +62,6 @@ export interface BaseContext {
   io: Io;
   client: Client;
   out: Output;
-  /** Positional arguments, in order. */
   args: string[];
   /** The value of --config. */
   configFlag: string | undefined;
@@ -72,7 +71,6 @@ export interface BaseContext {
   reportId: (what: "accepted" | "session", id: string, more?: string) => void;
 }
 
-/** A running command. */
 export interface Context<O extends Record<string, OptionSpec> = Record<string, OptionSpec>>
   extends BaseContext {
   options: Values<O>;
@@ -92,8 +90,10 @@ interface CommandSpec<O extends Record<string, OptionSpec> = Record<string, Opti
 }
 
 /** Declares a command. The call gives `run` the types of its options. */
-export function command<const O extends Record<string, OptionSpec>>(spec: CommandSpec<O>): AnyCommand {
-  return spec as unknown as AnyCommand;
+export function command<const O extends Record<string, OptionSpec> = Record<never, OptionSpec>>(
+  spec: Omit<CommandSpec<O>, "options"> & { options?: O },
+): AnyCommand {
+  return { options: {}, ...spec } as unknown as AnyCommand;
 }
 
 export type AnyCommand = CommandSpec<Record<string, OptionSpec>>;

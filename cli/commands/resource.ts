@@ -29,11 +29,11 @@ interface RequestSpec<E extends Endpoint, O extends Options> {
   examples: string[];
   /** Refuses options that contradict each other before the request. */
   check?: (options: Values<O>) => void;
-  /** Builds the query of GET and DELETE, or the body. By default every option is the field of its name. */
+  /** Builds the query of GET and DELETE, or the body. By default every option becomes the field of its name. */
   input?: (options: Values<O>, context: Context) => Input<E> | Promise<Input<E>>;
   /** The columns of a list. Without columns the response is printed as one object. */
   columns?: readonly Column[];
-  /** Turns a response that is no list of rows into one. */
+  /** Converts a response that is no list of rows to rows. */
   rows?: (value: Response<E>) => Row[];
   /** Returns what `-q` prints; the `id` of the response by default. */
   id?: (row: Row, args: string[]) => string;
@@ -83,7 +83,7 @@ type Rest<E extends Endpoint, O extends Options> =
   & Partial<Pick<RequestSpec<E, O>, "examples">>
   & Omit<RequestSpec<E, O>, "name" | "about" | "endpoint" | "examples">;
 
-/** The commands of one kind of thing: how its argument is called, and which thing the examples name. */
+/** Declares the commands of one kind of thing. `arg` names their argument, and their examples use `example`. */
 export function resource(
   noun: string,
   { arg, ref, example }: { arg: string; ref?: RefKind; example: string },
@@ -116,6 +116,33 @@ export function resource(
     delete: <E extends Endpoint>(about: string, endpoint: E, rest: Rest<E, Record<never, OptionSpec>> = {}) =>
       verb("delete", about, endpoint, { id: (_row, [id = ""]) => id, ...rest }),
   };
+}
+
+/** Declares `delete` for things that a name identifies. For -q it first reads the ID, which the response lacks. */
+export function deleteByName(
+  about: string,
+  noun: "user" | "department",
+  example: string,
+): AnyCommand {
+  return command({
+    name: "delete",
+    about,
+    args: ["id|name"],
+    examples: [`${noun} delete ${example}`],
+    async run({ client, out, args: [id_or_name = ""] }) {
+      const params = { id_or_name };
+      const id = out.format === "ids"
+        ? (await client.call(`GET /api/${noun}s/:id_or_name`, { params })).value.id
+        : "";
+      const { json, value } = await client.call(`DELETE /api/${noun}s/:id_or_name`, { params });
+      out.object(json, value, id);
+    },
+  });
+}
+
+/** Declares a flag that filters a list by one or more of these values. */
+export function filterOption<const C extends readonly string[]>(flags: string, field: string, choices: C) {
+  return option.text(flags, `filter by ${field}`, { choices, multiple: true });
 }
 
 /** Paging flags of a list (interface 4.2). */

@@ -72,8 +72,8 @@ export const TOP_COMMANDS: Record<string, TopCommand> = {
         "-c, --config <path>",
         "configuration (default /etc/svc/config.yaml or ~/.config/svc/config.yaml)",
       ),
-      option.flag("--system", "for the whole machine; the default for root"),
-      option.flag("--user", "only for you"),
+      option.flag("--system", "for the whole machine (default for root)"),
+      option.flag("--user", "only for your user account"),
       option.text("--data-dir <path>", "data directory (default /var/lib/svc or ~/.local/share/svc)"),
       option.text(
         "--run-as <account>",
@@ -128,7 +128,6 @@ export const TOP_COMMANDS: Record<string, TopCommand> = {
   },
 };
 
-/** Returns the help of `svc`. */
 export function formatMainHelp(): string {
   return `svc runs AI agents as workers: messages in, tasks out, replies back.
 

@@ -2,8 +2,7 @@ import { dirname } from "node:path";
 import { EXIT, Exit } from "../terminal/exit.ts";
 import type { ServicePlan } from "./service_unit.ts";
 
-/** The status of a service in systemd or launchd. */
-export interface ServiceStatus {
+interface ServiceStatus {
   installed: boolean;
   running: boolean;
   /** The state as the init system words it, such as `active (running)`. */
@@ -62,12 +61,17 @@ export async function writeAtomically(path: string, text: string, mode: number):
   return true;
 }
 
-/** Whether a path exists. */
+/** Throws Exit 3 unless the file of a unit exists. */
+export async function requireUnit(plan: ServicePlan, path: string): Promise<void> {
+  if (await exists(path)) return;
+  throw new Exit(EXIT.notFound, `Cannot uninstall ${plan.name}: ${path} does not exist`);
+}
+
 export async function exists(path: string): Promise<boolean> {
   return await Deno.stat(path).then(() => true, () => false);
 }
 
-/** Creates the configuration and data directory of a unit if missing. Returns the created paths. */
+/** Creates the configuration and the data directory of a service if missing. Returns the created paths. */
 export async function createDirectories(plan: ServicePlan): Promise<string[]> {
   const made: string[] = [];
   if (!await exists(plan.config)) {
@@ -79,5 +83,6 @@ export async function createDirectories(plan: ServicePlan): Promise<string[]> {
     await Deno.mkdir(plan.dataDir, { recursive: true, mode: 0o700 });
     made.push(plan.dataDir);
   }
+  if (plan.scope === "system") await runOrThrow("chown", `${plan.account}:`, plan.dataDir);
   return made;
 }

@@ -1,15 +1,15 @@
 import { isAbsolute, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { readConfigSource, resolveConfigPath } from "../../src/config/file.ts";
-import { EXIT, Exit, getExitCode, usageError } from "../terminal/exit.ts";
+import { EXIT, Exit, formatReason, getExitCode, usageError } from "../terminal/exit.ts";
 import { BrokenPipe, type Io } from "../terminal/io.ts";
 import { formatTopHelp } from "../commands/top_commands.ts";
 import { Output } from "../terminal/output.ts";
 import { createStyle } from "../terminal/style.ts";
-import type { InitSystem } from "./init_system.ts";
-import { Launchd } from "./launchd.ts";
+import { exists, type InitSystem } from "./init_system.ts";
+import { createLaunchd } from "./launchd.ts";
 import { buildLaunchdPlist, buildSystemdUnit, type ServicePlan } from "./service_unit.ts";
-import { Systemd } from "./systemd.ts";
+import { createSystemd } from "./systemd.ts";
 
 const OPTIONS = {
   system: { type: "boolean" },
@@ -41,7 +41,7 @@ const THIS_MACHINE: Machine = {
   os: Deno.build.os,
   uid: Deno.uid(),
   program: Deno.build.standalone ? Deno.execPath() : null,
-  initSystem: (os, io) => os === "darwin" ? new Launchd(io) : new Systemd(io),
+  initSystem: (os, io) => os === "darwin" ? createLaunchd(io) : createSystemd(io),
 };
 
 /** `svc service`: returns the exit code (contract 6). */
@@ -79,7 +79,7 @@ function parse(args: string[]) {
     return parsed;
   } catch (error) {
     throw usageError(
-      `${(error instanceof Error ? error.message : String(error)).split(". ")[0]}. See \`svc service help\`.`,
+      `${formatReason(error).split(". ")[0]}. See \`svc service help\`.`,
     );
   }
 }
@@ -173,8 +173,7 @@ async function buildPlan(
 
 /** Returns the data directory in a configuration, or null. */
 async function readDataDir(config: string): Promise<string | null> {
-  const isThere = await Deno.stat(config).then(() => true, () => false);
-  if (!isThere) return null;
+  if (!await exists(config)) return null;
   const { document, base } = await readConfigSource(config);
   const named = document?.getIn(["data_dir"]);
   return typeof named === "string" ? resolveConfigPath(base, named) : null;

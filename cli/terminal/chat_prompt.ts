@@ -102,7 +102,7 @@ export class ChatPrompt {
       const mark = this.#pasting ? PASTE_END : PASTE_START;
       const at = rest.indexOf(mark);
       const piece = at === -1 ? rest : rest.slice(0, at);
-      // Waits for the end of a paste, and for the rest of a split mark.
+      // Waits for the end of the paste, whose mark may arrive in two pieces.
       if (this.#pasting && at === -1) {
         this.#pasted = rest;
         return;

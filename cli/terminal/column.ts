@@ -3,7 +3,6 @@ import type { Style } from "./style.ts";
 /** A JSON object of the API. */
 export type Row = Record<string, unknown>;
 
-/** A column of a list. */
 export interface Column {
   name: string;
   /** The cell in a pipe, and on a terminal without `show`. */
@@ -16,14 +15,20 @@ export interface Column {
   kind?: "id" | "fixed";
 }
 
-/** Builds columns from names of fields: `id` and `*_id` are IDs, `*_at` and `*_until` times, `status` is colored. */
+/**
+ * Builds columns from names of fields, separated by blanks: `id` and `*_id` are IDs, `*_at` and `*_until` times, and
+ * `status` is colored.
+ */
 export function toColumns(...columns: (string | Column)[]): Column[] {
-  return columns.map((column) => {
-    if (typeof column !== "string") return column;
-    if (/^id$|_id$|^session_key$/.test(column)) return idField(column);
-    if (/_at$|_until$/.test(column)) return timeField(column);
-    return column === "status" ? statusField() : field(column);
-  });
+  return columns.flatMap((column) =>
+    typeof column === "string" ? column.split(" ").map(buildColumn) : column
+  );
+}
+
+function buildColumn(name: string): Column {
+  if (/^id$|_id$|^session_key$/.test(name)) return idField(name);
+  if (/_at$|_until$/.test(name)) return timeField(name);
+  return name === "status" ? statusField() : field(name);
 }
 
 /** Builds a column that shows a field unchanged. */
@@ -85,7 +90,6 @@ const STATUS_STYLE: Record<string, keyof Style> = {
   fail: "red",
 };
 
-/** Colors a text by a status. */
 export function paintStatus(text: string, status: string, style: Style): string {
   const name = STATUS_STYLE[status];
   return name === undefined ? text : style[name](text);

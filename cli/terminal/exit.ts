@@ -26,7 +26,6 @@ export const EXITS = {
   interrupted: { code: 130, meaning: "interrupted by Ctrl-C" },
 } satisfies Record<string, ExitSpec>;
 
-/** The exit codes by name. */
 export const EXIT = Object.fromEntries(
   Object.entries(EXITS).map(([name, { code }]) => [name, code]),
 ) as Record<keyof typeof EXITS, number>;
@@ -63,7 +62,16 @@ export function usageError(words: string): Exit {
   return new Exit(EXIT.usage, words);
 }
 
-/** Returns the exit code for an error of a command. */
+/** Formats an error without the runtime's error number. */
+export function formatReason(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replace(/ \(os error.*/s, "");
+}
+
+/** Explains why a file cannot be read. */
+export function explainUnreadable(error: unknown): string {
+  return error instanceof Deno.errors.NotFound ? "no such file" : "permission denied";
+}
+
 export function getExitCode(error: unknown): number {
   if (error instanceof Exit) return error.code;
   if (error instanceof ServiceError) return EXIT_BY_ERROR_CODE[error.code];

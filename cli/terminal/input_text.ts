@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { usageError } from "./exit.ts";
+import { formatReason, usageError } from "./exit.ts";
 import type { Io } from "./io.ts";
 
 /** The server's limit for a text (contract 1). */
@@ -53,7 +53,7 @@ export async function readInputFile(
     if (size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
     return await Deno.readTextFile(path);
   } catch (error) {
-    throw usageError(`cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`);
+    throw usageError(`cannot read ${path}: ${formatReason(error)}`);
   }
 }
 

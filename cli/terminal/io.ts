@@ -6,7 +6,7 @@ export interface Io {
   stdin: ReadableStream<Uint8Array>;
   /** Hides or shows typed characters. */
   hideInput: (hidden: boolean) => void;
-  /** Passes every key on as it is pressed, Ctrl-C included, and unseen; or reads lines again. */
+  /** Turns raw input on or off. In raw input each key arrives immediately, including Ctrl-C, and is not shown. */
   rawInput: (raw: boolean) => void;
   outIsTerminal: boolean;
   errIsTerminal: boolean;
@@ -49,7 +49,7 @@ export function openProcessIo(signal: AbortSignal): Io {
       try {
         createWriter(Deno.stderr)(text);
       } catch {
-        // Without a reader of stderr, no place is left for the error.
+        // A closed stderr cannot show the error.
       }
     },
     get stdin() {

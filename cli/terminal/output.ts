@@ -14,7 +14,6 @@ import { escapeControls, escapeJson } from "./visible.ts";
 /** The output format: for terminals, for pipes, the server's JSON, or only IDs (contract 6). */
 type Format = "table" | "tsv" | "json" | "ids";
 
-/** Prints results in the requested format. */
 export class Output {
   readonly format: Format;
   readonly style: Style;

@@ -13,7 +13,7 @@ const PIPE_WAIT_MS = 5_000;
 export async function confirm(io: Io, question: string, force = "--force"): Promise<boolean> {
   // The question has names that users chose.
   io.err(`${escapeControls(question)} [y/N] `);
-  const line = await parseBashLine(io);
+  const line = await readFirstLine(io);
   if (!io.inIsTerminal) io.err("\n");
   if (line === null) {
     throw usageError(
@@ -85,7 +85,7 @@ export async function readLines(io: Io): Promise<string[]> {
 }
 
 /** Reads the first line of stdin. Returns null at its end or timeout. */
-async function parseBashLine(io: Io): Promise<string | null> {
+async function readFirstLine(io: Io): Promise<string | null> {
   const reader = openStdin(io).getReader();
   const decoder = new TextDecoder();
   let text = "";

@@ -8,7 +8,6 @@ export function wantsColors(isTerminal: boolean, env: Record<string, string>): b
   return isTerminal && !env.NO_COLOR && env.TERM !== "dumb";
 }
 
-/** Creates the color functions of a stream. */
 export async function createStyle(isTerminal: boolean, env: Record<string, string>): Promise<Style> {
   if (!wantsColors(isTerminal, env)) {
     const plain = (value: string) => value;

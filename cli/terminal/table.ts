@@ -57,7 +57,7 @@ export function countCells(words: string): number {
 
 /** Cuts a text to a number of cells, with `…` at the end, never within a character. */
 export function truncate(words: string, cells: number): string {
-  // A long text costs no more than its visible part.
+  // Measures only the start of a long text, because the rest is never visible.
   const near = words.slice(0, Math.max(cells, 0) * 32 + 32);
   if (near.length === words.length && countCells(words) <= cells) return words;
   if (cells < 1) return "";

@@ -159,7 +159,7 @@ async function prepare(
   if (db.remote) await checkShared(db, paths, secret);
   await upgrade(db, paths, clock);
   await owner?.fence();
-  // Standbys wait for reports, and a start on a busy machine is slow.
+  // Reports start early, because on a busy machine the rest of the start can take longer than a standby waits for one.
   owner?.start();
   await marker.write(db);
   if (db.remote) await claimFiles(db, paths);

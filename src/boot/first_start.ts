@@ -66,10 +66,10 @@ export async function loadKey(configured: string, path: string): Promise<Uint8Ar
 }
 
 export interface Operator {
-  /** Id of the user. */
+  /** The id of the user. */
   id: string;
   credential: Credential;
-  /** A password that this start generated, else null. */
+  /** The password that this start generated, or null. */
   generated: string | null;
   /**
    * Compares the password of the environment with the stored hash, and stores the hash of a changed password. The start does not wait for

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
-import { engineSchema } from "../config/schema.ts";
-import type { Machine } from "../engine/engine.ts";
+import { type Config, engineSchema } from "../config/schema.ts";
+import { Catalog } from "../engine/catalog.ts";
 import { IdleProcesses, type KeepAlive } from "../engine/keep_alive.ts";
 
 // Machines sold with 8 GB have 7.6 to 7.8 GiB.
@@ -8,17 +8,18 @@ const STAYING_MEMORY_BYTES = 8e9;
 const MEMORY_EACH_BYTES = 4e9;
 const STAYING_MAX = 32;
 
-/** Describes this machine for engines. `memoryBytes` replaces the detected memory limit. */
-export function describeMachine(
+/** Creates the engines of this machine. `memoryBytes` replaces the detected memory limit. */
+export function createCatalog(
+  { default: defaultName, ...configured }: Config["engines"],
   { memoryBytes, ...given }: { umask: number; stopGraceMs: number; memoryBytes?: number | undefined },
-): Machine {
-  return {
+): Catalog {
+  return new Catalog({ defaultName, configured, defaultsFor: (kind) => engineSchema.parse({ kind }) }, {
     ...given,
     path: Deno.env.get("PATH") ?? "",
     inherited: Deno.env.toObject(),
     root: Deno.uid() === 0,
     keepAlive: buildKeepAlive(memoryBytes ?? findUsableMemory(Deno.systemMemoryInfo().total)),
-  };
+  });
 }
 
 /** Builds the default limit of idle engine processes: one for each 4 GB, none below 8 GB (contract 19.1). */

@@ -9,9 +9,6 @@ export class LockedError extends Error {
   }
 }
 
-// Deno before 2.9 has no tryLock().
-const WAIT_MS = 500;
-
 export interface DataLock {
   /** The lock file, `svc.lock`. */
   file: Deno.FsFile;
@@ -29,11 +26,11 @@ export async function lockDataDirectory(path: string, database: string | null): 
   const files = [file];
   const close = () => files.forEach((one) => one.close());
   try {
-    if (!await tryLock(file)) throw createLockedError(path);
+    if (!await file.tryLock(true)) throw createLockedError(path);
     const directory = await openLockableDirectory(root);
     if (directory !== null) {
       files.push(directory);
-      if (!await tryLock(directory)) throw createLockedError(path);
+      if (!await directory.tryLock(true)) throw createLockedError(path);
     }
     if (
       database !== null && database !== ":memory:" && resolveLinks(dirname(database)) !== resolveLinks(root)
@@ -43,7 +40,7 @@ export async function lockDataDirectory(path: string, database: string | null): 
         (error) => createDatabaseError(database, error),
       );
       files.push(databaseLock);
-      if (!await tryLock(databaseLock)) throw createLockedError(`${database}.lock`);
+      if (!await databaseLock.tryLock(true)) throw createLockedError(`${database}.lock`);
       await writePid(databaseLock);
     }
   } catch (error) {
@@ -65,10 +62,9 @@ async function openLock(path: string, refusal: (error: Error) => Error): Promise
 // Returns null on network file systems that cannot lock a directory.
 async function openLockableDirectory(directory: string): Promise<Deno.FsFile | null> {
   const file = await Deno.open(directory).catch(() => null);
-  if (file === null || typeof file.tryLock !== "function") return file;
-  const probe = await file.tryLock(false).then(() => true, () => false);
-  if (probe) return file;
-  file.close();
+  const isLockable = await file?.tryLock(false).then(() => true, () => false);
+  if (isLockable) return file;
+  file?.close();
   return null;
 }
 
@@ -105,10 +101,4 @@ function createDatabaseError(database: string, cause: Error): Error {
   const advice =
     "its lock file cannot be created. Check that the directory exists and that this user may write there.";
   return new Error(`Cannot open the database ${database}: ${advice}`, { cause });
-}
-
-async function tryLock(file: Deno.FsFile): Promise<boolean> {
-  if (typeof file.tryLock === "function") return await file.tryLock(true);
-  const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), WAIT_MS));
-  return await Promise.race([file.lock(true).then(() => true), late]);
 }

@@ -6,7 +6,6 @@ import { createBudgets } from "../pipeline/dispatch/budgets.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
 import { createRetention } from "../pipeline/maintenance/retention.ts";
 
-/** Creates the stages for budgets, retention and backups. */
 export function createMaintenanceStages(
   parts: Services,
   config: Config,

@@ -1,6 +1,5 @@
-import { runChatCommand } from "../api/chat/chat_command.ts";
 import { createGapStore, listLastReceived, receiveMessage } from "../api/chat/inbound.ts";
-import type { Deps, Services } from "../api/call/services.ts";
+import type { Deps } from "../api/call/services.ts";
 import type { PlatformConnection, PlatformRules, Platforms } from "../api/call/platforms.ts";
 import { createId } from "../base/id.ts";
 import type { Wakeups } from "../base/wakeups.ts";
@@ -10,7 +9,6 @@ import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
 import { LOCAL_PLATFORM } from "../domain/call/message_id.ts";
 import { createAttachments } from "../pipeline/intake/attachments.ts";
-import type { CommandExecutor } from "../pipeline/intake/chat_commands.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
 import { createNotices } from "../pipeline/delivery/notices.ts";
 import { ProgressSigns } from "../pipeline/delivery/progress.ts";
@@ -91,10 +89,6 @@ interface DeliveryDeps {
   paths: DataPaths;
   config: Config;
   umask: number;
-}
-
-export function bindChatCommands(parts: Services): CommandExecutor {
-  return (message, command) => runChatCommand(parts, message, command);
 }
 
 /** Creates the stages that send replies, progress, events and notices. */

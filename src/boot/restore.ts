@@ -1,12 +1,12 @@
 import { basename, dirname, join } from "node:path";
 import { ArchiveError, unpackArchive } from "../base/archive.ts";
 import { loadConfig, type LoadedConfig } from "../config/schema.ts";
-import { ConfigError } from "../config/file.ts";
+import { EXIT, getExitCode } from "./exit_code.ts";
 import { DataMarker, getFilePath } from "./data_marker.ts";
 import { BACKUP, type Manifest, manifestSchema } from "../domain/system/backup.ts";
 import { ServiceError } from "../domain/call/error.ts";
 import { openDataDirectory } from "./first_start.ts";
-import { type DataLock, lockDataDirectory, LockedError } from "./lock.ts";
+import { type DataLock, lockDataDirectory } from "./lock.ts";
 import { buildDataPaths, type DataPaths } from "../base/paths.ts";
 import { syncPath, writeWhole } from "../base/whole_file.ts";
 import { setAddonDirectory } from "../store/db/addon.ts";
@@ -16,8 +16,6 @@ import { record } from "../store/events/journal.ts";
 import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/db/migrate.ts";
 import { storeSetting } from "../store/db/setting.ts";
 import { relocate } from "../store/db/relocate.ts";
-
-const EXIT = { done: 0, unexpected: 1, usage: 2, inUse: 5, declined: 7 } as const;
 
 interface RestoreOptions {
   file: string;
@@ -44,7 +42,7 @@ export async function restore(options: RestoreOptions): Promise<number> {
       options.say(
         "svc: Cannot restore: the database is on a libSQL server. Restore it there, with the tools of the server.",
       );
-      return EXIT.usage;
+      return EXIT.config;
     }
     Deno.umask(0o077);
     const paths = buildDataPaths(await openDataDirectory(loaded.config.data_dir));
@@ -53,12 +51,10 @@ export async function restore(options: RestoreOptions): Promise<number> {
     return await restoreInto(paths, database, loaded, options);
   } catch (error) {
     options.say(`svc: ${error instanceof Error ? error.message : error}`);
-    if (error instanceof LockedError) return EXIT.inUse;
-    if (error instanceof ConfigError) return EXIT.usage;
-    // The question failed, for example without a terminal.
+    // An unreadable archive, and a question without a terminal, have their own exit codes.
     return error instanceof Error && "code" in error && typeof error.code === "number"
       ? error.code
-      : EXIT.unexpected;
+      : getExitCode(error);
   } finally {
     lock?.close();
   }
@@ -151,9 +147,9 @@ async function openArchive(file: string, refuse: (why: string) => Error): Promis
     archive.close();
   } catch (error) {
     const why = error instanceof Deno.errors.NotFound ? "the file does not exist" : "permission denied";
-    throw Object.assign(refuse(why), { code: EXIT.usage });
+    throw Object.assign(refuse(why), { code: EXIT.config });
   }
-  throw Object.assign(refuse("it is a directory"), { code: EXIT.usage });
+  throw Object.assign(refuse("it is a directory"), { code: EXIT.config });
 }
 
 function describe(manifest: Manifest, root: string, aside: string): string {

@@ -7,23 +7,17 @@ import { writeWhole } from "../base/whole_file.ts";
 import { configureLog, createLogger } from "../base/log.ts";
 import { ConfigError, readSecretFile } from "../config/file.ts";
 import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
-import { engineSchema } from "../config/schema.ts";
-import { Catalog } from "../engine/catalog.ts";
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
 import { OrphanRuns } from "../runner/orphan_runs.ts";
 import { RefusedError, ServiceClient } from "../runner/service_client.ts";
 import { RunnerLoop } from "../runner/loop.ts";
+import { EXIT, getExitCode } from "./exit_code.ts";
 import { openDataDirectory } from "./first_start.ts";
-import { lockDataDirectory, LockedError } from "./lock.ts";
-import { describeMachine } from "./host_limits.ts";
+import { lockDataDirectory } from "./lock.ts";
+import { createCatalog } from "./host_limits.ts";
 import { installShim } from "./shim.ts";
 
-const EXIT_DONE = 0;
-const EXIT_UNEXPECTED = 1;
-const EXIT_CONFIG = 2;
-const EXIT_REFUSED = 4;
-const EXIT_IN_USE = 5;
 const STOP_GRACE_MS = 30_000;
 
 const log = createLogger("runner");
@@ -43,7 +37,7 @@ export async function runner(args: readonly string[]): Promise<number> {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     console.error(error.message);
-    return EXIT_CONFIG;
+    return EXIT.config;
   }
   await configureLog("info", Deno.stderr.isTerminal() ? "pretty" : "json");
   for (const words of options.warnings) log.warning("{words}", { words });
@@ -53,11 +47,7 @@ export async function runner(args: readonly string[]): Promise<number> {
     return await serveRuns(options, umask);
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
-    return error instanceof LockedError
-      ? EXIT_IN_USE
-      : error instanceof RefusedError
-      ? EXIT_REFUSED
-      : EXIT_UNEXPECTED;
+    return error instanceof RefusedError ? EXIT.refused : getExitCode(error);
   }
 }
 
@@ -68,12 +58,7 @@ async function serveRuns({ url, token, config }: RunnerOptions, umask: number): 
     await endOpenProcesses(paths.runs);
     await installShim(paths.bin);
     const clock = systemClock;
-    const { default: defaultName, ...configured } = config.engines;
-    const defaultsFor = (kind: string) => engineSchema.parse({ kind });
-    const engines = new Catalog(
-      { defaultName, configured, defaultsFor },
-      describeMachine({ umask, stopGraceMs: config.limits.stop_grace }),
-    );
+    const engines = createCatalog(config.engines, { umask, stopGraceMs: config.limits.stop_grace });
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
       ...{ clock, paths, config, umask },
@@ -88,7 +73,7 @@ async function serveRuns({ url, token, config }: RunnerOptions, umask: number): 
     } finally {
       await engines.release("");
     }
-    return EXIT_DONE;
+    return EXIT.done;
   } finally {
     lock.close();
   }

@@ -4,10 +4,11 @@ import { ConfigError, readConfigFlag, UsageError } from "../config/file.ts";
 import { findExposure } from "../config/exposure.ts";
 import { ServiceError } from "../domain/call/error.ts";
 import type { Catalog } from "../engine/catalog.ts";
+import { detectIsolation } from "../engine/process/isolation.ts";
 import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
 import { load } from "../base/lazy_import.ts";
 import type { Availability } from "../engine/engine.ts";
-import { LockedError } from "./lock.ts";
+import { EXIT, getExitCode } from "./exit_code.ts";
 import { configureLog, createLogger } from "../base/log.ts";
 import { feedWatchdog, tellManager } from "./notify.ts";
 import { getFilePath } from "./data_marker.ts";
@@ -16,11 +17,6 @@ import { StandbyEnded } from "./standby.ts";
 import { readSqliteVersion } from "../store/events/health.ts";
 import { endOnUncaught } from "./uncaught.ts";
 import { VERSION } from "../base/version.ts";
-
-const EXIT_DONE = 0;
-const EXIT_UNEXPECTED = 1;
-const EXIT_CONFIG = 2;
-const EXIT_IN_USE = 5;
 
 const NO_CONSOLE = "--no-console";
 const STANDBY = "--standby";
@@ -42,7 +38,7 @@ export async function serve(
       "Cannot serve on Windows: agents require Unix process groups. Use WSL 2 or a container. " +
         "svc ctl works on Windows.",
     );
-    return EXIT_CONFIG;
+    return EXIT.config;
   }
   let loaded: LoadedConfig;
   try {
@@ -52,19 +48,14 @@ export async function serve(
     if (args.includes(STANDBY) && getFilePath(loaded.config.database.url) !== null) {
       throw new UsageError(NO_STANDBY);
     }
+    const faults = Deno.env.get("SVC_FAULT");
+    if (faults) {
+      (await load<typeof import("./fault_plan.ts")>("./fault_plan.ts", import.meta.url)).armPlan(faults);
+    }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     console.error(error instanceof UsageError ? `svc: ${error.message}` : error.message);
-    return EXIT_CONFIG;
-  }
-  const faults = Deno.env.get("SVC_FAULT");
-  if (faults) {
-    try {
-      (await load<typeof import("./fault_plan.ts")>("./fault_plan.ts", import.meta.url)).armPlan(faults);
-    } catch (error) {
-      console.error(error instanceof Error ? error.message : String(error));
-      return EXIT_CONFIG;
-    }
+    return EXIT.config;
   }
   const { level, format } = loaded.config.log;
   const pretty = format === "pretty" || format === "auto" && Deno.stderr.isTerminal();
@@ -88,7 +79,7 @@ export async function serve(
   if (server.generatedPassword !== null) showPassword(loaded, server.generatedPassword);
   signals.listen();
   const stopped = signals.stop(server);
-  if (standby?.aborted) return await stopped.then(() => EXIT_DONE);
+  if (standby?.aborted) return await stopped.then(() => EXIT.done);
   endOnUncaught(() => {
     server.hurry();
     return server.stop();
@@ -106,7 +97,7 @@ export async function serve(
     void reportStarted(server, loaded, pretty);
   }
   const lost = await Promise.race([stopped.then(() => false), server.lost.then(() => true)]);
-  return lost ? await stopLost(server) : EXIT_DONE;
+  return lost ? await stopLost(server) : EXIT.done;
 }
 
 // Another server may take over this one's runs, so the process ends even if the stop hangs (decision 0021).
@@ -115,16 +106,14 @@ async function stopLost(server: Server): Promise<number> {
   const late = new Promise<void>((resolve) => setTimeout(resolve, LEAVE_MAX_MS));
   const stopped = server.stop().catch((error) => log.error("Cannot stop in order: {error}", { error }));
   await Promise.race([stopped, late]);
-  return EXIT_UNEXPECTED;
+  return EXIT.unexpected;
 }
 
 function reportStartError(error: unknown): number {
-  if (error instanceof StandbyEnded) return EXIT_DONE;
-  const words = error instanceof Error ? error.message : String(error);
-  console.error(words);
+  if (error instanceof StandbyEnded) return EXIT.done;
+  console.error(error instanceof Error ? error.message : String(error));
   if (error instanceof ServiceError && error.extras.cause !== undefined) log.debug("{error}", { error });
-  if (error instanceof ConfigError) return EXIT_CONFIG;
-  return error instanceof LockedError ? EXIT_IN_USE : EXIT_UNEXPECTED;
+  return getExitCode(error);
 }
 
 async function warnOfExposure(path: string | null): Promise<void> {
@@ -208,7 +197,7 @@ async function reportStarted(server: Server, loaded: LoadedConfig, pretty: boole
     say("database", `${config.database.url.replace(/\/\/[^@/]*@/, "//")} (SQLite ${sqlite})`);
     say("log in", `as ${config.auth.username}, ${formatPasswordHint(server, loaded)}`);
   }
-  const [engines, isolation] = await Promise.all([parts.engines.probe(), server.isolation()]);
+  const [engines, isolation] = await Promise.all([parts.engines.probe(), detectIsolation()]);
   if (!pretty) {
     log.info("Runs are isolated by {isolation}", { isolation });
     for (const [engine, { usable, version, detail }] of Object.entries(engines)) {

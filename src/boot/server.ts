@@ -1,10 +1,9 @@
-import { createOperations, type Operations } from "../api/operations.ts";
-import type { Dependencies } from "../api/operations.ts";
+import { runChatCommand } from "../api/chat/chat_command.ts";
+import { createOperations, type Dependencies, type Operations } from "../api/operations.ts";
 import { settleAll } from "../base/settle_all.ts";
 import { RecentActivity } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
-import { detectIsolation, type Isolation } from "../engine/process/isolation.ts";
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
@@ -14,13 +13,7 @@ import { buildLogWakeup } from "../http/stream/log_stream.ts";
 import { Listener } from "../http/server/listener.ts";
 import type { DataLock } from "./lock.ts";
 import { type BootResources, buildDependencies } from "./services.ts";
-import {
-  bindChatCommands,
-  createDeliveryStages,
-  startPlatforms,
-  stopPlatforms,
-  storeWebhooks,
-} from "./platforms.ts";
+import { createDeliveryStages, startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
 import { createLogger, redact } from "../base/log.ts";
 import { Admission } from "../pipeline/dispatch/admission.ts";
 import { Bee } from "../pipeline/intake/bee.ts";
@@ -72,7 +65,7 @@ export class Server {
   readonly stages: Stage[];
   readonly executor: Executor;
   readonly dispatcher: Dispatcher;
-  /** Password that the first start generated, else null. */
+  /** The password that the first start generated, or null. */
   readonly generatedPassword: string | null;
   readonly #rescuer: Rescuer;
   readonly #remote: Remote;
@@ -148,7 +141,12 @@ export class Server {
     this.#sending = createDeliveryStages(base, { platforms, steps, paths, config, umask: machine.umask });
     this.stages = [
       this.#rescuer.stage,
-      createIntake({ ...base, config, openedAt, carryOut: bindChatCommands(this.parts) }),
+      createIntake({
+        ...base,
+        config,
+        openedAt,
+        carryOut: (message, command) => runChatCommand(this.parts, message, command),
+      }),
       this.#bee.stage,
       createQuestionStage(base),
       createScheduler({ ...base, ...rules, interruptRun, catchUpWindowMs: config.scheduler.catch_up_window }),
@@ -242,10 +240,6 @@ export class Server {
   /** Handles a request without a port, for tests. */
   fetch(request: Request, peer = "127.0.0.1"): Promise<Response> {
     return this.#listener.handle(request, peer);
-  }
-
-  isolation(): Promise<Isolation> {
-    return detectIsolation();
   }
 
   /** Ends the drain, as a second signal does (reliability SHD-3). */

@@ -9,8 +9,7 @@ import type { Wakeups } from "../base/wakeups.ts";
 import type { Clock } from "../base/clock.ts";
 import { HumanWaits } from "../base/human_waits.ts";
 import type { DataPaths } from "../base/paths.ts";
-import { engineSchema, type LoadedConfig } from "../config/schema.ts";
-import { Catalog } from "../engine/catalog.ts";
+import type { LoadedConfig } from "../config/schema.ts";
 import type { Connections } from "../http/server/connections.ts";
 import type { Database } from "../store/db/database.ts";
 import { DatabaseWatch } from "../store/db/database_watch.ts";
@@ -18,7 +17,7 @@ import { getFilePath } from "./data_marker.ts";
 import type { DatabaseOwner } from "./database_owner.ts";
 import type { Operator } from "./first_start.ts";
 import type { DataLock } from "./lock.ts";
-import { describeMachine } from "./host_limits.ts";
+import { createCatalog } from "./host_limits.ts";
 
 export interface BootResources {
   loaded: LoadedConfig;
@@ -27,16 +26,16 @@ export interface BootResources {
   key: Uint8Array;
   operator: Operator;
   clock: Clock;
-  /** Default time zone of schedules. */
+  /** The default time zone of schedules. */
   timeZone: string;
   lock: DataLock;
-  /** Null without a libSQL server. */
+  /** The ownership of a database on a libSQL server, or null for a local database. */
   owner: DatabaseOwner | null;
-  /** Bound, not yet accepting. */
+  /** The bound port, which does not accept connections yet. */
   port: Deno.TcpListener;
-  /** Created, not yet connected. */
+  /** The platforms, which are not connected yet. */
   platforms: Platforms;
-  /** Connections that the standby accepted, or null. */
+  /** The connections that the standby accepted, or null. */
   taken: Connections | null;
 }
 
@@ -55,10 +54,8 @@ export function buildDependencies(
   running: Deps<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Dependencies {
-  const { auth, bee, limits, server: network, retention, database } = loaded.config;
+  const { auth, bee, engines, limits, server: network, retention, database } = loaded.config;
   const { username: name, version } = operator.credential;
-  const { default: defaultName, ...configured } = loaded.config.engines;
-  const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   const file = getFilePath(database.url);
   const authority = new Authority({
     key,
@@ -72,10 +69,7 @@ export function buildDependencies(
     clock,
     wakeups,
     paths,
-    engines: new Catalog(
-      { defaultName, configured, defaultsFor },
-      describeMachine({ umask, stopGraceMs: limits.stop_grace, memoryBytes }),
-    ),
+    engines: createCatalog(engines, { umask, stopGraceMs: limits.stop_grace, memoryBytes }),
     authority,
     signIn: createSignIn({
       oidc: auth.oidc,

@@ -10,7 +10,7 @@ const POLL_MS = 500;
 const REPORT_MS = 5_000;
 const REOPEN_MS = 1_000;
 
-/** A signal ended the wait: not a fault. */
+/** A signal ended the wait, which is no fault. */
 export class StandbyEnded extends Error {
   constructor() {
     super("the standby ended");

@@ -20,19 +20,10 @@ describe("createLoadCallsPlugin() (decision 0005)", () => {
     );
   });
 
-  it("turns a name in the path into one import for each file that matches", () => {
-    const code = transformCode("return load<T>(`./workers/${name}.ts`, import.meta.url);") ?? "";
-    expect(code).toContain('"worker": () => import("./workers/worker.ts")');
-    expect(code).toMatch(/\}\)\[name\]\(\);$/);
-    const files = [...Deno.readDirSync(join(ROOT, "cli/commands/workers"))].length;
-    expect(code.match(/import\(/g)).toHaveLength(files);
-  });
-
   it("refuses a path that it cannot resolve, and names the file", () => {
     expect(() => transformCode("load<T>(path, import.meta.url)")).toThrow(
       /^cli\/commands\/groups\.ts: load</,
     );
-    expect(() => transformCode("load<T>(`${a}/${b}.ts`, import.meta.url)")).toThrow(/one name/);
     expect(() => transformCode('Deno.readTextFile(new URL("./page.html", import.meta.url))')).toThrow(
       /openAsset/,
     );

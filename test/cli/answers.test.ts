@@ -103,25 +103,6 @@ describe("svc ctl run and runs of a schedule (contract 8.9, contract 8.10)", () 
     expect((await ctl(app, "run Nobody x")).code).toBe(3);
     expect((await ctl(app, "run Ada ' '")).code).toBe(2);
   });
-
-  it("task run --wait and task wait --run end with that run, even a short one", async () => {
-    await using app = await open();
-    const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
-    const schedule = { message_id: "m", worker_id, instruction: "ok", type: "scheduled", cron: "0 0 1 1 *" };
-    const { id } = await app.call("POST /api/tasks", schedule);
-    const waited = await ctl(app, `task run --wait ${id}`);
-    expect(waited).toMatchObject({ code: 0, err: `accepted ${id} run 1\n` });
-    expect(waited.out).toContain("last_status\tcompleted\n");
-    const asked = await ctl(app, `task run ${id} --json`);
-    await app.settle();
-    const { run_no } = JSON.parse(asked.out);
-    expect((await ctl(app, ["task", "wait", id, "--run", String(run_no), "--timeout", "5s"])).code).toBe(0);
-    await app.db.write([{ sql: "update task set instruction = 'exit 3' where id = ?", args: [id] }]);
-    const failed = await ctl(app, `task run --wait ${id}`);
-    expect([failed.code, failed.err]).toEqual([8, expect.stringContaining(" failed: exit_code: ")]);
-    expect((await ctl(app, `task wait ${id} --run 9 --timeout 100ms`)).code).toBe(124);
-    expect((await ctl(app, `task wait ${id} --run 0`)).code).toBe(2);
-  });
 });
 
 describe("names and ID endings as references (contract 8.11)", () => {
@@ -194,7 +175,7 @@ describe("create requests (contract 8.6)", () => {
 });
 
 describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, contract 8.17)", () => {
-  it("a second worker of a name: asks on a terminal, warns in a pipe", async () => {
+  it("worker create asks on a terminal about a second worker of a name, and warns in a pipe", async () => {
     await using app = await open();
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
     const create = ["worker", "create", "-n", "ADA", "-q"];
@@ -212,7 +193,7 @@ describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, con
     expect(await app.call("GET /api/workers")).toHaveLength(4);
   });
 
-  it("a deleted work directory on a terminal", async () => {
+  it("worker delete asks on a terminal before it deletes a work directory", async () => {
     await using app = await open();
     const { id, work_dir } = await app.call("POST /api/workers", { name: "Ada" });
     const no = await ctl(app, "worker delete Ada --delete-work-dir", {
@@ -225,7 +206,7 @@ describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, con
     await expect(Deno.stat(work_dir)).rejects.toThrow(Deno.errors.NotFound);
   });
 
-  it("session clear with several workers that have active tasks and no context", async () => {
+  it("session clear asks if several workers have active tasks and no context", async () => {
     await using app = await open();
     for (const name of ["Ada", "Bob"]) {
       const { id: worker_id } = await app.call("POST /api/workers", { name });
@@ -239,21 +220,5 @@ describe("svc ctl asks before likely mistakes (contract 8.11, contract 8.15, con
       expect.stringMatching(/2 workers are linked \((Ada, Bob|Bob, Ada)\)/),
     ]);
     expect((await ctl(app, [...clear, "--force"])).out).toContain("cancelled_tasks\t2\n");
-  });
-
-  it("worker create and doctor warn about an unusable engine", async () => {
-    await using app = await openApp({
-      config: { engines: { ...buildFakeEngines(), gone: { kind: "command", command: "/nowhere/agent" } } },
-    });
-    const made = await ctl(app, "worker create -n Ada --engine gone -q");
-    expect([made.code, made.err]).toEqual([
-      0,
-      expect.stringMatching(/^svc: warning: engine gone cannot be used: /),
-    ]);
-    const { checks } = await app.call("GET /api/system/doctor");
-    expect(checks.find(({ name }: { name: string }) => name === "workers")).toMatchObject({
-      status: "warn",
-      detail: expect.stringContaining("gone (Ada)"),
-    });
   });
 });

@@ -156,16 +156,12 @@ describe("svc ctl chat --reply-to (contract 12)", () => {
   it("replies to the question of the message, even with other open questions, and prints how to answer", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });
-    const asked = await ctl(app, [
-      "chat",
-      "--session",
-      "work",
-      "svc ctl ask 'Which colour?' --option Red > id",
-    ]);
+    const ask = (words: string) => ctl(app, ["chat", "--session", "work", `svc ctl ask ${words} > id`]);
+    const asked = await ask("'Which colour?' --option Red");
     const [question] = await app.call("GET /api/questions");
     expect(asked).toMatchObject({ code: 0, out: expect.stringContaining("Which colour?") });
     expect(asked.err).toContain(`to answer: svc ctl question answer ${question.id} <text>\n`);
-    await ctl(app, ["chat", "--session", "work", "svc ctl ask 'Which shape?' > id"]);
+    await ask("'Which shape?'");
     const history = await app.call(`GET /api/local/sessions/${question.session_key.slice(6)}/messages`);
     const { id } = history.find(({ question_id }: { question_id: string }) => question_id === question.id);
     const told = await ctl(app, `chat --session work --reply-to ${id} 'light red'`);

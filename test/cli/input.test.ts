@@ -28,7 +28,7 @@ const list = (url: string, ...flags: string[]) =>
   ctl(null, ["worker", "list", ...flags], { env: { SVC_URL: url, SVC_TOKEN: "x" } });
 
 describe("svc ctl and a faulty server (contract 6)", () => {
-  it("6 when the connection is cut in the middle of an answer", async () => {
+  it("returns exit 6 if the connection ends within a response", async () => {
     await using server = startAnsweringServer(
       'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n[{"id":',
     );
@@ -42,7 +42,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     expect([json.code, JSON.parse(json.err).code]).toEqual([6, "unavailable"]);
   });
 
-  it("6 if the server closes the connection, 1 if another program responds", async () => {
+  it("returns exit 6 if the server closes the connection, 1 if another program responds", async () => {
     await using silent = startAnsweringServer("");
     const hungUp = await list(silent.url);
     expect([hungUp.code, hungUp.out]).toEqual([6, ""]);
@@ -57,7 +57,7 @@ describe("svc ctl and a faulty server (contract 6)", () => {
     expect((await list(missing.url)).code).toBe(1);
   });
 
-  it("2 for an invalid address, 4 for the key of another server", async () => {
+  it("returns exit 2 for an invalid address, 4 for the key of another server", async () => {
     const bad = await list("not a url");
     expect([bad.code, bad.out]).toEqual([2, ""]);
     expect(bad.err).toMatch(/SVC_URL/);
@@ -108,16 +108,28 @@ describe("svc ctl and its arguments (contract 6)", () => {
       [["worker", "create", "-n", "X", "--department", "no,such"], /^svc: --department: no department/],
       [["worker", "create", "-n", "X", "--scopes", "x"], /^svc: --scopes: must look like/],
       [["worker", "get"], /missing required argument 'id'/],
+      [["worker", "get", ""], /the id must not be empty/],
+      [["worker", "get", ".."], /the id cannot be "\.\."/],
+      [["worker", "create"], /--name is required/],
+      [["worker", "create", "--name", ""], /--name must not be empty/],
+      [["worker", "create", "--name"], /--name needs a value/],
+      [["worker", "create", "-n", "x", "--engine-args", "nope"], /must have the form <engine>=<args>/],
+      [["worker", "list", "--page", "x"], /--page: "x" is not a whole number/],
+      [["worker", "list", "--id", ""], /--id must not be empty/],
+      [
+        ["worker", "list", "-c", "/no/such.yaml"],
+        /Cannot read the configuration \/no\/such.yaml: no such file/,
+      ],
+      [["worker"], /Usage: svc ctl worker/],
+      [[], /Usage: svc ctl/],
+      [["chat", " "], /the text must not be empty/],
       [["worker", "get", "a", "b"], /too many arguments/],
       [
         ["task", "list", "--worker-id", "x", "--status", "done"],
         /--status: "done" is not one of scheduled, pending/,
       ],
-      [["events", "--after", "soon"], /--after: "soon" is not a whole number/],
       [["memory", "get", "--scope", ""], /--scope must not be empty/],
-      [["department", "create", "-n", ""], /--name must not be empty/],
       [["department", "get", ".."], /cannot be "\.\."/],
-      [["department", "get", ""], /must not be empty/],
       [["execution", "list", "--page", "0"], /^svc: --page: must be at least 1\n$/],
       [["message", "list", "--page-size", "101"], /^svc: --page-size: must be at most 100\n$/],
     ];
@@ -127,7 +139,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
     }
   });
 
-  it("130 when it is interrupted while it waits for stdin, in a pipe and on a terminal", async () => {
+  it("returns exit 130 after an interrupt while it reads stdin, in a pipe and on a terminal", async () => {
     await using app = await openApp();
     const commands = [["message", "send", "--message-id", "m", "--stdin"], ["system", "password", "--stdin"]];
     for (const args of commands) {
@@ -192,16 +204,7 @@ describe("svc ctl and its arguments (contract 6)", () => {
       expect([saved.code, saved.err]).toEqual([0, ""]);
       expect(JSON.parse(saved.out).value).toBe(value);
     }
-    const long = await ctl(app, [
-      "memory",
-      "save",
-      "--scope",
-      "global",
-      "--key",
-      "k",
-      "--value",
-      "x".repeat(300_000),
-    ]);
+    const long = await ctl(app, `memory save --scope global --key k --value ${"x".repeat(300_000)}`);
     expect([long.code, long.err]).toEqual([2, "svc: --value: must be at most 262144 bytes\n"]);
   });
 

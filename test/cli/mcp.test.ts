@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { SVC } from "../harness/service/process.ts";
+import { createTempDir, svc } from "../harness/service/process.ts";
 
 const ASKED = [
   {
@@ -14,21 +14,13 @@ const ASKED = [
   { jsonrpc: "2.0", id: 2, method: "tools/list" },
 ];
 
-async function talk(env: Record<string, string>, lines: string[], args: string[] = []) {
-  const [command = "", ...rest] = SVC;
-  const child = new Deno.Command(command, {
-    args: [...rest, "mcp", ...args],
+async function talk(dataDir: string, env: Record<string, string>, lines: string[]) {
+  const { code, out } = await svc(["mcp"], {
+    dataDir,
     env,
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  const writer = child.stdin.getWriter();
-  await writer.write(new TextEncoder().encode(lines.map((line) => `${line}\n`).join("")));
-  await writer.close();
-  const { code, stdout, stderr } = await child.output();
-  const said = new TextDecoder().decode(stdout).trim().split("\n").filter((line) => line !== "");
-  return { code, stderr: new TextDecoder().decode(stderr), answers: said.map((line) => JSON.parse(line)) };
+    stdin: lines.map((line) => `${line}\n`).join(""),
+  });
+  return { code, answers: out.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line)) };
 }
 
 it("svc mcp forwards messages both ways and reads the token file for each call (contract 19)", async () => {
@@ -36,7 +28,10 @@ it("svc mcp forwards messages both ways and reads the token file for each call (
   const file = join(app.dataDir, "token");
   await Deno.writeTextFile(file, `${await app.token()}\n`);
   const env = { SVC_URL: app.url, SVC_TOKEN_FILE: file };
-  const { code, answers } = await talk(env, [...ASKED.map((one) => JSON.stringify(one)), "no json"]);
+  const { code, answers } = await talk(app.dataDir, env, [
+    ...ASKED.map((one) => JSON.stringify(one)),
+    "no json",
+  ]);
   expect(code).toBe(0);
   const byId = new Map(answers.map((answer) => [answer.id, answer]));
   expect(byId.get(1).result.serverInfo.name).toBe("svc");
@@ -45,10 +40,10 @@ it("svc mcp forwards messages both ways and reads the token file for each call (
   expect(answers).toHaveLength(3);
 
   await Deno.writeTextFile(file, "wrong");
-  const refused = await talk(env, [JSON.stringify(ASKED[2])]);
+  const refused = await talk(app.dataDir, env, [JSON.stringify(ASKED[2])]);
   expect(refused.answers).toMatchObject([{ id: 2, error: { message: expect.stringContaining("401") } }]);
   await Deno.remove(file);
-  const between = await talk(env, [JSON.stringify(ASKED[2])]);
+  const between = await talk(app.dataDir, env, [JSON.stringify(ASKED[2])]);
   expect(between.answers).toMatchObject([{
     id: 2,
     error: { message: expect.stringContaining("SVC_TOKEN_FILE") },
@@ -56,8 +51,7 @@ it("svc mcp forwards messages both ways and reads the token file for each call (
 });
 
 it("svc mcp refuses unknown arguments with exit 2", async () => {
-  expect(await talk({}, [], ["--port"])).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining("--port"),
-  });
+  await using folder = await createTempDir();
+  const { code, err } = await svc(["mcp", "--port"], { dataDir: folder.path });
+  expect([code, err]).toEqual([2, expect.stringContaining("--port")]);
 });

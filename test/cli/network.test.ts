@@ -21,15 +21,7 @@ async function createCertificates(folder: string): Promise<{ ca: string; cert: s
   };
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
   await openssl(
-    "req",
-    "-x509",
-    ...key,
-    "-keyout",
-    at("ca.key"),
-    "-out",
-    at("ca.pem"),
-    "-subj",
-    "/CN=test authority",
+    ...["req", "-x509", ...key, "-keyout", at("ca.key"), "-out", at("ca.pem"), "-subj", "/CN=test authority"],
   );
   await openssl(
     ...["req", "-x509", ...key, "-CA", at("ca.pem"), "-CAkey", at("ca.key"), "-keyout", at("leaf.key")],
@@ -59,7 +51,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     expect(noTls).toMatchObject({
       code: 6,
       out: "",
-      err: expect.stringMatching(/^svc: Cannot speak TLS with https:/),
+      err: expect.stringMatching(/^svc: Cannot use TLS with https:/),
     });
     for (const { err } of [refused, unknown, noTls]) expect(err.trimEnd().split("\n")).toHaveLength(1);
   });
@@ -93,13 +85,13 @@ describe("svc ctl and the network (contract 8.14)", () => {
       const plain = await list(url.replace("https:", "http:"), env);
       expect(plain).toMatchObject({
         code: 6,
-        err: expect.stringMatching(/^svc: Cannot speak plain HTTP with/),
+        err: expect.stringMatching(/^svc: Cannot use plain HTTP with/),
       });
       await proxy.shutdown();
     },
   );
 
-  it("2 for an unreadable certificate file and one without certificates", async () => {
+  it("returns exit 2 for an unreadable certificate file and for one without certificates", async () => {
     await using folder = await createTempDir();
     const empty = join(folder.path, "empty.pem");
     await Deno.writeTextFile(empty, "nothing");
@@ -148,7 +140,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
 });
 
 describe("svc ctl and repeated flags (contract 8.7)", () => {
-  it("2 for a repeated flag with one value, at any position", async () => {
+  it("returns exit 2 for a repeated flag with one value, at any position", async () => {
     await using app = await openApp();
     const wrong = [
       ["worker", "list", "--page", "1", "--page", "1"],

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BrokenPipe, type Io } from "../../cli/terminal/io.ts";
 import { type Machine, runService } from "../../cli/service/service.ts";
+import { createSystemd } from "../../cli/service/systemd.ts";
 import { createTempDir } from "../harness/service/process.ts";
 import { splitWords } from "../harness/terminal.ts";
 
@@ -134,14 +135,14 @@ describe("svc service refuses", () => {
   const cases: [string, string[], Partial<Machine>, number, RegExp][] = [
     ["an unknown command", ["start"], {}, 2, /print, install, uninstall or status/],
     ["an unknown flag", ["print", "--frob"], {}, 2, /--frob/],
-    ["a word too many", ["print", "x"], {}, 2, /unexpected argument "x"/],
+    ["an extra argument", ["print", "x"], {}, 2, /unexpected argument "x"/],
     ["both scopes", ["print", "--user", "--system"], {}, 2, /cannot be used together/],
     ["another account for a service of one's own", ["print", "--user", "--run-as", "x"], {}, 2, /--run-as/],
-    ["a name that is no file name", ["print", "--name", "../x"], {}, 2, /--name/],
-    ["an account that is none", ["print", "--run-as", "a b"], {}, 2, /--run-as/],
+    ["a name that is not a file name", ["print", "--name", "../x"], {}, 2, /--name/],
+    ["an invalid account name", ["print", "--run-as", "a b"], {}, 2, /--run-as/],
     ["a path with a line break", ["print", "--data-dir", "/a\nUser=root"], {}, 2, /control characters/],
     ["a program that is not built", ["print"], { program: null }, 2, /make build/],
-    ["Windows, in words", ["install"], { os: "windows" }, 2, /WSL 2/],
+    ["Windows", ["install"], { os: "windows" }, 2, /WSL 2/],
     ["a service of the machine without root", ["install", "--system"], { uid: 1000 }, 4, /requires root/],
     ["no command, with the help", [], {}, 2, /^Usage: svc service/],
   ];
@@ -157,8 +158,7 @@ describe("svc service refuses", () => {
   });
 
   it("to install a program that the service cannot read, before any change", async () => {
-    const { Systemd } = await import("../../cli/service/systemd.ts");
-    const ran = await call(["install"], { program: "/root/svc", initSystem: (_os, io) => new Systemd(io) });
+    const ran = await call(["install"], { program: "/root/svc", initSystem: (_os, io) => createSystemd(io) });
     expect(ran).toMatchObject({
       code: 2,
       err: expect.stringContaining("install -m 755 /root/svc /usr/local/bin/svc"),

@@ -20,13 +20,19 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
   it("task wait --run reports the outcome of its run, even during a later run", async () => {
     await using app = await openApp({ config: { engines: ONCE } });
     const { id } = await schedule(app, "go");
-    expect((await ctl(app, `task run --wait ${id}`)).code).toBe(0);
+    expect(await ctl(app, `task run --wait ${id}`)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("last_status\tcompleted\n"),
+      err: `accepted ${id} run 1\n`,
+    });
     const second = await ctl(app, `task run --wait ${id}`);
     expect([second.code, second.err]).toEqual([8, expect.stringContaining(`run 2 of task ${id} failed: `)]);
     const first = await ctl(app, `task wait ${id} --run 1`);
     expect([first.code, first.err]).toEqual([0, ""]);
     expect(first.out).toContain("last_status\tcompleted\n");
     expect((await ctl(app, `task wait ${id} --run 2`)).code).toBe(8);
+    expect((await ctl(app, `task wait ${id} --run 9 --timeout 100ms`)).code).toBe(124);
+    expect((await ctl(app, `task wait ${id} --run 0`)).code).toBe(2);
     const runs = await app.call("GET /api/executions");
     expect(runs.map(({ run_no }: { run_no: number }) => run_no)).toEqual([2, 1]);
     // Other tasks cannot replace the outcome, and cancelling the schedule does not undo it.

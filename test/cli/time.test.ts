@@ -27,21 +27,8 @@ it("parseTime() reads Unix ms, ISO 8601 and relative times (contract 8.11)", () 
 });
 
 it("parseTime() refuses ambiguous and invalid times", () => {
-  for (
-    const text of [
-      "",
-      "1h",
-      "soon",
-      "-",
-      "+",
-      "-1x",
-      "1h ago ago",
-      "+1h ago",
-      "2026-13-01",
-      "11/21/2026",
-      "-1h junk",
-    ]
-  ) {
+  const wrong = ["", "1h", "soon", "-", "+", "-1x", "1h ago ago", "+1h ago"];
+  for (const text of [...wrong, "2026-13-01", "11/21/2026", "-1h junk"]) {
     expect(() => parseTime(text, "--x", NOW), text).toThrow(/^--x: .* is not a time such as -1h, \+10m/);
   }
 });

@@ -24,13 +24,10 @@ const PLACES: Record<string, RegExp> = {
   "marked": /^console\/parts\/markdown\.tsx$/,
 };
 
-const FOLDER_MAX = 27;
-
 interface Imported {
   from: string;
   to: string;
   typeOnly: boolean;
-  lazy: boolean;
 }
 
 function imports(): Imported[] {
@@ -39,9 +36,8 @@ function imports(): Imported[] {
       ...readText(from).matchAll(
         /(?:^(?:import|export) (type )?[^"';]*?from |\bimport\()"([^"]+)"|^import "([^"]+)"/gm,
       ),
-    ].map(([whole, type, named = "", bare = named]) => ({
+    ].map(([, type, named = "", bare = named]) => ({
       from,
-      lazy: whole.startsWith("import("),
       to: bare.startsWith(".") ? relative(ROOT, join(ROOT, dirname(from), bare)) : bare,
       typeOnly: type !== undefined,
     }))
@@ -133,20 +129,5 @@ describe("the console", () => {
       for (const { from, to } of edges) if (from === file && to.startsWith("console/")) found.add(to);
     }
     expect(FILES.filter((file) => !found.has(file))).toEqual([]);
-  });
-
-  it("has no circles of imports, types included, and at most 27 files in a folder", () => {
-    const edges = imports().filter(({ to }) => to.startsWith("console/"));
-    const next = (file: string) =>
-      edges.filter(({ from, lazy }) => from === file && !lazy).map(({ to }) => to);
-    for (const start of FILES) {
-      const reached = new Set(next(start));
-      for (const file of reached) for (const to of next(file)) reached.add(to);
-      expect([start, reached.has(start)]).toEqual([start, false]);
-    }
-    const folders = FILES.map((file) => dirname(file));
-    for (const folder of new Set(folders)) {
-      expect([folder, folders.filter((one) => one === folder).length <= FOLDER_MAX]).toEqual([folder, true]);
-    }
   });
 });

@@ -9,7 +9,6 @@ export const group: AnyCommand[] = [
   command({
     name: "list",
     about: "List services that you are logged in to",
-    options: {},
     examples: ["context list"],
     async run({ io, out }) {
       const { current, hosts } = await readLogins(io);
@@ -17,7 +16,7 @@ export const group: AnyCommand[] = [
         { url: LOCAL, username: "", current: current === "" },
         ...Object.entries(hosts).map(([url, { username }]) => ({ url, username, current: url === current })),
       ];
-      const columns = toColumns("url", "username", "current");
+      const columns = toColumns("url username current");
       await out.list(JSON.stringify(rows), rows, columns, (row) => String(row.url));
     },
   }),
@@ -25,7 +24,6 @@ export const group: AnyCommand[] = [
     name: "use",
     about: "Select the service for later commands; local is the configured service",
     args: ["url"],
-    options: {},
     examples: ["context use https://svc.example.org", "context use local"],
     async run({ io, args: [given = ""], note }) {
       const { hosts } = await readLogins(io);

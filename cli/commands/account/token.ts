@@ -14,10 +14,10 @@ const EXPIRES_AT = {
 };
 
 export const group: AnyCommand[] = [
-  token.list("List your tokens, or all that you may see, newest first", "GET /api/tokens", {
+  token.list("List the tokens that you may see, newest first", "GET /api/tokens", {
     options: { user: option.text("--user <id|name>", "filter by user"), ...pageOptions(100) },
     examples: ["token list", "token list --user ada"],
-    columns: toColumns("id", "name", "user_name", "scopes", EXPIRES_AT, "last_used_at"),
+    columns: toColumns("id name user_name scopes", EXPIRES_AT, "last_used_at"),
   }),
   command({
     name: "create",
@@ -28,7 +28,7 @@ export const group: AnyCommand[] = [
         completion: "scope",
         required: true,
       }),
-      expiresIn: option.text("--expires-in <duration>", "time until it expires, e.g. 12h or 30d, or never", {
+      expiresIn: option.text("--expires-in <duration>", "lifetime, e.g. 12h, 30d or never", {
         default: "90d",
       }),
       tokenFile: TOKEN_FILE,

@@ -1,8 +1,8 @@
 import { ROLES } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { readLines, readNewPassword, SecretPrompt } from "../../terminal/prompt.ts";
-import { type AnyCommand, type BaseContext, command, option } from "../command.ts";
-import { pageOptions, resource } from "../resource.ts";
+import { type AnyCommand, type BaseContext, option } from "../command.ts";
+import { deleteByName, pageOptions, resource } from "../resource.ts";
 
 const user = resource("user", { arg: "id|name", example: "eve" });
 
@@ -12,7 +12,7 @@ export const group: AnyCommand[] = [
   user.list("List users, newest first", "GET /api/users", {
     options: { role: { ...ROLE, about: "filter by role" }, ...pageOptions(100) },
     examples: ["user list", "user list --role admin"],
-    columns: toColumns("id", "name", "role", "disabled", "origin", "last_login_at"),
+    columns: toColumns("id name role disabled origin last_login_at"),
   }),
   user.get("GET /api/users/:id_or_name", { examples: ["user get ada"] }),
   user.create("Create a user. Without a password, one is generated and shown once", "POST /api/users", {
@@ -56,19 +56,7 @@ export const group: AnyCommand[] = [
       },
     },
   ),
-  command({
-    name: "delete",
-    about: "Delete a user with all logins and tokens",
-    args: ["id|name"],
-    options: {},
-    examples: ["user delete eve"],
-    async run({ client, out, args: [id_or_name = ""] }) {
-      const params = { id_or_name };
-      const { value: { id } } = await client.call("GET /api/users/:id_or_name", { params });
-      const { json, value } = await client.call("DELETE /api/users/:id_or_name", { params });
-      out.object(json, value, id);
-    },
-  }),
+  deleteByName("Delete a user with all logins and tokens", "user", "eve"),
 ];
 
 async function askPasswords({ client, io, args: [who] }: BaseContext): Promise<string[]> {

@@ -108,7 +108,7 @@ async function findMention(client: Client, wanted: string): Promise<string> {
   const namesakes = value.filter((worker) => normalizeName(worker.name) === normalizeName(name));
   if (namesakes.length > 1) {
     throw conflict(
-      `Cannot talk to ${name}: ${namesakes.length} workers are called that. Rename all but one.`,
+      `Cannot talk to ${name}: ${namesakes.length} workers have this name. Rename all but one.`,
     );
   }
   return name;

@@ -25,8 +25,8 @@ interface PendingQuestion {
 }
 
 /**
- * Prompts on the terminal until Ctrl-D. Errors are printed and end nothing; Ctrl-C ends the current run. A question
- * of the agent can be answered while its run waits, or with a later line (contract 12).
+ * Prompts on the terminal until Ctrl-D. After an error the prompt continues, and Ctrl-C ends only the current run. The
+ * user can answer a question of the agent while its run waits, or with a later line (contract 12).
  */
 export async function runChatLoop(
   context: BaseContext,
@@ -48,16 +48,16 @@ export async function runChatLoop(
     );
   };
   while (true) {
-    const line = await questions.line();
+    const line = await questions.readLine();
     if (line === null) break;
     if (line.trim() === "") continue;
     stopped = false;
     try {
       session ??= await begin(line);
       const talking = conversation ??= new ChatTurn(context, session);
-      await questions.look();
-      const answer = questions.take(line);
-      await questions.during(
+      await questions.dropIfClosed();
+      const answer = questions.takeAnswer(line);
+      await questions.listenDuring(
         talking,
         () =>
           answer === null
@@ -65,13 +65,13 @@ export async function runChatLoop(
             : talking.say(answer.words, limitMs, { asking: questions, replyTo: answer.to }),
       );
     } catch (error) {
-      const goesOn = error instanceof Exit ||
+      const canContinue = error instanceof Exit ||
         error instanceof ServiceError && error.code !== "unauthenticated";
-      if (!goesOn || !(error instanceof Error)) throw error;
+      if (!canContinue || !(error instanceof Error)) throw error;
       // A user who pressed Ctrl-C needs no error message.
       if (!stopped) note(out.style.red(`svc: ${escapeControls(error.message)}`));
     }
-    // The run may end before the response to its stop. The next prompt follows the message about it.
+    // The run may end before the request to stop it does. The next prompt waits for the message about that request.
     await stopping;
   }
   note(session === null ? "" : `\nto continue: svc ctl chat --session ${session}`);
@@ -95,14 +95,14 @@ class QuestionPrompt {
     this.#prompt = prompt;
   }
 
-  async line(): Promise<string | null> {
+  async readLine(): Promise<string | null> {
     const typing = this.#typing ?? this.#prompt.next();
     this.#typing = null;
     return await typing;
   }
 
-  /** Drops a question that has been closed. */
-  async look(): Promise<void> {
+  /** Drops the current question if it is closed. */
+  async dropIfClosed(): Promise<void> {
     if (this.#asked !== null && await this.#openOptions(this.#asked.questionId) === null) this.#asked = null;
   }
 
@@ -113,7 +113,7 @@ class QuestionPrompt {
   }
 
   /** Returns the answer in a line and the message to reply to, or null for a line that is no answer. */
-  take(line: string): { words: string; to: string } | null {
+  takeAnswer(line: string): { words: string; to: string } | null {
     if (this.#asked === null) return null;
     const { messageId: to, options } = this.#asked;
     const words = COMMAND.exec(line.trim())?.[1]?.trim() ?? line.trim();
@@ -124,7 +124,7 @@ class QuestionPrompt {
     return { words, to };
   }
 
-  async during(talking: ChatTurn, work: () => Promise<void>): Promise<void> {
+  async listenDuring(talking: ChatTurn, work: () => Promise<void>): Promise<void> {
     this.#talking = talking;
     this.#prompt.busy = true;
     try {
@@ -162,7 +162,7 @@ class QuestionPrompt {
       if (line === null) return;
       this.#typing = null;
       if (line.trim() === "") continue;
-      const answer = this.take(line);
+      const answer = this.takeAnswer(line);
       if (answer === null) note(out.style.dim(HINT_OPTIONS));
       else this.#talking.answer(answer.words, answer.to);
     }

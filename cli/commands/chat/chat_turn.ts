@@ -22,9 +22,8 @@ interface QuestionListener {
   show: () => void;
 }
 
-/** Options of buildNotice(). */
 interface SendOptions {
-  /** Gets the ID of the stored message. */
+  /** Called with the ID of the stored message. */
   accepted?: (messageId: string) => void;
   asking?: QuestionListener;
   replyTo?: string | undefined;
@@ -71,7 +70,7 @@ export class ChatTurn {
     try {
       const until = performance.now() + limitMs;
       const traces = [await this.#follow(stream, id, until)];
-      // An answer that arrived after its run became a separate task.
+      // An answer that arrives after the end of its run becomes a separate task.
       for (let answer = this.#answers.shift(); answer !== undefined; answer = this.#answers.shift()) {
         const messageId = await answer;
         if (messageId !== null) {
@@ -96,7 +95,7 @@ export class ChatTurn {
     }
   }
 
-  /** Answers a question during buildNotice(), which then also waits for the work of the answer. */
+  /** Answers a question during say(), which then also waits for the work of the answer. */
   answer(content: string, replyTo: string): void {
     const { client, note, out } = this.#context;
     const body = { content, alone: true, reply_to: replyTo };
@@ -152,9 +151,9 @@ export class ChatTurn {
         this.#context.note(`to answer: svc ctl question answer ${said.question_id} <text>`);
       }
     };
-    // The user's input owns the line.
-    const state = (words: string) => this.#asking?.open ? spinner.stop() : spinner.show(words);
-    const listener = { reply: print, state };
+    // While the user types an answer, the spinner must not write on that line.
+    const showState = (words: string) => this.#asking?.open ? spinner.stop() : spinner.show(words);
+    const listener = { reply: print, state: showState };
     let replies = new ReplyStream(stream, undefined, listener);
     try {
       while (true) {

@@ -7,7 +7,7 @@ export const group: AnyCommand[] = [
     "List conversations of all platforms, latest first",
     "GET /api/conversations",
     {
-      columns: toColumns("session_key", "name", "updated_at", "active_tasks", "role", "text"),
+      columns: toColumns("session_key name updated_at active_tasks role text"),
       options: {
         sessionKey: SESSION_KEY,
         platform: option.text("--platform <names>", "filter by platform", { multiple: true }),

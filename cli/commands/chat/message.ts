@@ -5,7 +5,7 @@ import { clockField, type Column, type Row, toColumns } from "../../terminal/col
 import { usageError } from "../../terminal/exit.ts";
 import { readText, TEXT_MAX_BYTES } from "../../terminal/input_text.ts";
 import { type AnyCommand, command, option, toFields } from "../command.ts";
-import { pageOptions, requestCommand, resource, SESSION_KEY } from "../resource.ts";
+import { filterOption, pageOptions, requestCommand, resource, SESSION_KEY } from "../resource.ts";
 
 const message = resource("message", {
   arg: "id",
@@ -13,12 +13,11 @@ const message = resource("message", {
   example: "01a1fd23-4c79-764a-afab-047dd52450e4",
 });
 
-const MULTIPLE = { multiple: true } as const;
 const FILTERS = {
   sessionKey: SESSION_KEY,
   platform: option.text("--platform <name>", "filter by platform, e.g. local", {
     completion: "platform",
-    ...MULTIPLE,
+    multiple: true,
   }),
 };
 const MEDIA: Column = { name: "media", value: (row) => (row.media as Row | null)?.name };
@@ -67,13 +66,10 @@ export const group: AnyCommand[] = [
     },
   }),
   message.list("List inbound messages, newest first", "GET /api/messages/inbound", {
-    columns: toColumns("id", "status", "platform", "session_key", "received_at", MEDIA, "content"),
+    columns: toColumns("id status platform session_key received_at", MEDIA, "content"),
     options: {
       ...FILTERS,
-      status: option.text("--status <status>", "filter by status", {
-        choices: INBOUND_STATUSES,
-        ...MULTIPLE,
-      }),
+      status: filterOption("--status <statuses>", "status", INBOUND_STATUSES),
       receivedFrom: option.time("--received-from <time>", "received at or after this time"),
       receivedTo: option.time("--received-to <time>", "received at or before this time"),
       ...pageOptions(100),
@@ -84,19 +80,11 @@ export const group: AnyCommand[] = [
     name: "list-outbound",
     about: "List outbound messages, newest first",
     endpoint: "GET /api/messages/outbound",
-    columns: toColumns(
-      ...["id", "status", "platform", "session_key", "source_type", "source_id", "sent_at", MEDIA, "content"],
-    ),
+    columns: toColumns("id status platform session_key source_type source_id sent_at", MEDIA, "content"),
     options: {
       ...FILTERS,
-      status: option.text("--status <status>", "filter by status", {
-        choices: OUTBOUND_STATUSES,
-        ...MULTIPLE,
-      }),
-      sourceType: option.text("--source-type <type>", "filter by type of sender", {
-        choices: SOURCE_TYPES,
-        ...MULTIPLE,
-      }),
+      status: filterOption("--status <statuses>", "status", OUTBOUND_STATUSES),
+      sourceType: filterOption("--source-type <types>", "type of sender", SOURCE_TYPES),
       sourceId: option.text("--source-id <id>", "filter by the worker that sent it", {
         completion: "worker",
       }),
@@ -138,7 +126,7 @@ export const group: AnyCommand[] = [
     "Show routing, tasks, executions and replies of a message",
     "GET /api/messages/:id/trace",
     {
-      columns: toColumns(clockField("at"), "step", "id", "status", "took_ms", "what"),
+      columns: toColumns(clockField("at"), "step id status took_ms what"),
       rows: buildSteps,
     },
   ),

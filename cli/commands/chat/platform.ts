@@ -9,7 +9,7 @@ const id = (_row: Row, [name = ""]: string[]) => name;
 
 export const group: AnyCommand[] = [
   platform.list("List platforms, their connections and undelivered messages", "GET /api/platforms", {
-    columns: toColumns("name", "kind", field("state"), timeField("since"), "waiting", "error"),
+    columns: toColumns("name kind", field("state"), timeField("since"), "waiting error"),
     id: (row) => String(row.name),
   }),
   platform.get("GET /api/platforms/:name", { id }),
@@ -19,9 +19,14 @@ export const group: AnyCommand[] = [
       if (!value.ok) throw new Exit(EXIT.awaitedFailed, value.detail);
     },
   }),
-  platform.verb("senders", "List people who may write on a platform", "GET /api/platforms/:name/senders", {
-    columns: toColumns(field("id"), "name", "paired_by", "created_at"),
-  }),
+  platform.verb(
+    "senders",
+    "List the people who are allowed to write on a platform",
+    "GET /api/platforms/:name/senders",
+    {
+      columns: toColumns(field("id"), "name paired_by created_at"),
+    },
+  ),
   command({
     name: "pair",
     about: "Allow the person with a pairing code to write",
@@ -34,7 +39,7 @@ export const group: AnyCommand[] = [
       // A sender chooses the name, so the question quotes it.
       if (options.yes) note(`allowing ${sender} (${JSON.stringify(name)}) to write on ${platform}`);
       else if (!await confirm(io, `Allow ${sender} (${JSON.stringify(name)}) to write on ${platform}?`)) {
-        throw new Exit(EXIT.declined, "Canceled. Allowed no one.");
+        throw new Exit(EXIT.declined, "Canceled. Changed nothing.");
       }
       const { json, value } = await client.call("POST /api/platforms/pair", { body: { code, sender } });
       out.object(json, value, sender);

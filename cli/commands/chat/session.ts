@@ -14,12 +14,10 @@ const KEY = option.text("--session-key <key>", "conversation, e.g. local:<sessio
 
 export const group: AnyCommand[] = [
   resource("session", { arg: "key", example: "" }).list(
-    "List workers that have context of a conversation",
+    "List the workers that keep context of a conversation",
     "GET /api/contexts",
     {
-      columns: toColumns(
-        ...["worker_id", "worker_name", "engine", field("session_id"), "active_tasks", "updated_at"],
-      ),
+      columns: toColumns("worker_id worker_name engine", field("session_id"), "active_tasks updated_at"),
       id: (row) => String(row.worker_id),
       options: { sessionKey: KEY, ...pageOptions(100) },
       examples: ["session list --session-key local:$session"],

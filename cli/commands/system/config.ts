@@ -20,7 +20,6 @@ export const group: AnyCommand[] = [
   command({
     name: "path",
     about: "Print the path of the configuration file",
-    options: {},
     examples: ["config path"],
     async run({ out, configFlag, note }) {
       const path = resolve(configFlag ?? CONFIG_DEFAULT);
@@ -35,7 +34,6 @@ export const group: AnyCommand[] = [
   command({
     name: "show",
     about: "Print every key and its value. Secrets are hidden",
-    options: {},
     examples: ["config show", "config show --json | jq .limits"],
     async run({ out, configFlag, io }) {
       const { loadConfig } = await loadSchema();
@@ -47,7 +45,6 @@ export const group: AnyCommand[] = [
   command({
     name: "validate",
     about: "Check the configuration and report errors by file, line and column",
-    options: {},
     examples: ["config validate -c /etc/svc/config.yaml"],
     async run({ out, configFlag, io }) {
       const { loadConfig } = await loadSchema();
@@ -59,7 +56,6 @@ export const group: AnyCommand[] = [
   command({
     name: "schema",
     about: "Print the JSON Schema of the configuration file, for editors",
-    options: {},
     examples: ["config schema > config.schema.json"],
     async run({ out }) {
       const { buildConfigJsonSchema } = await loadDisplay();

@@ -73,14 +73,14 @@ export const group: AnyCommand = command({
 
 type Query = Record<string, string | number>;
 
-// After a token expires, a login continues with a new one, after the last received event (contract 9).
+// After its token expires, a login gets a new one and continues after the last received event (contract 9).
 async function followEvents(context: BaseContext, query: Query): Promise<void> {
   const { client } = context;
   let after = query.after === undefined ? await findLatestSeq(context, query) : Number(query.after);
   while (true) {
     const { ended, seq } = await readStream(context, { ...query, after });
     after = seq;
-    if (ended === "token_expired" && client.renews) continue;
+    if (ended === "token_expired" && client.canRenew) continue;
     const code = ended === "token_expired" || ended === "revoked" ? "unauthenticated" : "unavailable";
     throw new ServiceError(
       code,

@@ -4,6 +4,7 @@ import { buildDataPaths } from "../../../src/base/paths.ts";
 import { findExposure } from "../../../src/config/exposure.ts";
 import { type ClientConfig, readClientConfig, readConfigSource } from "../../../src/config/file.ts";
 import type { Row } from "../../terminal/column.ts";
+import { formatReason } from "../../terminal/exit.ts";
 import type { Io } from "../../terminal/io.ts";
 import { isLocked } from "../../client/server_address.ts";
 
@@ -45,7 +46,7 @@ export async function checkMachine(
   for (const [name, check] of Object.entries(CHECKS)) {
     let finding = await check(input);
     if (fix && finding.fix !== undefined) {
-      done.push(await finding.fix().catch((error) => `cannot fix ${name}: ${formatError(error)}`));
+      done.push(await finding.fix().catch((error) => `cannot fix ${name}: ${formatReason(error)}`));
       finding = await check(input);
     }
     const { status, detail, hint } = finding;
@@ -94,7 +95,7 @@ async function checkConfig({ configFlag, io }: DoctorInput): Promise<Finding> {
     const { path } = await loadConfig(configFlag, io.env);
     return reportOk(path === null ? "no config.yaml; using the defaults" : `${path} is valid`);
   } catch (error) {
-    return { status: "fail", detail: formatError(error), hint: "see `svc ctl config schema`" };
+    return { status: "fail", detail: formatReason(error), hint: "see `svc ctl config schema`" };
   }
 }
 
@@ -126,7 +127,7 @@ async function checkDataDirectory({ config }: DoctorInput): Promise<Finding> {
     await Deno.remove(probe);
     return reportOk(`${path} is writable`);
   } catch (error) {
-    const detail = `${path}: ${formatError(error)}`;
+    const detail = `${path}: ${formatReason(error)}`;
     return { status: "fail", detail, hint: "run svc as the owner of the directory" };
   }
 }
@@ -179,8 +180,4 @@ async function readMode(path: string): Promise<number | null> {
 async function closePermissions(path: string): Promise<string> {
   await Deno.chmod(path, ((await Deno.stat(path)).mode ?? 0o700) & 0o700);
   return `chmod go= ${path}`;
-}
-
-function formatError(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replace(/ \(os error.*/s, "");
 }

@@ -10,13 +10,12 @@ import { escapeControls } from "../../terminal/visible.ts";
 import { type AnyCommand, type BaseContext, command, option } from "../command.ts";
 import { requestCommand } from "../resource.ts";
 
-const RECENT_COLUMNS = toColumns("id", "worker_name", "status", "failure", "created_at", "instruction");
+const RECENT_COLUMNS = toColumns("id worker_name status failure created_at instruction");
 
 export const group: AnyCommand[] = [
   command({
     name: "overview",
     about: "Show the state of workers, tasks and executions, today's usage and recent runs",
-    options: {},
     examples: ["system overview", "system overview --json"],
     async run({ client, out }) {
       const { json, value } = await client.call("GET /api/system/overview");
@@ -61,9 +60,7 @@ export const group: AnyCommand[] = [
     endpoint: "GET /api/system/executions",
     options: { limit: option.int("--limit <n>", "number of runs, 1 to 100", { default: 10 }) },
     examples: ["system executions", "system executions --limit 50 --json"],
-    columns: toColumns(
-      ...["id", "message_id", "session_key", "engine", "status", "reason", "task_count", "created_at"],
-    ),
+    columns: toColumns("id message_id session_key engine status reason task_count created_at"),
   }),
   command({
     name: "password",
@@ -134,15 +131,14 @@ export const group: AnyCommand[] = [
       out.object(JSON.stringify(row), row, path);
     },
   }),
-  command({
+  requestCommand({
     name: "resume",
-    about: "Resume the schedules that svc restore --paused paused",
-    options: {},
+    about: "Resume all schedules after svc restore --paused",
+    endpoint: "POST /api/system/resume",
     examples: ["system resume"],
-    async run({ client, out, note }) {
-      const { json, value } = await client.call("POST /api/system/resume", { body: {} });
+    id: () => "",
+    after(value, { note }) {
       if (!value.resumed) note("no schedule was paused by a restore");
-      out.object(json, value, "");
     },
   }),
   command({
@@ -160,7 +156,7 @@ export const group: AnyCommand[] = [
         for (const check of value.checks) if (check.status !== "ok") out.line(String(check.name));
       } else if (out.format === "table") value.checks.forEach((check) => printCheck(out, check));
       else {
-        const columns = toColumns("name", "status", "detail", "hint");
+        const columns = toColumns("name status detail hint");
         await out.list(json, value.checks, columns, (row) => String(row.name));
       }
       const failed = value.checks.filter((check) => check.status === "fail").map((check) => check.name);

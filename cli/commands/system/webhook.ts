@@ -11,7 +11,7 @@ const EVENTS = option.words("--events <kinds>", "comma-separated event kinds, e.
 export const group: AnyCommand[] = [
   webhook.list("List webhooks, newest first", "GET /api/webhooks", {
     options: pageOptions(100),
-    columns: toColumns("id", "name", "url", "events", "enabled", "cursor", "disabled_reason"),
+    columns: toColumns("id name url events enabled cursor disabled_reason"),
   }),
   webhook.get("GET /api/webhooks/:id_or_name"),
   webhook.create("Create a signed webhook and print its secret once", "POST /api/webhooks", {
@@ -47,7 +47,7 @@ export const group: AnyCommand[] = [
     "GET /api/webhooks/:id_or_name/deliveries",
     {
       options: pageOptions(100),
-      columns: toColumns("id", "seq", "kind", "attempt", field("status"), "error", "created_at"),
+      columns: toColumns("id seq kind attempt", field("status"), "error created_at"),
     },
   ),
   webhook.verb(

@@ -29,7 +29,7 @@ export const group: AnyCommand = command({
     wait: option.text("--wait <duration>", "wait for the answer and print it, at most 90s (exit code 124)"),
     messageId: option.text(
       "--message-id <id>",
-      "message that the question is about; in a run its own by default",
+      "message that the question is about; by default the message of the run",
       {
         completion: "message",
       },

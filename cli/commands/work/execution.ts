@@ -4,7 +4,7 @@ import { toColumns } from "../../terminal/column.ts";
 import { wantsColors } from "../../terminal/style.ts";
 import { escapeLine } from "../../terminal/visible.ts";
 import { type AnyCommand, command, type Context, option, toFields } from "../command.ts";
-import { pageOptions, resource, WORKER_ID } from "../resource.ts";
+import { filterOption, pageOptions, resource, WORKER_ID } from "../resource.ts";
 
 const execution = resource("execution", {
   arg: "id",
@@ -20,18 +20,13 @@ const LOG_OPTIONS = {
 
 export const group: AnyCommand[] = [
   execution.list("List executions, newest first", "GET /api/executions", {
-    columns: toColumns(
-      ...["id", "worker_name", "status", "failure", "engine", "started_at", "completed_at", "instruction"],
-    ),
+    columns: toColumns("id worker_name status failure engine started_at completed_at instruction"),
     options: {
       workerId: WORKER_ID,
       sessionId: option.text("--session-id <id>", "filter by session ID or key", {
         completion: "session_key",
       }),
-      status: option.text("--status <status>", "filter by status", {
-        choices: EXECUTION_STATUSES,
-        multiple: true,
-      }),
+      status: filterOption("--status <statuses>", "status", EXECUTION_STATUSES),
       startedFrom: option.time("--started-from <time>", "started at or after this time"),
       startedTo: option.time("--started-to <time>", "started at or before this time"),
       completedFrom: option.time("--completed-from <time>", "ended at or after this time"),
@@ -80,7 +75,7 @@ async function printLog(
     if (ended && query.tail === undefined) continue;
     if (ended) return;
     // A login continues with a new token (contract 9).
-    if (!client.renews || query.tail !== undefined) {
+    if (!client.canRenew || query.tail !== undefined) {
       throw new ServiceError("unavailable", "Cannot follow the log: the connection ended. Try again.");
     }
     await new Promise((resolve) => setTimeout(resolve, FOLLOW_PAUSE_MS));

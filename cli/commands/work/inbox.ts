@@ -9,8 +9,9 @@ export const group = requestCommand({
   about: "List everything that needs a person, such as questions and failures",
   endpoint: "GET /api/inbox",
   columns: toColumns(
-    ...["kind", timeField("at"), "worker_name", "question_id", "execution_id", "message_id", "task_id"],
-    ...["budget_id", "title", "detail"],
+    "kind",
+    timeField("at"),
+    "worker_name question_id execution_id message_id task_id budget_id title detail",
   ),
   id: (row) => String(row[IDS.find((name) => row[name]) ?? "engine"]),
   options: {

@@ -1,8 +1,8 @@
 import { QUESTION_STATUSES } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
-import { type AnyCommand, option } from "../command.ts";
-import { pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
+import type { AnyCommand } from "../command.ts";
+import { filterOption, pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
 
 const question = resource("question", {
   arg: "id",
@@ -12,14 +12,9 @@ const question = resource("question", {
 
 export const group: AnyCommand[] = [
   question.list("List questions, newest first", "GET /api/questions", {
-    columns: toColumns(
-      ...["id", "status", "worker_id", "created_at", "expires_at", "text", "options", "answer"],
-    ),
+    columns: toColumns("id status worker_id created_at expires_at text options answer"),
     options: {
-      status: option.text("--status <statuses>", "filter by status", {
-        choices: QUESTION_STATUSES,
-        multiple: true,
-      }),
+      status: filterOption("--status <statuses>", "status", QUESTION_STATUSES),
       sessionKey: SESSION_KEY,
       workerId: WORKER_ID,
       ...pageOptions(100),

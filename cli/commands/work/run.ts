@@ -47,7 +47,7 @@ export const group: AnyCommand = command({
     }
     if (options.wait === false || options.cron !== undefined) return out.object(json, value);
     reportId("accepted", value.id);
-    const { task } = await waitForTask(context, { id: value.id, limitMs }, () => {});
+    const { task } = await waitForTask(context, { id: value.id, limitMs, isQuiet: true });
     const execution = await findExecution(context, task);
     if (execution !== null) printResult(context, execution);
     throwUnlessCompleted(task);

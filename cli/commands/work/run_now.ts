@@ -35,7 +35,7 @@ export function createRunNowCommand(group: "task" | "schedule", about: string): 
 
 // An active run may have started before the reason for this one, so the new run follows it.
 async function requestRun(context: BaseContext, id: string, until: number): Promise<number> {
-  const { client, out, note } = context;
+  const { client, note } = context;
   while (true) {
     try {
       return (await client.call("POST /api/tasks/:id/run", { params: { id }, body: {} })).value.run_no;
@@ -46,11 +46,7 @@ async function requestRun(context: BaseContext, id: string, until: number): Prom
       if (task.status !== "running") continue;
       note(`waiting for run ${task.run_no} to end before starting the next one`);
       const limitMs = Math.max(0, until - performance.now());
-      await waitForTask(
-        context,
-        { id, runNo: task.run_no, limitMs },
-        (late) => out.object(late.json, late.task),
-      );
+      await waitForTask(context, { id, runNo: task.run_no, limitMs });
     }
   }
 }
@@ -62,13 +58,8 @@ export async function waitAndPrintTask(
   limitMs: number,
   runNo?: number,
 ): Promise<void> {
-  const { out } = context;
-  const { json, task } = await waitForTask(
-    context,
-    { id, limitMs, runNo },
-    (late) => out.object(late.json, late.task),
-  );
-  out.object(json, task);
+  const { json, task } = await waitForTask(context, { id, limitMs, runNo });
+  context.out.object(json, task);
   if (runNo === undefined) throwUnlessCompleted(task);
   else await throwUnlessRunDone(context, task, runNo);
 }

@@ -3,7 +3,7 @@ import { field, timeField, toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { type AnyCommand, option, toFields } from "../command.ts";
 import { parseDuration } from "../duration.ts";
-import { pageOptions, requestCommand, resource, WORKER_ID } from "../resource.ts";
+import { filterOption, pageOptions, requestCommand, resource, WORKER_ID } from "../resource.ts";
 import { createRunNowCommand } from "./run_now.ts";
 import { buildSettings, SETTINGS, TIME_ZONE } from "./schedule_settings.ts";
 
@@ -21,23 +21,12 @@ const AT = option.time("--at <time>", "run once at this time");
 export const group: AnyCommand[] = [
   schedule.list("List schedules and countdowns, soonest first", "GET /api/schedules", {
     columns: toColumns(
-      ...[
-        "id",
-        "name",
-        "status",
-        "next_run_at",
-        "cron",
-        "worker_id",
-        field("last_status"),
-        "failures_in_row",
-      ],
-      ...["paused", "reason", "instruction"],
+      "id name status next_run_at cron worker_id",
+      field("last_status"),
+      "failures_in_row paused reason instruction",
     ),
     options: {
-      status: option.text("--status <statuses>", "filter by status", {
-        choices: TASK_STATUSES,
-        multiple: true,
-      }),
+      status: filterOption("--status <statuses>", "status", TASK_STATUSES),
       workerId: WORKER_ID,
       paused: option.flag("--paused", "only paused schedules"),
       failing: option.flag("--failing", "only schedules whose latest runs failed"),
@@ -55,7 +44,7 @@ export const group: AnyCommand[] = [
       in: option.text("--in <duration>", "run once after this long, e.g. 10m"),
       messageId: option.text(
         "--message-id <id>",
-        "message it belongs to, or any text; 'schedule' by default",
+        "message that the schedule belongs to, or any text (default schedule)",
         {
           completion: "message",
         },
@@ -120,7 +109,7 @@ export const group: AnyCommand[] = [
     },
     examples: ["schedule preview '30 2 * * *' --time-zone Europe/Berlin"],
     input: (options, { args: [cron = ""] }) => ({ cron, ...toFields(options) }),
-    columns: toColumns(timeField("at"), "local", "note"),
+    columns: toColumns(timeField("at"), "local note"),
     id: (row) => String(row.at),
   }),
   schedule.verb("delete", "End a schedule permanently. Its executions stay", "POST /api/tasks/:id/cancel"),

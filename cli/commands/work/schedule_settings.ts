@@ -38,7 +38,9 @@ export const SETTINGS = {
   }),
   gateTimeout: option.text("--gate-timeout <duration>", "time limit of the gate"),
   ...CHECK,
-  overlap: option.text("--overlap <policy>", "if due while a run is active", { choices: OVERLAPS }),
+  overlap: option.text("--overlap <policy>", "for a run that is due while another one is active", {
+    choices: OVERLAPS,
+  }),
   pauseAfterFailures: option.int(
     "--pause-after-failures <n>",
     "pause after n failures in a row; 0 never pauses",

@@ -4,7 +4,7 @@ import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
 import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
 import { parseTimeout, TIMEOUT } from "../duration.ts";
-import { pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
+import { filterOption, pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
 import { createRunNowCommand, waitAndPrintTask } from "./run_now.ts";
 import { TIME_ZONE } from "./schedule_settings.ts";
 import { createBatch, IDEMPOTENCY_KEY, toHeaders } from "./task_batch.ts";
@@ -18,18 +18,16 @@ const REQUIRED = { ...UNLESS_BATCH, required: true } as const;
 export const group: AnyCommand[] = [
   task.list("List tasks of a conversation, a message or a worker, newest first", "GET /api/tasks", {
     columns: toColumns(
-      ...["id", "status", "type", "worker_id", "next_run_at", "cron", statusField("last_status"), "reason"],
-      "instruction",
+      "id status type worker_id next_run_at cron",
+      statusField("last_status"),
+      "reason instruction",
     ),
     options: {
       sessionKey: SESSION_KEY,
       messageId: option.text("--message-id <id>", "filter by message", { completion: "message" }),
       workerId: WORKER_ID,
-      status: option.text("--status <statuses>", "filter by status", {
-        choices: TASK_STATUSES,
-        multiple: true,
-      }),
-      type: option.text("--type <types>", "filter by type", { choices: TASK_TYPES, multiple: true }),
+      status: filterOption("--status <statuses>", "status", TASK_STATUSES),
+      type: filterOption("--type <types>", "type", TASK_TYPES),
       ...pageOptions(100),
     },
     examples: [
@@ -50,7 +48,7 @@ export const group: AnyCommand[] = [
     name: "create",
     about: "Create a task for a worker, without the coordinator",
     options: {
-      messageId: option.text("--message-id <id>", "message of the task; a script may give any text", {
+      messageId: option.text("--message-id <id>", "message that the task belongs to, or any text", {
         completion: "message",
         ...REQUIRED,
       }),
@@ -105,7 +103,7 @@ export const group: AnyCommand[] = [
     args: ["id"],
     refs: { id: "task" },
     options: {
-      run: option.int("--run <n>", "wait for this run, by its run_no; the current or next run by default"),
+      run: option.int("--run <n>", "number (run_no) of the run; by default the current or next one"),
       timeout: TIMEOUT,
     },
     examples: ["task wait --timeout 30s 01a1fd23-4c79-764a-afab-047dd52450e4"],
@@ -120,11 +118,7 @@ export const group: AnyCommand[] = [
 // Prints the task with the result of its run, or with --json the execution (contract 8.10).
 async function waitAndPrintResult(context: BaseContext, id: string, limitMs: number): Promise<void> {
   const { out } = context;
-  const { json, task } = await waitForTask(
-    context,
-    { id, limitMs },
-    (late) => out.object(late.json, late.task),
-  );
+  const { json, task } = await waitForTask(context, { id, limitMs });
   const execution = await findExecution(context, task);
   if (execution === null) out.object(json, task);
   else out.object(execution.json, { ...task, result: execution.value.result });

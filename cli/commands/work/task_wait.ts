@@ -20,6 +20,8 @@ interface WaitTarget {
   /** The number of a run. By default the end of the task, or of a schedule's current or next run. */
   runNo?: number | undefined;
   limitMs: number;
+  /** Prints nothing at the timeout. */
+  isQuiet?: boolean;
 }
 
 interface WaitResult {
@@ -27,14 +29,11 @@ interface WaitResult {
   task: Task;
 }
 
-/** Waits for a task, across lost connections (contract 8.6). Calls `late` at the timeout, then throws Exit 124. */
+/** Waits for a task, across lost connections (contract 8.6). At the timeout, prints the task and throws Exit 124. */
 export async function waitForTask(
-  context: BaseContext,
-  awaited: WaitTarget,
-  late: (waited: WaitResult) => void,
+  { client, out, io }: BaseContext,
+  { id, runNo, limitMs, isQuiet = false }: WaitTarget,
 ): Promise<WaitResult> {
-  const { client, out, io } = context;
-  const { id, runNo, limitMs } = awaited;
   using spinner = new Spinner(io, out.style);
   const until = performance.now() + limitMs;
   const nextStep = `The work continues: svc ctl task wait ${id}${
@@ -59,7 +58,7 @@ export async function waitForTask(
     if (hasEnded(task, before, runNo)) return { json, task };
     if (performance.now() < until) continue;
     spinner.stop();
-    late({ json, task });
+    if (!isQuiet) out.object(json, task);
     const why = task.reason === "" ? "" : `: ${task.reason}`;
     throw new Exit(EXIT.timedOut, `task ${id} is still ${task.status}${why}`);
   }

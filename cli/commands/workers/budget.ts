@@ -8,18 +8,13 @@ import { pageOptions, resource } from "../resource.ts";
 const budget = resource("budget", { arg: "id|name", ref: "budget", example: "Month" });
 
 const COLUMNS = toColumns(
-  ...[
-    "id",
-    "name",
-    "target",
-    roundedColumn("used"),
-    roundedColumn("reserved"),
-    "limit",
-    "unit",
-    "period",
-    "action",
-  ],
-  ...[statusField("state"), timeField("resets_at"), timeField("lifted_until")],
+  "id name target",
+  roundedColumn("used"),
+  roundedColumn("reserved"),
+  "limit unit period action",
+  statusField("state"),
+  timeField("resets_at"),
+  timeField("lifted_until"),
 );
 
 const NAME = option.text("-n, --name <name>", "unique name");
@@ -40,7 +35,7 @@ const ACTION = option.text("--action <action>", "hold: start no new runs; stop: 
 export const group: AnyCommand[] = [
   budget.list("List budgets and their usage, newest first", "GET /api/budgets", {
     options: {
-      target: option.text("--target <target>", "filter by target, with IDs instead of names"),
+      target: option.text("--target <target>", "filter by target; takes IDs, e.g. worker:<id>"),
       ...pageOptions(100),
     },
     examples: ["budget list", "budget list --target global"],
@@ -79,7 +74,7 @@ export const group: AnyCommand[] = [
       ...(limit === undefined ? {} : { limit: parseLimit(limit) }),
     }),
   }),
-  budget.delete("Delete a budget. Blocked work continues", "DELETE /api/budgets/:id"),
+  budget.delete("Delete a budget. Work that it blocked continues", "DELETE /api/budgets/:id"),
   budget.verb(
     "lift",
     "Suspend a budget for a while; --for 0s ends the suspension",

@@ -1,6 +1,6 @@
 import { type Column, type Row, toColumns } from "../../terminal/column.ts";
-import { type AnyCommand, command, option } from "../command.ts";
-import { resource } from "../resource.ts";
+import { type AnyCommand, option } from "../command.ts";
+import { deleteByName, resource } from "../resource.ts";
 
 const department = resource("department", { arg: "id|name", example: "Market" });
 
@@ -20,7 +20,7 @@ const SORT_ORDER = option.int(
 export const group: AnyCommand[] = [
   department.list("List the tree of departments", "GET /api/departments", {
     examples: ["department list", "department list --json"],
-    columns: toColumns("id", NAME, "parent_id", "sort_order", "worker_count", "updated_at"),
+    columns: toColumns("id", NAME, "parent_id sort_order worker_count updated_at"),
     rows: (trees) => flatten(trees, 0),
   }),
   department.get("GET /api/departments/:id_or_name", { examples: ["department get Research"] }),
@@ -40,22 +40,7 @@ export const group: AnyCommand[] = [
     },
     examples: ["department update Market --parent Sales", "department update Market --parent ''"],
   }),
-  command({
-    name: "delete",
-    about: "Delete a department without children. Its workers stay",
-    args: ["id|name"],
-    options: {},
-    examples: ["department delete Market"],
-    async run({ client, out, args: [id_or_name = ""] }) {
-      const params = { id_or_name };
-      // The response to a delete has no ID for -q to print.
-      const id = out.format !== "ids"
-        ? ""
-        : (await client.call("GET /api/departments/:id_or_name", { params })).value.id;
-      const { json, value } = await client.call("DELETE /api/departments/:id_or_name", { params });
-      out.object(json, value, id);
-    },
-  }),
+  deleteByName("Delete a department without children. Its workers stay", "department", "Market"),
 ];
 
 interface Tree {

@@ -1,6 +1,6 @@
 import { load } from "../../../src/base/lazy_import.ts";
 import type { Api } from "../../../src/http/app.ts";
-import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import { EXIT, Exit, formatReason, usageError } from "../../terminal/exit.ts";
 import { readInputFile } from "../../terminal/input_text.ts";
 import type { Io } from "../../terminal/io.ts";
 import { confirm } from "../../terminal/prompt.ts";
@@ -25,76 +25,75 @@ const FILE = option.text("-f, --file <file>", "fleet file in YAML or JSON; - rea
   required: true,
 });
 
-const exportCommand: AnyCommand = command({
-  name: "export",
-  about: "Print the fleet as a file for apply, without secrets",
-  options: {},
-  examples: ["export > fleet.yaml"],
-  async run({ client, out, io }) {
-    const { json, value } = await client.call("GET /api/fleet");
-    if (out.format === "json") return out.line(json);
-    const { formatYaml } = await loadYaml();
-    const text = formatYaml(value);
-    out.raw(io.outIsTerminal ? escapeControls(text) : text);
-  },
-});
-
-const applyCommand: AnyCommand = command({
-  name: "apply",
-  about: "Change the fleet to match a file, all or nothing",
-  options: {
-    file: FILE,
-    dryRun: option.flag("--dry-run", "print the changes without applying them"),
-    prune: option.flag("--prune", "delete things from an earlier apply that the file no longer has"),
-    adopt: option.flag("--adopt", "also manage things that this file did not create"),
-    plan: option.text("--plan <hash>", "apply only if the plan has this hash, as printed by --dry-run"),
-    force: option.flag("--force", "delete without confirmation"),
-  },
-  examples: ["apply -f fleet.yaml --dry-run", "apply -f fleet.yaml --prune --force"],
-  async run(context) {
-    const { client, options, io, note } = context;
-    const { prune = false, adopt = false } = options;
-    const input = { fleet: await readFleet(io, options.file), prune, adopt };
-    const { json: planJson, value: plan } = await client.call("POST /api/fleet/plan", { body: input });
-    if (options.plan !== undefined && options.plan !== plan.hash) {
-      throw new Exit(EXIT.conflict, "Cannot apply the plan: it has changed. Check it with --dry-run.");
-    }
-    if (options.dryRun) {
-      printPlan(context, planJson, plan);
-      note(`plan ${plan.hash}`);
-      return throwOnConflicts(plan);
-    }
-    throwOnConflicts(plan);
-    const deleted = plan.changes.filter(({ action }) => action === "delete");
-    if (deleted.length > 0 && !options.force && io.inIsTerminal) {
-      const names = deleted.map(({ kind, name }) => `${kind} ${name}`).join(", ");
-      if (!await confirm(io, `This deletes ${names} and ends their runs. Continue?`)) {
-        throw new Exit(EXIT.declined, "Canceled. Changed nothing.");
+export const groups: Record<string, AnyCommand> = {
+  export: command({
+    name: "export",
+    about: "Print the fleet as a file for apply, without secrets",
+    examples: ["export > fleet.yaml"],
+    async run({ client, out, io }) {
+      const { json, value } = await client.call("GET /api/fleet");
+      if (out.format === "json") return out.line(json);
+      const { formatYaml } = await loadYaml();
+      const text = formatYaml(value);
+      out.raw(io.outIsTerminal ? escapeControls(text) : text);
+    },
+  }),
+  apply: command({
+    name: "apply",
+    about: "Change the fleet to match a file, all or nothing",
+    options: {
+      file: FILE,
+      dryRun: option.flag("--dry-run", "print the changes without applying them"),
+      prune: option.flag("--prune", "delete objects of an earlier apply that the file no longer has"),
+      adopt: option.flag("--adopt", "also manage existing objects that the file names"),
+      plan: option.text("--plan <hash>", "apply only if the plan has this hash, as printed by --dry-run"),
+      force: option.flag("--force", "delete without confirmation"),
+    },
+    examples: ["apply -f fleet.yaml --dry-run", "apply -f fleet.yaml --prune --force"],
+    async run(context) {
+      const { client, options, io, note } = context;
+      const { prune = false, adopt = false } = options;
+      const input = { fleet: await readFleet(io, options.file), prune, adopt };
+      const { json: planJson, value: plan } = await client.call("POST /api/fleet/plan", { body: input });
+      if (options.plan !== undefined && options.plan !== plan.hash) {
+        throw new Exit(EXIT.conflict, "Cannot apply the plan: it has changed. Check it with --dry-run.");
       }
-    }
-    const body = { ...input, plan: plan.hash };
-    const { json, value } = await client.call("POST /api/fleet/apply", { body });
-    printPlan(context, json, value);
-  },
-});
-
-const diffCommand: AnyCommand = command({
-  name: "diff",
-  about: "Show how the fleet differs from a file (exit code 8 if it does)",
-  options: { file: FILE },
-  examples: ["diff -f fleet.yaml"],
-  async run(context) {
-    const fleet = await readFleet(context.io, context.options.file);
-    const { json, value } = await context.client.call("POST /api/fleet/plan", {
-      body: { fleet, prune: true, adopt: true },
-    });
-    throwOnConflicts(value);
-    // A diff compares contents, not who manages them.
-    const changes = value.changes.filter(({ action }) => action !== "adopt");
-    printPlan(context, json, { ...value, changes });
-    if (changes.length > 0) throw new Exit(EXIT.awaitedFailed, "");
-  },
-});
+      if (options.dryRun) {
+        printPlan(context, planJson, plan);
+        note(`plan ${plan.hash}`);
+        return throwOnConflicts(plan);
+      }
+      throwOnConflicts(plan);
+      const deleted = plan.changes.filter(({ action }) => action === "delete");
+      if (deleted.length > 0 && !options.force && io.inIsTerminal) {
+        const names = deleted.map(({ kind, name }) => `${kind} ${name}`).join(", ");
+        if (!await confirm(io, `This deletes ${names} and ends their runs. Continue?`)) {
+          throw new Exit(EXIT.declined, "Canceled. Changed nothing.");
+        }
+      }
+      const body = { ...input, plan: plan.hash };
+      const { json, value } = await client.call("POST /api/fleet/apply", { body });
+      printPlan(context, json, value);
+    },
+  }),
+  diff: command({
+    name: "diff",
+    about: "Show how the fleet differs from a file (exit code 8 if it does)",
+    options: { file: FILE },
+    examples: ["diff -f fleet.yaml"],
+    async run(context) {
+      const fleet = await readFleet(context.io, context.options.file);
+      const { json, value } = await context.client.call("POST /api/fleet/plan", {
+        body: { fleet, prune: true, adopt: true },
+      });
+      throwOnConflicts(value);
+      // A diff compares contents, not who manages them.
+      const changes = value.changes.filter(({ action }) => action !== "adopt");
+      printPlan(context, json, { ...value, changes });
+      if (changes.length > 0) throw new Exit(EXIT.awaitedFailed, "");
+    },
+  }),
+};
 
 async function readFleet(io: Io, file: string): Promise<Record<string, unknown>> {
   const text = await readInputFile(io, file, { flag: "--file", maxBytes: FLEET_MAX_BYTES });
@@ -103,7 +102,7 @@ async function readFleet(io: Io, file: string): Promise<Record<string, unknown>>
   try {
     value = parseYaml(text).document.toJS({ maxAliasCount: ALIASES_MAX });
   } catch (error) {
-    throw usageError(`${file}:${error instanceof Error ? error.message : String(error)}`);
+    throw usageError(`${file}:${formatReason(error)}`);
   }
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
     throw usageError(`${file}: must have departments, workers or memory`);
@@ -139,10 +138,3 @@ function throwOnConflicts({ conflicts }: FleetPlan): void {
   const words = conflicts.map(({ kind, name, detail }) => `${kind} ${name}: ${detail}`).join("\n  ");
   throw new Exit(EXIT.conflict, `Cannot apply the file. Changed nothing:\n  ${words}`);
 }
-
-/** The groups of this module. */
-export const groups: Record<string, AnyCommand> = {
-  export: exportCommand,
-  apply: applyCommand,
-  diff: diffCommand,
-};

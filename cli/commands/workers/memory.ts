@@ -24,7 +24,7 @@ export const group: AnyCommand[] = [
         return await out.list(
           json,
           entries,
-          toColumns("key", "value", "updated_at"),
+          toColumns("key value updated_at"),
           (row) => String(row.key),
         );
       }

@@ -28,17 +28,9 @@ export const group: AnyCommand[] = [
   runner.list("List runners, newest first", "GET /api/runners", {
     options: pageOptions(100),
     columns: toColumns(
-      ...[
-        "id",
-        "name",
-        "labels",
-        statusField("state"),
-        "running",
-        "max_runs",
-        "engines",
-        "version",
-        "last_seen_at",
-      ],
+      "id name labels",
+      statusField("state"),
+      "running max_runs engines version last_seen_at",
     ),
   }),
   runner.get("GET /api/runners/:id_or_name"),

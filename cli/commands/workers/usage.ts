@@ -7,9 +7,7 @@ export const group = requestCommand({
   name: "usage",
   about: "Show usage by worker, department, engine, day or conversation",
   endpoint: "GET /api/usage",
-  columns: toColumns(
-    ...["key", "name", "executions", "failed", "minutes", "input_tokens", "output_tokens", "cost_usd"],
-  ),
+  columns: toColumns("key name executions failed minutes input_tokens output_tokens cost_usd"),
   id: (row) => String(row.key),
   options: {
     by: option.text("--by <group>", "group by", { choices: USAGE_GROUPS, default: "worker" }),

@@ -50,7 +50,7 @@ const DEPARTMENT = { completion: "department_name" } as const;
 
 export const group: AnyCommand[] = [
   worker.list("List workers, newest first", "GET /api/workers", {
-    columns: toColumns("id", "name", "status", "engine", "departments", "created_at"),
+    columns: toColumns("id name status engine departments created_at"),
     options: {
       department: option.text("--department <ids|names>", "filter by department", {
         ...DEPARTMENT,
@@ -124,7 +124,7 @@ export const group: AnyCommand[] = [
     "Set the runner that has the work directory. Copies no files",
     "POST /api/workers/:id/rehome",
     {
-      options: { to: option.text("--to <runner>", "runner; the next runner that claims a run by default") },
+      options: { to: option.text("--to <runner>", "runner; by default the next one that claims a run") },
       input: ({ to }) => to === undefined ? {} : { home: to },
     },
   ),

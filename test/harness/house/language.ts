@@ -46,13 +46,7 @@ const OTHER_NAMES = new Set(["libSQL", "macOS"]);
 export function readIdentifiers(...folders: string[]): Set<string> {
   const names = new Set<string>();
   for (const file of listSourceFiles(...folders)) {
-    const source = ts.createSourceFile(
-      file,
-      readText(file),
-      ts.ScriptTarget.Latest,
-      false,
-      findScriptKind(file),
-    );
+    const source = parseFile(file);
     const visit = (node: ts.Node) => {
       if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node)) names.add(node.text.replace("#", ""));
       ts.forEachChild(node, visit);
@@ -68,7 +62,7 @@ export function readComments(...folders: string[]): Text[] {
 
 function readFileComments(file: string): Text[] {
   const text = readText(file);
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, findScriptKind(file));
+  const source = parseFile(file);
   const ranges = new Map<number, ts.CommentRange>();
   const visit = (node: ts.Node) => {
     if (node.kind === ts.SyntaxKind.JsxText) return;
@@ -108,13 +102,7 @@ const TEXT_MIN_WORDS = 3;
  */
 export function readUserTexts(...folders: string[]): Text[] {
   return listSourceFiles(...folders).flatMap((file) => {
-    const source = ts.createSourceFile(
-      file,
-      readText(file),
-      ts.ScriptTarget.Latest,
-      true,
-      findScriptKind(file),
-    );
+    const source = parseFile(file);
     const texts: Text[] = [];
     const add = (node: ts.Node, words: string) => {
       const text = words.replace(/\s+/g, " ").trim();
@@ -145,7 +133,7 @@ const SQL =
 
 export function readTestNames(...folders: string[]): Text[] {
   return listSourceFiles(...folders).filter((file) => file.endsWith(".test.ts")).flatMap((file) => {
-    const source = ts.createSourceFile(file, readText(file), ts.ScriptTarget.Latest, true);
+    const source = parseFile(file);
     const names: Text[] = [];
     const visit = (node: ts.Node) => {
       if (
@@ -165,6 +153,6 @@ export function readTestNames(...folders: string[]): Text[] {
   });
 }
 
-function findScriptKind(file: string): ts.ScriptKind {
-  return file.endsWith(".tsx") ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
+function parseFile(file: string): ts.SourceFile {
+  return ts.createSourceFile(file, readText(file), ts.ScriptTarget.Latest, true);
 }
