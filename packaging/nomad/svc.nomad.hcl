@@ -4,7 +4,7 @@
 #   nomad job run svc.nomad.hcl
 #
 # Both allocations of "service" pass the liveness check. Only the serving one passes the readiness check, so Nomad and proxies find
-# it under the service "svc". An update waits for liveness alone, because a standby is never ready.
+# it under the service "svc". An update doesn't wait for readiness, because a standby is never ready.
 
 variable "image" {
   type    = string
