@@ -55,7 +55,7 @@ let failed = false;
 const server = await startServer({ dataDir: folder, ...options });
 try {
   console.log(`The service runs at ${server.url}, its data is in ${folder}`);
-  await ctl("worker", "create", "-n", "Echo", "--description", "Repeats what it is told", "-q");
+  await ctl("worker", "create", "-n", "Echo", "--description", "Returns each message as it came", "-q");
   await ctl(
     "worker",
     "create",

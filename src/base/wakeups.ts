@@ -15,7 +15,7 @@ export const WAKEUP = {
   retention: "retention",
   backup: "backup",
   budget: "budget",
-  surroundings: "surroundings",
+  health: "health",
   journal: "journal",
 } as const;
 

@@ -38,7 +38,9 @@ export const group: AnyCommand[] = [
       const { platform, sender, name } = found;
       // A sender chooses the name, so the question quotes it.
       if (options.yes) note(`allowing ${sender} (${JSON.stringify(name)}) to write on ${platform}`);
-      else if (!await confirm(io, `Allow ${sender} (${JSON.stringify(name)}) to write on ${platform}?`)) {
+      else if (
+        !await confirm(io, `Allow ${sender} (${JSON.stringify(name)}) to write on ${platform}?`, "--yes")
+      ) {
         throw new Exit(EXIT.declined, "Canceled. Changed nothing.");
       }
       const { json, value } = await client.call("POST /api/platforms/pair", { body: { code, sender } });

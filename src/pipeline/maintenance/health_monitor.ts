@@ -28,7 +28,7 @@ export function createHealthMonitor(options: HealthMonitorOptions): Stage {
   const { db, clock, platforms, root, freeBytes = measureFree } = options;
   const away = new Set<string>();
   let low = false;
-  return new Stage(options, { name: "surroundings", wakeup: WAKEUP.surroundings, pollMs: POLL_MS, step });
+  return new Stage(options, { name: "health", wakeup: WAKEUP.health, pollMs: POLL_MS, step });
 
   async function step(): Promise<number> {
     const now = clock.now();
