@@ -99,7 +99,7 @@ export class Server {
       interruptRun: async (executionId) => {
         await Promise.all([this.executor.interrupt(executionId), this.#remote.interrupt(executionId)]);
       },
-      interruptRouting: (sessionKey) => this.#bee.interrupt(sessionKey),
+      interruptRouting: (sessionKey) => this.#bee.runner.interrupt(sessionKey),
       remote: () => this.#remote,
     }, () => this.#listener.url);
     const { engines, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
@@ -142,13 +142,13 @@ export class Server {
     this.#rescuer = new Rescuer({
       ...base,
       ...{ rules, waits, steps },
-      running: () => [...this.executor.running, ...this.#bee.running].map((run) => run.execution_id),
+      running: () => [...this.executor.running, ...this.#bee.runner.running].map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...running, timeZone, admission, openedAt });
     this.#sending = createDeliveryStages(base, { platforms, steps, paths, config, umask: machine.umask });
     this.stages = [
       this.#rescuer.stage,
-      createIntake({ ...base, config, openedAt, carryOut: bindChatCommands(this.parts) }),
+      createIntake({ ...base, config, openedAt, executeCommand: bindChatCommands(this.parts) }),
       this.#bee.stage,
       createQuestionStage(base),
       createScheduler({ ...base, ...rules, interruptRun, catchUpWindowMs: config.scheduler.catch_up_window }),
@@ -158,7 +158,7 @@ export class Server {
         await Promise.all([
           this.executor.stopRun(executionId, words),
           this.#remote.stopFor(executionId, words),
-          this.#bee.stopRun(executionId, words),
+          this.#bee.runner.stopRun(executionId, words),
         ]);
       }),
     ];
@@ -236,7 +236,7 @@ export class Server {
     if (lost) this.#lost.resolve(reason);
     this.dispatcher.drain();
     this.#bee.drain();
-    await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
+    await Promise.all([this.executor.stopAll(), this.#bee.runner.stopAll()]);
   }
 
   /** Handles a request without a port, for tests. */
@@ -288,7 +288,7 @@ export class Server {
       const grace = sleep(parts.clock, this.#graceMs, this.#hurried.signal);
       await Promise.race([this.dispatcher.waitForRuns(), grace]);
     }
-    await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
+    await Promise.all([this.executor.stopAll(), this.#bee.runner.stopAll()]);
     await this.dispatcher.waitForRuns();
     await parts.engines.release("");
     await Promise.all(this.stages.map((stage) => stage.stop()));
