@@ -101,7 +101,7 @@ export function createDeliveryStages(
   );
   const outbox = new Outbox({ ...base, platforms });
   const showing = platforms.filter(({ progress }) => progress !== undefined);
-  const signs = new ProgressSigns({ ...base, platforms: showing, steps, holds: outbox.cooldowns });
+  const signs = new ProgressSigns({ ...base, platforms: showing, steps, cooldowns: outbox.cooldowns });
   const maxUploadBytes = config.limits.max_upload_bytes;
   const webhooks = createWebhookStage(base);
   const stages = [

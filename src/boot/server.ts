@@ -92,7 +92,7 @@ export class Server {
       interruptRun: async (executionId) => {
         await Promise.all([this.executor.interrupt(executionId), this.#remote.interrupt(executionId)]);
       },
-      interruptRouting: (sessionKey) => this.#bee.interrupt(sessionKey),
+      interruptRouting: (sessionKey) => this.#bee.runner.interrupt(sessionKey),
       remote: () => this.#remote,
     }, () => this.#listener.url);
     const { engines, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
@@ -135,7 +135,7 @@ export class Server {
     this.#rescuer = new Rescuer({
       ...base,
       ...{ rules, waits, steps },
-      running: () => [...this.executor.running, ...this.#bee.running].map((run) => run.execution_id),
+      running: () => [...this.executor.running, ...this.#bee.runner.running].map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...running, timeZone, admission, openedAt });
     this.#sending = createDeliveryStages(base, { platforms, steps, paths, config, umask: machine.umask });
@@ -145,7 +145,7 @@ export class Server {
         ...base,
         config,
         openedAt,
-        carryOut: (message, command) => runChatCommand(this.parts, message, command),
+        executeCommand: (message, command) => runChatCommand(this.parts, message, command),
       }),
       this.#bee.stage,
       createQuestionStage(base),
@@ -156,7 +156,7 @@ export class Server {
         await Promise.all([
           this.executor.stopRun(executionId, words),
           this.#remote.stopFor(executionId, words),
-          this.#bee.stopRun(executionId, words),
+          this.#bee.runner.stopRun(executionId, words),
         ]);
       }),
     ];
@@ -234,7 +234,7 @@ export class Server {
     if (lost) this.#lost.resolve(reason);
     this.dispatcher.drain();
     this.#bee.drain();
-    await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
+    await Promise.all([this.executor.stopAll(), this.#bee.runner.stopAll()]);
   }
 
   /** Handles a request without a port, for tests. */
@@ -282,7 +282,7 @@ export class Server {
       const grace = sleep(parts.clock, this.#graceMs, this.#hurried.signal);
       await Promise.race([this.dispatcher.waitForRuns(), grace]);
     }
-    await Promise.all([this.executor.stopAll(), this.#bee.stopAll()]);
+    await Promise.all([this.executor.stopAll(), this.#bee.runner.stopAll()]);
     await this.dispatcher.waitForRuns();
     await parts.engines.release("");
     await Promise.all(this.stages.map((stage) => stage.stop()));

@@ -5,7 +5,7 @@ import { listSourceFiles } from "../harness/house/tree.ts";
 const FOLDERS: readonly [RegExp, readonly string[][]][] = [
   [
     /^src\/store\/db\//,
-    [["test/store"], ["test/http/work/task", "test/pipeline/dispatch/task_model", "test/http/system/event"]],
+    [["test/store"], ["test/http/work/task", "test/schedule", "test/http/system/event"]],
   ],
   [/^src\/store\//, [
     ["test/http/work/task", "test/http/chat/chat", "test/pipeline"],

@@ -22,9 +22,9 @@ export interface Open {
   marked: boolean;
 }
 
-/** Expected state of a schedule or a countdown. */
+/** Expected state of a task. */
 export interface Expected {
-  type: "scheduled" | "countdown";
+  type: "immediate" | "scheduled" | "countdown";
   worker: string;
   session: string;
   gate: boolean;

@@ -12,7 +12,7 @@ const TASKS_MAX = 14;
 const MINUTE_MS = 60_000;
 const STEPS_MIN = [0.01, 0.1, 1, 5, 10, 10, 25, 130];
 
-describe("schedules equal their model (contract 15) [CMD-3]", () => {
+describe("the states of tasks equal their model, also with repeated outcomes [CMD-3, DSP-2, DSP-14]", () => {
   it(
     `over ${SEEDS} seeds of ${OPERATIONS} random operations each, with kills and orderly stops [CMD-3]`,
     async () => {
@@ -77,10 +77,10 @@ async function operate(world: World, label: string): Promise<void> {
 
 async function create(world: World): Promise<void> {
   const now = world.clock.now();
-  const type = world.chance() < 0.8 ? "scheduled" as const : "countdown" as const;
+  const type = world.pick(["immediate", "scheduled", "scheduled", "scheduled", "countdown"] as const);
   const worker = world.pick(world.workers);
   const session = world.pick(["one", "two", "three"]);
-  const gate = world.chance() < 0.5;
+  const gate = type !== "immediate" && world.chance() < 0.5;
   const at = now + 5_000 + Math.floor(world.chance() * 20) * MINUTE_MS;
   const overlap = world.pick(["skip", "queue", "replace"] as const);
   const until = world.chance() < 0.3 ? now + Math.ceil(world.chance() * 12) * 10 * MINUTE_MS : null;
@@ -90,21 +90,24 @@ async function create(world: World): Promise<void> {
     (await world.api.task.create(CALL, {
       ...{ message_id: session, worker_id: worker, instruction: "x", type },
       ...(gate ? { gate: { command: ["x"], timeout_ms: 1_000 } } : {}),
-      ...(type === "countdown"
+      ...(type === "immediate"
+        ? {}
+        : type === "countdown"
         ? { scheduled_at: at }
         : { cron: MODEL_CRON, overlap, until, max_runs, pause_after_failures }),
     })).json,
   );
   world.model.tasks.set(task.id, {
     ...{ type, worker, session: `cli:${session}`, gate, status: "scheduled", paused: false },
-    ...(type === "countdown"
-      ? { overlap: "skip", until: null, maxRuns: null, pauseAfter: 0 }
-      : { overlap, until, maxRuns: max_runs, pauseAfter: pause_after_failures }),
+    ...(type === "scheduled"
+      ? { overlap, until, maxRuns: max_runs, pauseAfter: pause_after_failures }
+      : { overlap: "skip", until: null, maxRuns: null, pauseAfter: 0 }),
     ...{ attempt: 0, runs: 0, runNo: 0, dueAt: null, queuedAt: null, runsEnded: 0, failures: 0, last: "" },
     execution: null,
     nextAt: type === "countdown" ? at : Math.floor(now / 600_000) * 600_000 + 600_000,
     firings: new Map(),
   });
+  if (type === "immediate") world.model.runNow(task.id, now);
 }
 
 async function change(world: World, [id, task]: [string, Expected], label: string): Promise<void> {

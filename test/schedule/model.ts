@@ -7,7 +7,7 @@ export const MODEL_ATTEMPTS = 3;
 const STEP_MS = 600_000;
 const CATCH_UP_MS = 3_600_000;
 
-/** Contract 15 as a readable model. The database must agree with it. */
+/** Contract 3 (Task) and contract 15 as a readable model. The database must agree with it. */
 export class ScheduleModel {
   readonly tasks = new Map<string, Expected>();
   readonly open = new Map<string, Open>();
@@ -203,20 +203,20 @@ export class ScheduleModel {
     return active.length;
   }
 
-  /** Cancels a run. The cancellation ends a countdown, but not a schedule. */
+  /** Cancels a run. The cancellation ends its task, unless the task is a schedule. */
   mark(executionId: string): void {
     const open = this.open.get(executionId) as Open;
     const task = this.of(open.task);
     open.marked = true;
-    if (task.type === "countdown" && task.status === "running") this.#end(task, "cancelled");
+    if (task.type !== "scheduled" && task.status === "running") this.#end(task, "cancelled");
   }
 
   runNow(id: string, now: number): boolean {
     const task = this.of(id);
-    if (task.status === "pending") return true;
+    if (task.status === "pending") return task.type !== "immediate";
     if (task.status !== "scheduled") return false;
     this.#fire(task, now);
-    if (task.type === "countdown") task.nextAt = null;
+    if (task.type !== "scheduled") task.nextAt = null;
     return true;
   }
 
@@ -238,7 +238,7 @@ export class ScheduleModel {
 
   change(id: string, change: Partial<Pick<Expected, "gate" | "overlap" | "worker">>): boolean {
     const task = this.of(id);
-    if (!["pending", "scheduled", "running"].includes(task.status)) return false;
+    if (task.type === "immediate" || !["pending", "scheduled", "running"].includes(task.status)) return false;
     Object.assign(task, change);
     return true;
   }

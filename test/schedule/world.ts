@@ -125,12 +125,15 @@ export class World implements AsyncDisposable {
       };
       const gated = work?.passed === null && work.gate !== "null";
       const kind = this.model.begin(head.id, execution.execution_id);
-      const { won } = await this.#db.write([
-        ...(gated ? startGateRun(execution) : startRun(execution, head.type)),
-        insertReservation(execution.execution_id, [], NOTHING),
-      ]);
+      const claim = async (one: NewExecution) =>
+        (await this.#db.write([
+          ...(gated ? startGateRun(one) : startRun(one, head.type)),
+          insertReservation(one.execution_id, [], NOTHING),
+        ])).won;
+      const won = await claim(execution);
       expect(won ? gated ? "gate" : "run" : null, label).toBe(kind);
       if (!won) continue;
+      expect(await claim({ ...execution, execution_id: createId() }), "a second claim").toBe(false);
       this.#claims.set(execution.execution_id, execution);
       if (kind === "run") await this.#db.write(startExecution(execution.execution_id, now));
     }
@@ -193,6 +196,7 @@ export class World implements AsyncDisposable {
       now,
     );
     expect((await this.#db.write(statements)).won).toBe(true);
+    expect((await this.#db.write(statements)).won, "a second outcome").toBe(false);
     this.model.endRun(id, how, now);
   }
 
@@ -273,8 +277,8 @@ export class World implements AsyncDisposable {
       from occurrence
       order by task_id, run_no`,
     );
-    const wanted = [...this.model.tasks].flatMap(([task_id, { firings }]) =>
-      [...firings].map(([run_no, { status, gateExit }]) => ({
+    const wanted = [...this.model.tasks].flatMap(([task_id, { type, firings }]) =>
+      (type === "immediate" ? [] : [...firings]).map(([run_no, { status, gateExit }]) => ({
         ...{ task_id, run_no, status, gate_exit: gateExit },
         ended: ["pending", "gating", "running"].includes(status) ? 0 : 1,
       }))

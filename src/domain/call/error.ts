@@ -1,4 +1,3 @@
-/** The stable error codes (contract 1.7). */
 export type ErrorCode =
   | "invalid_request"
   | "unauthenticated"

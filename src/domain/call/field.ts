@@ -164,7 +164,7 @@ export function parseInteger(min: number, max: number) {
     .register(z.globalRegistry, { type: "integer", minimum: min, maximum: max });
 }
 
-/** Schema as whole(), with a default and a description. */
+/** Schema as parseInteger(), with a default and a description. */
 export function parseIntegerOr(
   fallback: number,
   [min, max]: [min: number, max: number],

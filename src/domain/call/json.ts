@@ -12,7 +12,6 @@ export function parseJson<T>(json: Json<T>): T {
   return JSON.parse(json);
 }
 
-/** Concatenates JSON texts into a JSON list. */
 export function joinJson<T>(items: readonly Json<T>[]): Json<T[]> {
   // A single join: adding brackets to a joined text would copy megabytes again.
   return ["[", ...items.flatMap((item, at) => at === 0 ? [item] : [",", item]), "]"].join("") as Json<T[]>;

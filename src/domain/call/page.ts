@@ -1,7 +1,6 @@
 import type { Json } from "./json.ts";
 import { id, parseInteger, parseIntegerOr } from "./field.ts";
 
-/** Default and maximum page size of lists (contract 1.4). */
 export const PAGE_SIZE_DEFAULT = 50;
 export const PAGE_SIZE_MAX = 100;
 export const WORKER_PAGE_SIZE_MAX = 200;

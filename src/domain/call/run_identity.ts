@@ -15,7 +15,6 @@ export interface RunIdentity extends RunKeys {
   run_id: string;
 }
 
-/** Returns the keys alone, for a journal entry. */
 export function pickRunKeys({ session_key, worker_id, task_id, execution_id, message_id }: RunKeys): RunKeys {
   return { session_key, worker_id, task_id, execution_id, message_id };
 }

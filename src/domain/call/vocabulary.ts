@@ -44,7 +44,6 @@ export const TASK_TYPES = Object.keys(RULES) as [TaskType, ...TaskType[]];
 export const TASK_STATUSES = ["scheduled", "pending", "running", "completed", "failed", "cancelled"] as const;
 export type TaskStatus = (typeof TASK_STATUSES)[number];
 
-/** Statuses of open and of ended tasks (contract 3, Task). */
 export const ACTIVE_TASK_STATUSES = ["pending", "running", "scheduled"] as const satisfies TaskStatus[];
 export const ENDED_TASK_STATUSES = ["completed", "failed", "cancelled"] as const satisfies TaskStatus[];
 
@@ -67,7 +66,6 @@ export function isEndedTask(status: TaskStatus): boolean {
 export const EXECUTION_STATUSES = ["pending", "running", "completed", "failed"] as const;
 type ExecutionStatus = (typeof EXECUTION_STATUSES)[number];
 
-/** Statuses of open and of ended executions. */
 export const OPEN_EXECUTION_STATUSES = ["pending", "running"] as const satisfies ExecutionStatus[];
 export const ENDED_EXECUTION_STATUSES = ["completed", "failed"] as const satisfies ExecutionStatus[];
 
@@ -76,7 +74,6 @@ export function isEndedExecution(status: ExecutionStatus): boolean {
   return ENDED_EXECUTION_STATUSES.some((one) => one === status);
 }
 
-/** Reasons of failed runs (contract 3, Execution). */
 export const FAILURES = [
   "exit_code",
   "engine_error",
@@ -93,10 +90,7 @@ export type Failure = (typeof FAILURES)[number];
 
 export const BEE_RUN_STATUSES = ["running", "completed", "failed"] as const;
 
-/**
- * Derived, never stored: `working` while a run is in progress, `waiting` while it waits for a person, else `paused` or
- * `idle`.
- */
+/** Computed from runs: `working` during a run, `waiting` while its run waits for a person, else `paused` or `idle`. */
 export const WORKER_STATUSES = ["idle", "working", "waiting", "paused"] as const;
 
 /** Statuses of a worker in responses: `unavailable` replaces `idle` while its engine cannot be used. */
@@ -125,13 +119,11 @@ export type RoutingRule = (typeof ROUTING_RULES)[number];
 
 export const OUTBOUND_STATUSES = ["sent", "failed"] as const;
 
-/** Senders of outbound messages. */
 export const SOURCE_TYPES = ["bee", "worker", "system"] as const;
 export type SourceType = (typeof SOURCE_TYPES)[number];
 
 /** Senders in a chat history. */
 export const CHAT_ROLES = ["user", "bee"] as const;
-export type ChatRole = (typeof CHAT_ROLES)[number];
 
 /** States in a `status` event of a chat stream (contract 4, Stream). */
 export const CHAT_STATES = ["received", "routing", "queued", "working", "idle"] as const;
@@ -141,7 +133,7 @@ export type ChatState = (typeof CHAT_STATES)[number];
 export const STREAM_ENDS = ["deleted", "shutdown", "token_expired", "revoked"] as const;
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 
-/** Source of the operator's password. The API can change only a generated one and the operator's own (contract 5.1). */
+/** Sources of the operator's password. The API can change only `generated` and `operator` ones (contract 5.1). */
 export const PASSWORD_SOURCES = ["generated", "config", "environment", "operator"] as const;
 export type PasswordSource = (typeof PASSWORD_SOURCES)[number];
 
@@ -263,11 +255,10 @@ export type Role = (typeof ROLES)[number];
 export const USER_ORIGINS = ["operator", "local", "oidc"] as const;
 export type UserOrigin = (typeof USER_ORIGINS)[number];
 
-/** Holder of a login's secret: a program holds the whole, a browser two halves (contract 9). */
+/** Kinds of logins. A program holds the whole secret of its login, a browser two halves (contract 9). */
 export const LOGIN_KINDS = ["login", "browser"] as const;
 export type LoginKind = (typeof LOGIN_KINDS)[number];
 
-/** Units and periods of budgets (contract 14). */
 export const BUDGET_UNITS = ["runs", "tokens", "minutes", "usd"] as const;
 export type BudgetUnit = (typeof BUDGET_UNITS)[number];
 export const BUDGET_PERIODS = ["5h", "24h", "7d", "month", "total"] as const;
@@ -326,5 +317,4 @@ export const INBOX_KINDS = [
   "budget_holds",
   "schedule_paused",
   "worker_paused",
-  "schedule_paused",
 ] as const;

@@ -9,7 +9,6 @@ import { TASK_TYPES, type TaskType } from "../call/vocabulary.ts";
 
 export const PLAN_TASKS_MAX = 20;
 
-/** The bee's answer (contract 4.4). */
 const beePlanSchema = z.strictObject({
   reply: text(CONTENT_MAX_BYTES).nullish(),
   tasks: z.array(z.strictObject({
@@ -24,7 +23,7 @@ const beePlanSchema = z.strictObject({
 
 const nullable = (type: string) => ({ type: [type, "null"] });
 
-/** The same schema for engines that accept a schema for their answer. Strict: every field is required. */
+/** The plan as a JSON schema, for engines that accept one for their answer. They expect every field to be required. */
 export const PLAN_JSON_SCHEMA = {
   type: "object",
   additionalProperties: false,

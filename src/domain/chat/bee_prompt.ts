@@ -1,10 +1,17 @@
 import type { Media } from "./message.ts";
-import { type ConversationEntry, cutText, fitPrompt, formatSection, PROMPT_MAX_BYTES } from "./prompt.ts";
+import {
+  type ConversationEntry,
+  cutText,
+  fitPrompt,
+  formatConversation,
+  formatMessageHead,
+  formatSection,
+  PROMPT_MAX_BYTES,
+} from "./prompt.ts";
 import { PLAN_TASKS_MAX } from "./bee_plan.ts";
 import type { Candidate } from "./routing.ts";
 import { TASK_TYPE_RULES, TASK_TYPES } from "../call/vocabulary.ts";
 
-/** Content of the bee's prompt (contract 4.4). */
 export interface BeeContext {
   persona: string;
   now: number;
@@ -20,7 +27,6 @@ export interface BeeContext {
   ctl: string;
 }
 
-/** An unusable answer of the bee and its problem. */
 export interface Correction {
   answer: string;
   problem: string;
@@ -61,19 +67,9 @@ export function buildBeePrompt(
       ),
       give: 4,
     },
-    {
-      text: formatSection(
-        "The conversation so far",
-        context.conversation.map(formatConversationLine).join("\n"),
-      ),
-      give: 2,
-    },
-    { text: formatSection("The message to route", formatMessageText(message)) },
-    {
-      text: correction === null
-        ? ""
-        : formatSection("Your last answer could not be used", formatCorrection(correction)),
-    },
+    { text: formatConversation(context.conversation, "person", SAID_MAX_CHARACTERS), give: 2 },
+    { text: formatSection("The message to route", `${formatMessageHead(message)}\n\n${message.text}`) },
+    { text: correction === null ? "" : formatCorrection(correction) },
   ], maxBytes);
 }
 
@@ -108,23 +104,10 @@ function formatEntries(memory: Record<string, string>): string {
     );
 }
 
-function formatConversationLine({ role, content, ts }: ConversationEntry): string {
-  return `[${new Date(ts).toISOString()}] ${role === "user" ? "person" : "answer"}: ${
-    cutText(content, SAID_MAX_CHARACTERS)
-  }`;
-}
-
-function formatMessageText({ id, text, attachments }: BeeContext["message"]): string {
-  const files = attachments.map(({ path, name, mime, size }) =>
-    `- ${path} (${name}, ${mime}, ${size} bytes)`
-  );
-  return [`Message id: ${id}`, ...(files.length === 0 ? [] : ["Attached files:", ...files]), "", text].join(
-    "\n",
-  );
-}
-
 function formatCorrection({ answer, problem }: Correction): string {
-  return `You answered:\n\n${
-    cutText(answer, ANSWER_MAX_CHARACTERS)
-  }\n\nWhat is wrong with it: ${problem}\n\nAnswer again, with the JSON object alone.`;
+  return formatSection(
+    "Your last answer could not be used",
+    `You answered:\n\n${cutText(answer, ANSWER_MAX_CHARACTERS)}\n\nWhat is wrong with it: ${problem}\n\n` +
+      "Answer again, with the JSON object alone.",
+  );
 }

@@ -87,7 +87,6 @@ export const historyQuery = {
 
 const PREFIX = "local:";
 
-/** Returns the session key of a local session. */
 export function buildChatSessionKey(sessionId: string): string {
   return PREFIX + sessionId;
 }

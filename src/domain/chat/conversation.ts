@@ -4,7 +4,6 @@ import { buildPageQuery } from "../call/page.ts";
 
 export const LATEST_TEXT_MAX = 200;
 
-/** A conversation of any platform (contract 17.6). */
 export const conversationSchema = z.strictObject({
   id: id.meta({
     description: "id of its latest message, or of the local session before the first; lists use it as cursor",

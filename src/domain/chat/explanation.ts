@@ -10,7 +10,6 @@ export const explainSchema = z.strictObject({
 }).meta({ id: "Explain", examples: [{ content: "@Ada write the news" }] });
 export type Explain = z.output<typeof explainSchema>;
 
-/** Where a message would go, and why. */
 export const explanationSchema = z.strictObject({
   rule: z.enum(ROUTING_RULES).meta({
     description:

@@ -1,7 +1,7 @@
 import { countBytes, cutToBytes } from "../../base/bytes.ts";
 import { quoteShellWord } from "../../base/shell.ts";
 import { hasConversation, type Media } from "./message.ts";
-import type { ChatRole } from "../call/vocabulary.ts";
+import type { ChatMessage } from "./chat.ts";
 
 /** The context of a run, without the instruction. */
 export interface RunContext {
@@ -23,11 +23,7 @@ export interface RunContext {
   conversation: ConversationEntry[];
 }
 
-export interface ConversationEntry {
-  role: ChatRole;
-  content: string;
-  ts: number;
-}
+export type ConversationEntry = Pick<ChatMessage, "role" | "content" | "ts">;
 
 export const CONVERSATION_MAX_MESSAGES = 20;
 const SAID_MAX_CHARACTERS = 4_000;
@@ -70,8 +66,8 @@ export function buildWorkerPrompt(context: RunContext, instruction: string, extr
     { text: formatSection("Memory of all workers (scope global)", ofAll), give: 2 },
     { text: formatSection(`Memory of this conversation (scope ${message.session_key})`, ofThis), give: 3 },
     { text: formatSection("The service", formatService(message, ctl)) },
-    { text: formatSection("The conversation so far", said.map(formatConversationLine).join("\n")), give: 1 },
-    { text: formatSection("The message", formatMessageText(message)) },
+    { text: formatConversation(said, "user", SAID_MAX_CHARACTERS), give: 1 },
+    { text: formatSection("The message", formatMessageHead(message)) },
     { text: formatSection("The task in which you asked", cutText(asked, ASKED_MAX_CHARACTERS)) },
     { text: interrupted ? formatSection("Interrupted", INTERRUPTED) : "" },
     { text: `# Your task\n\n${instruction}\n` },
@@ -136,12 +132,22 @@ function formatService({ id, session_key }: RunContext["message"], ctl: string):
   ].join("\n");
 }
 
-function formatConversationLine({ role, content, ts }: ConversationEntry): string {
-  const who = role === "user" ? "user" : "answer";
-  return `[${new Date(ts).toISOString()}] ${who}: ${cutText(content, SAID_MAX_CHARACTERS)}`;
+/** Formats the section with the conversation. `user` names the user in its lines, and `maxCharacters` limits each message. */
+export function formatConversation(
+  entries: readonly ConversationEntry[],
+  user: string,
+  maxCharacters: number,
+): string {
+  const lines = entries.map(({ role, content, ts }) =>
+    `[${new Date(ts).toISOString()}] ${role === "user" ? user : "answer"}: ${cutText(content, maxCharacters)}`
+  );
+  return formatSection("The conversation so far", lines.join("\n"));
 }
 
-function formatMessageText({ id, attachments }: RunContext["message"]): string {
+/** Formats the id of a message and the list of its files. */
+export function formatMessageHead(
+  { id, attachments }: { id: string; attachments: readonly Media[] },
+): string {
   const files = attachments.map(({ path, name, mime, size }) =>
     `- ${path} (${name}, ${mime}, ${size} bytes)`
   );

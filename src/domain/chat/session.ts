@@ -22,7 +22,7 @@ export function isSessionId(id: string): boolean {
 
 export type SessionContext = z.output<typeof contextSchema>;
 
-/** The key is required here. */
+/** Unlike other lists, this one requires a session key. */
 export const contextListQuery = { session_key: sessionKey, ...buildPageQuery() };
 
 export const contextQuery = { session_key: sessionKey };

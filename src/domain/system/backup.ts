@@ -4,7 +4,6 @@ import { time } from "../call/field.ts";
 /** Version of the archive layout. */
 export const BACKUP_FORMAT = 1;
 
-/** Names in an archive. */
 export const BACKUP = {
   manifest: "manifest.json",
   database: "svc.db",
@@ -26,7 +25,6 @@ export const manifestSchema = z.object({
 });
 export type Manifest = z.output<typeof manifestSchema>;
 
-/** Returns the default file name of a backup. */
 export function buildBackupName(at: number): string {
   return `svc-${new Date(at).toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-")}.tar`;
 }

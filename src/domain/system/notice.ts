@@ -16,7 +16,7 @@ const NOTICE_KINDS = [
   "backup.failed",
 ] as const;
 
-/** Also the kinds that are always sent to their conversation. */
+/** `run_limit.met` always goes to its conversation, so no rule names it. */
 type NoticeKind = (typeof NOTICE_KINDS)[number] | "run_limit.met";
 
 /** A notice of the service to people (contract 11). */
@@ -52,8 +52,8 @@ export const NOTICE_EVENTS: readonly EventKind[] = [
   "system.backup_failed",
 ];
 
-// The service sends these to their own conversation, whatever the configuration says.
-const TOLD_AT_HOME: readonly NoticeKind[] = [
+// Notices of these kinds always go to the conversation of their subject, whatever the configuration says.
+const SENT_TO_SUBJECT: readonly NoticeKind[] = [
   "schedule.failed",
   "schedule.paused",
   "question.opened",
@@ -94,5 +94,5 @@ export function getRuleKey({ to, program }: NoticeRule): string {
 export function isWanted({ on, to = "" }: NoticeRule, notice: Notice): boolean {
   if (!on.some((pattern) => matchNoticeKinds(pattern).includes(notice.kind))) return false;
   if (to === notice.about || notice.about === `platform:${to.split(":")[0]}`) return false;
-  return to !== notice.session_key || !TOLD_AT_HOME.includes(notice.kind);
+  return to !== notice.session_key || !SENT_TO_SUBJECT.includes(notice.kind);
 }

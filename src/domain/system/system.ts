@@ -79,14 +79,12 @@ const checkSchema = z.strictObject({
 
 export type Check = z.output<typeof checkSchema>;
 
-/** The worst status, and every check. */
 export const doctorSchema = z.strictObject({
   status: z.enum(CHECK_STATUSES),
   checks: z.array(checkSchema),
 }).meta({ id: "Doctor" });
 export type Doctor = z.output<typeof doctorSchema>;
 
-/** Returns the worst status of the checks. */
 export function findWorstStatus(checks: readonly Check[]): Check["status"] {
   return checks.some((check) => check.status === "fail")
     ? "fail"

@@ -39,7 +39,6 @@ export function isWebhookKey(value: string): boolean {
   return Math.floor(key.replace(/=+$/, "").length * 3 / 4) >= 24;
 }
 
-/** Returns the kinds of events that match the patterns. */
 export function matchEventKinds(patterns: readonly string[]): EventKind[] {
   return EVENT_KINDS.filter((kind) =>
     patterns.some((pattern) =>

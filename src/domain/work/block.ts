@@ -12,6 +12,11 @@ export const heldBySchema = z.strictObject({
 /** The blocked tasks of a queue: all, those of one conversation, or those that no person waits for. */
 type BlockedTasks = { kind: "all" } | { kind: "conversation"; session_key: string } | { kind: "patient" };
 
+/** Formats the end of a block for its `reason`. */
+export function formatResume(until: number | null): string {
+  return until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
+}
+
 /** A block of pending tasks. Tasks with the same `held` start together, so one check covers them. */
 export interface Block {
   /** `<kind>:<id>`. The kind `reserve` (the engine's quota window) blocks only some tasks. */

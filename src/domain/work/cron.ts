@@ -126,7 +126,7 @@ const findOccurrenceAfter = memoize(OCCURRENCES_KEPT, (question) => {
 });
 
 /** The missed occurrences of a schedule, in Unix ms. */
-interface MissedOccurrences {
+export interface MissedOccurrences {
   latest: number;
   /** Counted up to MISSED_COUNT_MAX. */
   count: number;
@@ -216,7 +216,7 @@ export function previewCron(
       clock,
       at,
       before: times[index - 1] ?? after,
-      behind: times[index + 1] ?? Infinity,
+      following: times[index + 1] ?? Infinity,
     }),
   }));
 }
@@ -230,10 +230,10 @@ interface PreviewInput {
   clock: ZoneClock;
   at: number;
   before: number;
-  behind: number;
+  following: number;
 }
 
-function formatNote({ expression, clock, at, before, behind }: PreviewInput): string {
+function formatNote({ expression, clock, at, before, following }: PreviewInput): string {
   const local = new Date(at + clock(at));
   if (!fitsClock(expression, local.getUTCHours(), local.getUTCMinutes())) {
     return "moved: on this day the clock skips the hour in which the schedule would fire";
@@ -241,7 +241,7 @@ function formatNote({ expression, clock, at, before, behind }: PreviewInput): st
   // The clock goes back soon and shows this time again.
   const back = clock(at) - clock(at + CHANGE_MAX_MS);
   if (back > 0 && clock(at + back) === clock(at) - back) {
-    return behind === at + back
+    return following === at + back
       ? "on this day the clock shows this time twice: the schedule fires both times"
       : "on this day the clock shows this time twice: the schedule fires the first time";
   }

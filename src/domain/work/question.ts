@@ -114,7 +114,7 @@ export function formatQuestion({ text, options, default: fallback, expires_at }:
   ].join("\n");
 }
 
-/** Text around question and answer in the task that brings an answer. The batch that creates the task inserts both. */
+/** Texts around the question and its answer in the instruction of the task that brings the answer. */
 export const ANSWER_WORDS = {
   asked: "You asked a question and ended your turn. This is the answer; continue from there.\n\nYou asked: ",
   answered: "\n\nThe answer: ",
@@ -130,7 +130,7 @@ interface ChatInput {
   receivedAt: number;
   /** The question that the message replies to, or "". */
   replyTo: string;
-  /** A conversation of two. */
+  /** Whether the chat has only two members. */
   direct: boolean;
 }
 

@@ -180,25 +180,16 @@ export const taskWaitQuery = {
 };
 
 /** The initial state of a task. */
-export interface TaskPlan {
+export interface TaskPlan
+  extends Pick<Task, "reason" | "scheduled_at" | "cron" | "time_zone" | "next_run_at"> {
   status: "pending" | "scheduled" | "cancelled";
-  reason: string;
-  scheduled_at: number | null;
-  cron: string;
-  time_zone: string;
-  next_run_at: number | null;
   due_at: number | null;
 }
 
-interface TaskSeed {
-  id: string;
-  message_id: string;
-  worker_id: string;
-  session_key: string;
-  instruction: string;
-  type: Task["type"];
-  created_by: string;
-}
+type TaskSeed = Pick<
+  Task,
+  "id" | "message_id" | "worker_id" | "session_key" | "instruction" | "type" | "created_by"
+>;
 
 /** Builds a new task, with its fields in the order of the API. */
 export function buildNewTask(

@@ -10,6 +10,7 @@ import {
   time,
 } from "../call/field.ts";
 import { buildPageQuery } from "../call/page.ts";
+import { formatResume } from "../work/block.ts";
 import {
   BUDGET_ACTIONS,
   BUDGET_PERIODS,
@@ -251,8 +252,9 @@ export function formatBudgetReason(
 ): string {
   const of = formatAmount(getCountedLimit(budget), budget.unit);
   const sum = formatAmount(used + reserved, budget.unit).replace(/ .*/, "");
-  const when = until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
-  return `the budget ${JSON.stringify(budget.name)} is used up: ${sum} of ${of} (${budget.period})${when}`;
+  return `the budget ${JSON.stringify(budget.name)} is used up: ${sum} of ${of} (${budget.period})${
+    formatResume(until)
+  }`;
 }
 
 /** Returns the median, or 0 for no values. */

@@ -16,14 +16,14 @@ const FLEET_OBJECTS_MAX = 10_000;
 
 const FLEET_DEFAULT = "default";
 
-// Names replace ids.
+// A fleet file refers to departments by name instead of id.
 const departmentSchema = departmentCreateSchema.omit({ parent_id: true }).extend({
   parent: line(NAME_MAX_BYTES).or(z.literal("")).default("").meta({
     description: "name of the parent department",
   }),
 });
 
-// Names its worker and belongs to no message.
+// A schedule of a fleet names its worker and belongs to no message.
 const scheduleSchema = taskCreateSchema.pick({
   instruction: true,
   time_zone: true,
@@ -41,7 +41,7 @@ const scheduleSchema = taskCreateSchema.pick({
   cron: text(1_000),
 });
 
-// Without the secret, which does not belong into a file next to code. The service generates one.
+// A fleet file lies next to code, so it contains no secret. The service generates one.
 const webhookSchema = webhookCreateSchema.omit({ secret: true });
 
 const buildNamedList = <S extends z.ZodObject<{ name: z.ZodType<string> }>>(schema: S) =>
@@ -119,7 +119,6 @@ const changeSchema = z.strictObject({
   fields: z.array(z.strictObject({ name: z.string(), before: z.unknown(), after: z.unknown() })),
 });
 
-/** The changes of an apply, and its conflicts. */
 export const fleetPlanSchema = z.strictObject({
   hash: z.string(),
   changes: z.array(changeSchema),

@@ -31,10 +31,10 @@ export function planFleet(
 ): UnhashedPlan {
   const changes: PlannedChange[] = [];
   const conflicts: UnhashedPlan["conflicts"] = [];
-  const there = Map.groupBy(present, buildKey);
+  const presentByKey = Map.groupBy(present, buildKey);
   const named = new Set(wanted.map(buildKey));
   for (const one of wanted) {
-    const [found, second] = there.get(buildKey(one)) ?? [];
+    const [found, second] = presentByKey.get(buildKey(one)) ?? [];
     const { kind, name } = one;
     if (found === undefined) {
       changes.push({

@@ -1,4 +1,4 @@
-import type { Block } from "../work/block.ts";
+import { type Block, formatResume } from "../work/block.ts";
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 
 /** A rate limit of an engine's provider. No run starts before `until`. */
@@ -53,5 +53,5 @@ export function buildEngineBlock(limit: Pick<RateLimit, "engine" | "until">): Bl
 
 /** Formats why a task waits, for its `reason`. */
 export function formatWaitReason({ engine, until }: Pick<RateLimit, "engine" | "until">): string {
-  return `${engine} is rate limited; resumes at ${new Date(until).toISOString()}`;
+  return `${engine} is rate limited${formatResume(until)}`;
 }

@@ -142,7 +142,7 @@ export const runnerBeatSchema = z.strictObject({
 }).meta({ id: "RunnerBeat" });
 export type RunnerBeat = z.output<typeof runnerBeatSchema>;
 
-/** A run that is absent no longer belongs to the runner. */
+/** A run that the list omits no longer belongs to the runner. */
 export const runnerHeardSchema = z.strictObject({
   runs: z.array(z.strictObject({
     id,
@@ -166,7 +166,7 @@ const runReportSchema = z.discriminatedUnion("kind", [
 
 export type RunReport = z.output<typeof runReportSchema>;
 
-/** Repeated numbers change nothing. */
+/** The service ignores a report whose number it has stored already. */
 export const runEventsSchema = z.strictObject({
   epoch: z.int().min(1),
   events: z.array(runReportSchema).max(EVENTS_PER_REQUEST_MAX),
@@ -180,7 +180,7 @@ export const runLogQuery = {
 };
 export type RunLogPart = z.output<z.ZodObject<typeof runLogQuery>>;
 
-/** The stored size. */
+/** The size of the stored log in bytes. */
 export const runLoggedSchema = z.strictObject({ size: z.int() }).meta({ id: "RunLogged" });
 export type RunLogSize = z.output<typeof runLoggedSchema>;
 

@@ -1,5 +1,6 @@
 // Sends each journal event that deserves a notice once to each configured target.
 import { WAKEUP } from "../../base/wakeups.ts";
+import { pickRunKeys } from "../../domain/call/run_identity.ts";
 import {
   getRuleKey,
   isWanted,
@@ -90,7 +91,7 @@ export function createNotices(options: NoticesOptions): Stage {
       about: notice.about,
       text: content,
       left_out: suppressed,
-      ...pickKeys(event),
+      ...pickRunKeys(event),
     };
     const statements = [storeNotice(target, notice, now), record(now, { kind: "notice.raised", data })];
     if (rule.program !== undefined) {
@@ -108,8 +109,4 @@ export function createNotices(options: NoticesOptions): Stage {
     }
     return statements;
   }
-}
-
-function pickKeys({ session_key, worker_id, task_id, execution_id, message_id }: JournalRow) {
-  return { session_key, worker_id, task_id, execution_id, message_id };
 }

@@ -27,7 +27,7 @@ import { PlatformCooldowns } from "./platform_cooldowns.ts";
 import { Stage, type StageServices, waitBriefly } from "../stage/stage.ts";
 
 const log = createLogger("outbox");
-const HOMELESS_PER_ROUND = 50;
+const UNCONNECTED_PER_ROUND = 50;
 // Conversations of one platform that are served concurrently.
 const SENDING_MAX = 16;
 // A reply waits this long for its platform before the outbox gives up (contract 10).
@@ -47,9 +47,9 @@ interface OutboxOptions extends StageServices {
  */
 export class Outbox {
   readonly stage: Stage;
+  readonly cooldowns: PlatformCooldowns;
   readonly #options: OutboxOptions;
   readonly #names: string[];
-  readonly #cooldowns: PlatformCooldowns;
   /** Session keys that are being served, by platform. */
   readonly #busy = new Map<string, Set<string>>();
   readonly #sending = new Set<Promise<void>>();
@@ -60,16 +60,12 @@ export class Outbox {
     const { clock, platforms } = options;
     this.#options = options;
     this.#names = platforms.map(({ name }) => name);
-    this.#cooldowns = new PlatformCooldowns(clock);
+    this.cooldowns = new PlatformCooldowns(clock);
     this.stage = new Stage(options, {
       name: "outbox",
       wakeup: WAKEUP.outbox,
       step: (signal) => this.#step(signal),
     });
-  }
-
-  get cooldowns(): PlatformCooldowns {
-    return this.#cooldowns;
   }
 
   /** Resolves when no delivery is in flight, or after two seconds. The next start handles deliveries that are still open. */
@@ -82,7 +78,7 @@ export class Outbox {
     if (!this.#isRecovered) await db.write([releaseParts()]);
     this.#isRecovered = true;
     const now = clock.now();
-    const unconnected = await listUnknownPlatformReplies(db, this.#names, now, HOMELESS_PER_ROUND);
+    const unconnected = await listUnknownPlatformReplies(db, this.#names, now, UNCONNECTED_PER_ROUND);
     for (const message of unconnected) {
       faultPoint("outbox.post");
       const reason = `no platform called ${message.platform} is connected`;
@@ -91,14 +87,14 @@ export class Outbox {
     for (const platform of platforms) {
       if (!signal.aborted) await this.#serve(platform, now);
     }
-    return unconnected.length === HOMELESS_PER_ROUND ? 0 : Infinity;
+    return unconnected.length === UNCONNECTED_PER_ROUND ? 0 : Infinity;
   }
 
   async #serve(platform: Platform, now: number): Promise<void> {
     const busy = this.#busy.get(platform.name) ?? new Set();
     this.#busy.set(platform.name, busy);
     const limit = SENDING_MAX - busy.size;
-    if (limit <= 0 || this.#cooldowns.findEnd(platform.name) !== null) return;
+    if (limit <= 0 || this.cooldowns.findEnd(platform.name) !== null) return;
     const waiting = await listDueReplies(this.#options.db, platform.name, { now, busy: [...busy], limit });
     for (const message of waiting) {
       busy.add(message.session_key);
@@ -121,7 +117,7 @@ export class Outbox {
   async #deliver(platform: Platform, message: WaitingOutbound): Promise<void> {
     const { clock, db } = this.#options;
     const { chat } = parsePlace(message.session_key);
-    const cooldownEnd = this.#cooldowns.findEnd(platform.name, chat);
+    const cooldownEnd = this.cooldowns.findEnd(platform.name, chat);
     if (cooldownEnd !== null) return await this.#postpone(message, message.error, cooldownEnd);
     const { parts, statements } = await this.#prepareParts(platform, message);
     const open = parts.filter((part) => part.sent_at === null);
@@ -151,7 +147,7 @@ export class Outbox {
     } catch (error) {
       // Any other error still is an answer: the platform is reachable.
       if (!(error instanceof DeliveryError)) return true;
-      await this.#postpone(message, error.message, this.#cooldowns.start(platform.name, undefined, null));
+      await this.#postpone(message, error.message, this.cooldowns.start(platform.name, undefined, null));
       return false;
     }
   }
@@ -201,7 +197,7 @@ export class Outbox {
       return false;
     }
     faultPoint("outbox.post");
-    this.#cooldowns.clear(platform.name, place.chat);
+    this.cooldowns.clear(platform.name, place.chat);
     const now = clock.now();
     const sent: JournalEntry = { kind: "message.sent", ...pickKeys(message), data: { outbound_id: id } };
     await db.write([
@@ -232,7 +228,7 @@ export class Outbox {
     const { chat } = parsePlace(message.session_key);
     const isChat = error instanceof DeliveryError && error.scope === "chat";
     const retryAfterMs = error instanceof DeliveryError ? error.retryAfterMs : null;
-    const until = this.#cooldowns.start(platform.name, isChat ? chat : undefined, retryAfterMs);
+    const until = this.cooldowns.start(platform.name, isChat ? chat : undefined, retryAfterMs);
     await this.#postpone(message, reason, until);
   }
 

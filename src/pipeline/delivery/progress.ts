@@ -25,8 +25,8 @@ interface ProgressOptions extends StageServices {
   /** Platforms that can show progress. */
   platforms: readonly Platform[];
   steps: RecentActivity;
-  /** Cooldowns of the outbox apply here, too. */
-  holds: PlatformCooldowns;
+  /** The cooldowns of the outbox, which apply to progress messages, too. */
+  cooldowns: PlatformCooldowns;
 }
 
 /** The work in progress for one conversation. */
@@ -76,16 +76,16 @@ export class ProgressSigns {
   // Sends in the background, one request per conversation at a time, so that a slow platform delays no other.
   #show(current: ConversationProgress): void {
     const { platform, sessionKey } = current;
-    const { holds } = this.#options;
+    const { cooldowns } = this.#options;
     const { chat } = parsePlace(sessionKey);
-    if (this.#busy.has(sessionKey) || holds.findEnd(platform.name, chat) !== null) return;
+    if (this.#busy.has(sessionKey) || cooldowns.findEnd(platform.name, chat) !== null) return;
     const next = this.#planNext(current);
     if (next === null) return;
     this.#busy.add(sessionKey);
     void next().catch((error) => {
       log.info("Cannot show progress on {platform}: {error}", { platform: platform.name, error });
       if (!(error instanceof DeliveryError) || !["limited", "unreachable"].includes(error.why)) return;
-      holds.start(platform.name, error.scope === "chat" ? chat : undefined, error.retryAfterMs);
+      cooldowns.start(platform.name, error.scope === "chat" ? chat : undefined, error.retryAfterMs);
     }).finally(() => this.#busy.delete(sessionKey));
   }
 

@@ -1,4 +1,4 @@
-// open -> answered by its default, or expired
+// Question: open -> answered by its default, or expired.
 import { createId } from "../../base/id.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { BY_DEFAULT } from "../../domain/call/vocabulary.ts";

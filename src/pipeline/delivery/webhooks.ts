@@ -1,7 +1,8 @@
-// Owed -> delivered (the cursor advances), owed again later, or the webhook is disabled.
+// Event of a webhook: due -> delivered (the cursor advances) or due again later. The last failure disables the webhook.
 import { createId } from "../../base/id.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { createLogger } from "../../base/log.ts";
+import { pickRunKeys } from "../../domain/call/run_identity.ts";
 import { normalizeName } from "../../domain/call/name.ts";
 import { TO_WEBHOOK } from "../../domain/system/notice.ts";
 import { matchEventKinds, RETRIES_MS } from "../../domain/system/webhook.ts";
@@ -136,11 +137,11 @@ function computeWaitMs(attempt: number, { retryAfterMs }: DeliveryResult): numbe
 }
 
 function buildEvent(webhookId: string, event: JournalRow) {
-  const { seq, at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data } = event;
+  const { seq, at, kind, actor, data } = event;
   return {
     id: `${webhookId}-${seq}`,
     kind,
     at,
-    data: { seq, session_key, worker_id, task_id, execution_id, message_id, actor, data: JSON.parse(data) },
+    data: { seq, ...pickRunKeys(event), actor, data: JSON.parse(data) },
   };
 }

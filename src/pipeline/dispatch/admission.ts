@@ -13,7 +13,7 @@ import {
   sumBudgetUsage,
 } from "../../domain/workers/budget.ts";
 import { BEE_SUBJECT } from "../../domain/call/scope.ts";
-import type { Block } from "../../domain/work/block.ts";
+import { type Block, formatResume } from "../../domain/work/block.ts";
 import { Months } from "../../domain/workers/month.ts";
 import { buildEngineBlock } from "../../domain/workers/rate_limit.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -278,8 +278,4 @@ export function findReserveBlock(
 
 function findBlockedTasks(target: string, { session_key }: CountedRun): Block["whom"] {
   return target.startsWith("session:") ? { kind: "conversation", session_key } : { kind: "all" };
-}
-
-function formatResume(until: number | null): string {
-  return until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
 }

@@ -59,9 +59,9 @@ export function createBudgets(options: BudgetsOptions): Stage {
     let nextAt = Infinity;
     for (const budget of await measureBudgets(db, targets === null ? null : { targets }, now, month)) {
       if (isLifted(budget, now)) continue;
-      const standing = sumBudgetUsage(budget, open, engines.canMeasure(budget));
-      await report(budget, standing, findCountStart(budget.period, now, month), now);
-      if (budget.action === "stop") nextAt = Math.min(nextAt, stopOrWait(budget, standing, open, now));
+      const usage = sumBudgetUsage(budget, open, engines.canMeasure(budget));
+      await report(budget, usage, findCountStart(budget.period, now, month), now);
+      if (budget.action === "stop") nextAt = Math.min(nextAt, stopOrWait(budget, usage, open, now));
     }
     // Set last, so that a failed round repeats from the same point.
     since = now;
@@ -70,11 +70,11 @@ export function createBudgets(options: BudgetsOptions): Stage {
 
   async function report(
     budget: MeasuredBudget,
-    standing: BudgetUsage,
+    usage: BudgetUsage,
     before: number,
     now: number,
   ): Promise<void> {
-    const state = classifyBudget(budget, standing);
+    const state = classifyBudget(budget, usage);
     if (state !== "soft" && state !== "hard") return;
     const reportedAt = state === "hard"
       ? budget.hard_notified_at
@@ -86,13 +86,13 @@ export function createBudgets(options: BudgetsOptions): Stage {
     const data = {
       budget_id: id,
       name,
-      used: convertToUnit(standing.used, unit),
-      reserved: convertToUnit(standing.reserved, unit),
+      used: convertToUnit(usage.used, unit),
+      reserved: convertToUnit(usage.reserved, unit),
       limit: budget.limit,
       unit,
       period: budget.period,
     };
-    const content = `${formatState(budget, standing, state)}.`;
+    const content = `${formatState(budget, usage, state)}.`;
     await db.write([
       ...markLimitReported(id, state, before, now),
       record(now, { kind, session_key, data }),
@@ -103,17 +103,17 @@ export function createBudgets(options: BudgetsOptions): Stage {
   // Returns when to measure again: used minutes grow without an event.
   function stopOrWait(
     budget: MeasuredBudget,
-    standing: BudgetUsage,
+    usage: BudgetUsage,
     open: readonly OpenRun[],
     now: number,
   ): number {
     const own = open.filter(({ targets }) => targets.includes(budget.target));
     if (own.length === 0) return Infinity;
-    if (!mustStop(budget, standing)) {
-      const left = getCountedLimit(budget) - standing.used;
+    if (!mustStop(budget, usage)) {
+      const left = getCountedLimit(budget) - usage.used;
       return budget.unit === "minutes" ? now + Math.ceil(left / countRunning(own)) : Infinity;
     }
-    const words = formatBudgetReason(budget, standing, null);
+    const words = formatBudgetReason(budget, usage, null);
     for (const { execution_id } of own) endRun(execution_id, words);
     return Infinity;
   }
@@ -133,12 +133,12 @@ function countRunning(open: readonly OpenRun[]): number {
   return Math.max(1, open.filter(({ started_at, waiting }) => started_at !== null && !waiting).length);
 }
 
-function formatState(budget: MeasuredBudget, standing: BudgetUsage, state: "soft" | "hard"): string {
+function formatState(budget: MeasuredBudget, usage: BudgetUsage, state: "soft" | "hard"): string {
   if (state === "hard") {
-    const reason = formatBudgetReason(budget, standing, null);
+    const reason = formatBudgetReason(budget, usage, null);
     return `${reason[0]?.toUpperCase()}${reason.slice(1)}; further runs wait`;
   }
-  const sum = formatAmount(standing.used + standing.reserved, budget.unit);
+  const sum = formatAmount(usage.used + usage.reserved, budget.unit);
   return `The budget ${JSON.stringify(budget.name)} has used ${sum} of ${
     formatAmount(getCountedLimit(budget), budget.unit)
   } (${budget.period})`;

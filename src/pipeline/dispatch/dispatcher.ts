@@ -42,7 +42,6 @@ interface StoredClaim {
   gate: Gate | null;
 }
 
-/** The decisions of a round. */
 interface Decisions {
   chosen: TaskStart[];
   notes: Statement[];

@@ -15,7 +15,6 @@ import {
 import type { Reservation } from "./admission.ts";
 import type { RunnerSlot } from "./placement.ts";
 
-/** A task that the dispatcher starts. */
 export interface TaskStart {
   task: WaitingTask;
   lock: string;

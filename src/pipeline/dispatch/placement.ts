@@ -38,7 +38,6 @@ type PlacementResult = { kind: "slot"; slot: RunnerSlot } | { kind: "later" } | 
   block: Block;
 };
 
-/** Assigns tasks to the waiting claim requests of runners. */
 export class Placement {
   readonly #options: PlacementOptions;
 
@@ -123,7 +122,6 @@ export class PlacementRound {
     this.#free = new Set(options.polls.free);
   }
 
-  /** Finds a slot for this task. */
   findSlot(task: WaitingTask): PlacementResult {
     if (task.gated === 1) return { kind: "block", block: GATED };
     const candidates = this.#findCandidates(task);

@@ -1,6 +1,7 @@
 // Task: scheduled -> pending, when it is due or when its queued occurrence can start.
 import { settleAll } from "../../base/settle_all.ts";
 import { findMissedOccurrences } from "../../domain/work/cron.ts";
+import { decideDueTime, type DueDecision } from "../../domain/work/due_time.ts";
 import { findNextRunAt } from "../../domain/work/task_plan.ts";
 import { isRecurring } from "../../domain/work/task_type.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
@@ -123,35 +124,39 @@ export function createScheduler(options: SchedulerOptions): Stage {
   }
 
   async function fire(task: DueTask, now: number): Promise<void> {
+    const expected = task.next_run_at;
     let statements: Statement[];
+    let isReplaced = false;
     try {
-      statements = isRecurring(task.type) ? buildOccurrence(task, now) : buildCountdown(task, now);
+      if (isRecurring(task.type)) {
+        const next = findNext(task, now);
+        const decision = decideDueTime(task, { found: findMissed(task, now), next, now, catchUpWindowMs });
+        isReplaced = decision.kind === "replace";
+        statements = buildOccurrence(task, decision, { id: task.id, expected, next, now });
+      } else statements = buildCountdown(task, now);
     } catch (error) {
       // Fails when the system no longer knows a time zone, for example. The other tasks must not wait for this one.
       log.error("Cannot compute the next time of task {id}, retrying in a minute: {error}", {
         id: task.id,
         error,
       });
-      const next = now + 60_000;
-      statements = skipOccurrence({ id: task.id, expected: task.next_run_at, next, now });
+      statements = skipOccurrence({ id: task.id, expected, next: now + 60_000, now });
     }
     try {
       faultPoint("cron.tick");
       const { won } = await db.write(statements);
-      // Not awaited: the end of the run wakes the scheduler, and the row marks a replaced run even when it is lost.
-      if (won && mustReplace(task)) endRun(task.execution_id ?? "");
+      // Not awaited: the end of the run wakes the scheduler, and the row marks a replaced run even when the service stops.
+      if (won && isReplaced) endRun(task.execution_id ?? "");
     } catch (error) {
       // The minute fired before the clock was set back. Continue with the next one.
       if (!isDuplicate(error)) throw error;
-      await db.write(
-        skipOccurrence({
-          id: task.id,
-          expected: task.next_run_at,
-          next: findNext(task, now) ?? now + LATER_MS,
-          now,
-        }),
-      );
+      const next = findNext(task, now) ?? now + LATER_MS;
+      await db.write(skipOccurrence({ id: task.id, expected, next, now }));
     }
+  }
+
+  function findMissed({ cron, time_zone, next_run_at, until }: DueTask, now: number) {
+    return findMissedOccurrences(cron, time_zone || defaultZone, next_run_at, Math.min(now, until ?? now));
   }
 
   // A failed read must not end the service. The run then ends normally, and the next time starts later.
@@ -177,62 +182,47 @@ export function createScheduler(options: SchedulerOptions): Stage {
       await db.write([clearQueuedTime(id, at)]);
     }
   }
-
-  function buildOccurrence(task: DueTask, now: number): Statement[] {
-    const keys = pickKeys(task);
-    const zone = task.time_zone || defaultZone;
-    const expected = task.next_run_at;
-    const last = Math.min(now, task.until ?? now);
-    const found = findMissedOccurrences(task.cron, zone, expected, last);
-    const move = { id: task.id, expected, next: findNext(task, now), now };
-    // The time zone has changed, and the cron has no such time in it.
-    if (found === null && task.status === "scheduled" && move.next !== null) return skipOccurrence(move);
-    const missed = found ?? { latest: expected, count: 1 };
-    if (task.status !== "scheduled") {
-      const data = { at: missed.latest, count: missed.count };
-      if (mustQueue(task)) return buildQueued({ ...move, dueAt: missed.latest }, task, data);
-      // The previous run has not ended. This time is skipped, and the journal records it (reliability CRN-7).
-      return recordTransition(skipOccurrence(move), now, { kind: "task.skipped", ...keys, data });
-    }
-    const tooOld = now - missed.latest > catchUpWindowMs;
-    const lost = tooOld ? missed.count : missed.count - 1;
-    const data = { count: lost, until: missed.latest };
-    const note = lost > 0 ? [record(now, { kind: "task.missed", ...keys, data })] : [];
-    if (tooOld && move.next === null) {
-      return [...recordTransition(closeSchedule(move), now, { kind: "task.completed", ...keys }), ...note];
-    }
-    if (tooOld) return [...skipOccurrence(move), ...note];
-    const due: JournalEntry = { kind: "task.due", ...keys, data: { at: missed.latest } };
-    return [
-      ...note,
-      ...recordTransition(fireSchedule({ ...move, dueAt: missed.latest }), now, due),
-      insertOccurrence(task.id, missed.latest, "time", now),
-    ];
-  }
 }
 
-/** Whether a time that is due waits for the end of the current turn. A turn that has not started yet already is the waiting one. */
-function mustQueue({ overlap, status, gating, queued_at }: DueTask): boolean {
-  if (status !== "running" && gating === 0) return false;
-  return overlap === "replace" || overlap === "queue" && queued_at === null;
-}
-
-// A running turn is ended for the next time. A gate notices the replacement on its own.
-function mustReplace(task: DueTask): boolean {
-  return task.overlap === "replace" && task.status === "running";
-}
-
-function buildQueued(
-  move: Parameters<typeof queueOccurrence>[0],
+function buildOccurrence(
   task: DueTask,
-  data: { at: number; count: number },
+  { kind, at, count }: DueDecision,
+  move: Parameters<typeof skipOccurrence>[0] & Parameters<typeof closeSchedule>[0],
 ): Statement[] {
+  const { now } = move;
   const keys = pickKeys(task);
-  const waits = recordTransition(queueOccurrence(move), move.now, { kind: "task.queued", ...keys, data });
-  const execution_id = task.execution_id ?? "";
-  if (!mustReplace(task)) return waits;
-  const ends = record(move.now, { kind: "execution.cancelling", ...keys, execution_id, data });
-  return [...waits, markReplaced(execution_id), ends];
+  const fired = { ...move, dueAt: at };
+  const data = { at, count };
+  const missed = count === 0
+    ? []
+    : [record(now, { kind: "task.missed", ...keys, data: { count, until: at } })];
+  switch (kind) {
+    case "move":
+      return skipOccurrence(move);
+    case "skip":
+      // The journal records each skipped time (reliability CRN-7).
+      return recordTransition(skipOccurrence(move), now, { kind: "task.skipped", ...keys, data });
+    case "queue":
+      return recordTransition(queueOccurrence(fired), now, { kind: "task.queued", ...keys, data });
+    case "replace": {
+      const execution_id = task.execution_id ?? "";
+      return [
+        ...recordTransition(queueOccurrence(fired), now, { kind: "task.queued", ...keys, data }),
+        markReplaced(execution_id),
+        record(now, { kind: "execution.cancelling", ...keys, execution_id, data }),
+      ];
+    }
+    case "complete":
+      return [...recordTransition(closeSchedule(move), now, { kind: "task.completed", ...keys }), ...missed];
+    case "miss":
+      return [...skipOccurrence(move), ...missed];
+    case "fire":
+      return [
+        ...missed,
+        ...recordTransition(fireSchedule(fired), now, { kind: "task.due", ...keys, data: { at } }),
+        insertOccurrence(task.id, at, "time", now),
+      ];
+  }
 }
 
 function buildCountdown(task: DueTask, now: number): Statement[] {

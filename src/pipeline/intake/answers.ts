@@ -1,4 +1,4 @@
-// received -> bee_processed, for messages that answer a question
+// Message: received -> bee_processed, when it answers a question.
 import { createId } from "../../base/id.ts";
 import { buildOutbound } from "../../domain/chat/message.ts";
 import { findAnswerer, type MessageMeaning, readAnswer } from "../../domain/work/question.ts";

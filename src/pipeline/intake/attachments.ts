@@ -1,4 +1,4 @@
-// received stays received: its file is fetched, or its text says why the fetch failed
+// Fetches the files of received messages, or adds to their text why the fetch failed. Their status stays the same.
 import { join } from "node:path";
 import { type Backoff, backoffMs } from "../../base/backoff.ts";
 import { WAKEUP } from "../../base/wakeups.ts";

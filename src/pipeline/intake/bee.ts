@@ -1,4 +1,4 @@
-// feeding -> bee_processed, by rules or by a run of the coordinator's engine; routed_message.ts has the transitions
+// Message: feeding -> bee_processed, by rules or by a run of the coordinator's engine. routed_message.ts has the transitions.
 import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import type { Block } from "../../domain/work/block.ts";
 import { faultPoint } from "../../base/fault_point.ts";
@@ -38,7 +38,7 @@ const LONG_TEXT_CHARACTERS = 32_000;
 // Each run is a process that mostly waits for a model.
 const RUNS_MAX = 4;
 // How often a message that waits for a budget is checked.
-const HELD_LOOK_MS = 10_000;
+const BLOCKED_RETRY_MS = 10_000;
 
 interface BeeOptions extends BeeRunnerOptions, StageServices {
   timeZone: string;
@@ -50,40 +50,21 @@ interface BeeOptions extends BeeRunnerOptions, StageServices {
 /** The coordinator turns each message into tasks for workers, or answers it (contract 4.3, contract 4.4). */
 export class Bee {
   readonly stage: Stage;
+  readonly runner: BeeRunner;
   readonly #options: BeeOptions;
-  readonly #runner: BeeRunner;
   #lastTurn: Promise<void> = Promise.resolve();
   #draining = false;
 
   constructor(options: BeeOptions) {
     this.#options = options;
     const { db, clock } = options;
-    this.#runner = new BeeRunner(options, new OutcomeWriter(clock, () => db.broken !== null));
+    this.runner = new BeeRunner(options, new OutcomeWriter(clock, () => db.broken !== null));
     this.stage = new Stage(options, { name: "bee", wakeup: WAKEUP.bee, step: () => this.#step() });
   }
 
   /** Starts no more engine runs. Runs in progress may finish. */
   drain(): void {
     this.#draining = true;
-  }
-
-  get running(): RunIdentity[] {
-    return this.#runner.running;
-  }
-
-  /** Ends the runs of a conversation. Resolves when their outcomes are stored. */
-  interrupt(sessionKey: string): Promise<void> {
-    return this.#runner.interrupt(sessionKey);
-  }
-
-  /** Ends a run because a budget is used up; `words` name it. Unknown ids resolve immediately. */
-  stopRun(executionId: string, words: string): Promise<void> {
-    return this.#runner.stopRun(executionId, words);
-  }
-
-  /** Ends every run. The next start routes their messages. */
-  stopAll(): Promise<void> {
-    return this.#runner.stopAll();
   }
 
   async #step(): Promise<number> {
@@ -105,7 +86,7 @@ export class Bee {
   /** Routes a message. Returns in how many ms there is more to do: 0 when the conversation may have another message. */
   async #decide(message: FeedingMessage, candidates: Candidate[], now: number): Promise<number> {
     const { config, db } = this.#options;
-    if (this.#runner.has({ message_id: message.id })) return Infinity;
+    if (this.runner.has({ message_id: message.id })) return Infinity;
     if (message.due_at > now) return message.due_at - now;
     const counted = this.#isLeftover(message);
     if (counted && !await this.#countFirst(message, now)) return 0;
@@ -124,14 +105,14 @@ export class Bee {
     return await this.#prepareRun(message, { text, parts }, candidates, now);
   }
 
-  // Left by an earlier process.
+  // The message was due before this process started, so an earlier process left it.
   #isLeftover({ due_at }: FeedingMessage): boolean {
     return due_at < this.#options.openedAt;
   }
 
   // The end of a run wakes this stage, so waiting messages can be skipped.
   get #hasSlot(): boolean {
-    return !this.#draining && this.running.length < RUNS_MAX;
+    return !this.#draining && this.runner.running.length < RUNS_MAX;
   }
 
   // An earlier process ended before this message was routed, perhaps because of it. The attempt is therefore committed first, and the
@@ -140,10 +121,15 @@ export class Bee {
     const { db, config } = this.#options;
     if (message.attempt >= config.bee.max_attempts) {
       const error = `the service ended ${message.attempt} times while routing it`;
-      await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
+      await this.#giveUp(message, error, now);
       return false;
     }
     return (await db.write(countMessageAttempt(message.id, message.attempt + 1))).won;
+  }
+
+  async #giveUp(message: FeedingMessage, error: string, now: number): Promise<void> {
+    const failure = { failure: "server_lost" as const, error, usage: USAGE_UNKNOWN };
+    await this.#options.db.write(giveUp(message, null, failure, now));
   }
 
   // Routing a long text takes some 20 ms. Two long texts never share a turn of the event loop.
@@ -157,10 +143,10 @@ export class Bee {
     candidates: Candidate[],
     now: number,
   ): Promise<number> {
-    const { db, config } = this.#options;
+    const { config } = this.#options;
     if (message.attempt >= config.bee.max_attempts) {
       const error = `all ${message.attempt} attempts of the coordinator failed`;
-      await db.write(giveUp(message, null, { failure: "server_lost", error, usage: USAGE_UNKNOWN }, now));
+      await this.#giveUp(message, error, now);
       return 0;
     }
     const context = await buildBeeContext(this.#options, { ...message, ...text }, candidates, now);
@@ -184,7 +170,7 @@ export class Bee {
         insertReservation(identity.execution_id, targets, expected),
       ]);
       if (!won) return 0;
-      const ended = this.#runner.start(
+      const ended = this.runner.start(
         { identity, context },
         (outcome, interruption) => this.#store(message, identity, outcome, interruption),
       );
@@ -196,9 +182,9 @@ export class Bee {
 
   async #waitForBudget(message: FeedingMessage, { reason, until }: Block, now: number): Promise<number> {
     // A raised or lifted budget does not wake a message.
-    const lookAt = Math.min(until ?? Infinity, now + HELD_LOOK_MS);
-    await this.#options.db.write(waitForBudget(message, reason, lookAt, now));
-    return Math.max(0, lookAt - now);
+    const retryAt = Math.min(until ?? Infinity, now + BLOCKED_RETRY_MS);
+    await this.#options.db.write(waitForBudget(message, reason, retryAt, now));
+    return Math.max(0, retryAt - now);
   }
 
   async #store(

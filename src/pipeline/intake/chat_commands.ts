@@ -1,4 +1,4 @@
-// received -> bee_processed, for chat commands
+// Message: received -> bee_processed, when it is a chat command.
 import { type ChatCommand, parseChatCommand } from "../../domain/chat/chat_command.ts";
 import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
 import type { Database } from "../../store/db/database.ts";
@@ -15,7 +15,7 @@ export type CommandExecutor = (message: WaitingMessage, command: ChatCommand) =>
 export async function takeCommands(
   db: Database,
   received: readonly WaitingMessage[],
-  carryOut: CommandExecutor,
+  execute: CommandExecutor,
 ): Promise<WaitingMessage[]> {
   const rest: WaitingMessage[] = [];
   for (const message of received) {
@@ -24,7 +24,7 @@ export async function takeCommands(
     const text = mayBeCommand ? await findMessageText(db, id) : null;
     const name = text === null || text.media !== "null" ? null : parseChatCommand(text.content);
     if (name === null) rest.push(message);
-    else await carryOut(message, name);
+    else await execute(message, name);
   }
   return rest;
 }

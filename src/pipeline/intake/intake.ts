@@ -1,5 +1,4 @@
-// received -> feeding (last part) or merged (earlier parts), and on to bee_processed in the same commit where routing_rules.ts decides;
-// chat_commands.ts and answers.ts take their messages first
+// Message: received -> feeding (last part) or merged (earlier parts). When the rules decide, the same commit moves it to bee_processed.
 import { createLogger } from "../../base/log.ts";
 import type { Config } from "../../config/schema.ts";
 import { computeQuietUntil, getQuietWindowMs, groupParts } from "../../domain/chat/quiet_window.ts";
@@ -16,7 +15,7 @@ import { IMMEDIATE_MAX_BYTES, routeImmediately } from "./routing_rules.ts";
 
 const log = createLogger("intake");
 const MESSAGES_PER_ROUND = 1_000;
-// All of them are read and routed in one turn of the event loop. Further messages go through the coordinator's stage.
+// Messages that a round reads and routes in one turn of the event loop. The coordinator's stage routes the others.
 const AT_ONCE_MAX = 50;
 
 /** Creates the stage that joins consecutive messages of a conversation after a debounce window (contract 4.2). */
@@ -25,16 +24,16 @@ export function createIntake(
     config: Config;
     /** When this process started. */
     openedAt: number;
-    carryOut: CommandExecutor;
+    executeCommand: CommandExecutor;
   },
 ): Stage {
-  const { db, clock, config, openedAt, carryOut } = options;
+  const { db, clock, config, openedAt, executeCommand } = options;
   return new Stage(options, { name: "intake", wakeup: WAKEUP.intake, step });
 
   async function step(): Promise<number> {
     const listed = await listReceived(db, MESSAGES_PER_ROUND);
     const now = clock.now();
-    const received = await takeAnswers(db, await takeCommands(db, listed, carryOut), now);
+    const received = await takeAnswers(db, await takeCommands(db, listed, executeCommand), now);
     let soonest = Infinity;
     const closed: WaitingMessage[][] = [];
     for (const { parts, complete } of groupMessages(received)) {
@@ -51,13 +50,13 @@ export function createIntake(
     }
     // In order of arrival across conversations.
     closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);
-    const sessions = countValues(closed.map(([first]) => first?.session_key ?? ""));
+    const bySession = Map.groupBy(closed, ([first]) => first?.session_key);
     let cached: Promise<Candidate[]> | undefined;
     const candidates = () => cached ??= listCandidates(db);
     await Promise.all(closed.map(async (parts, index) => {
       const [first] = parts;
       if (first === undefined) return;
-      const isSimple = parts.length === 1 && sessions.get(first.session_key) === 1 &&
+      const isSimple = parts.length === 1 && bySession.get(first.session_key)?.length === 1 &&
         first.bytes <= IMMEDIATE_MAX_BYTES && first.received_at >= openedAt && first.received_at <= now &&
         index < AT_ONCE_MAX;
       if (!isSimple || !await routeNow(first, candidates, now)) await db.write(buildFeeding(parts, now));
@@ -100,12 +99,6 @@ export function createIntake(
       record(now, { kind: "message.feeding", session_key, message_id: id, data: { parts: parts.length } }),
     ];
   }
-}
-
-function countValues(values: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
-  return counts;
 }
 
 /** Messages that become one. A complete group does not wait for more. */

@@ -3,13 +3,12 @@ import type { BeePlan, PlannedTask } from "../../domain/chat/bee_plan.ts";
 import { formatPlanReason } from "../../domain/chat/bee_plan.ts";
 import { type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import { buildOutbound, parsePlatformName } from "../../domain/chat/message.ts";
-import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import { BEE_SUBJECT } from "../../domain/call/scope.ts";
 import { buildNewTask } from "../../domain/work/task.ts";
 import { getRetryDelayMs } from "../../domain/work/retry_delay.ts";
 import { planTask } from "../../domain/work/task_plan.ts";
 import { createId } from "../../base/id.ts";
-import { type BeeRunEnd, finishBeeRun, insertBeeRun } from "../../store/chat/bee_run.ts";
+import { type BeeRunEnd, finishBeeRun } from "../../store/chat/bee_run.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { failMessage, finishMessage, postponeMessage, releaseMessage } from "../../store/chat/inbound.ts";
 import { record, recordIdle } from "../../store/events/journal.ts";
@@ -28,7 +27,7 @@ export interface MessageToRoute {
 export interface Routing {
   plan: BeePlan;
   reason: string;
-  /** The recipient of the message. No worker gets it when only the system replies. */
+  /** The result: tasks, a reply of the coordinator, or no recipient. */
   routed: Exclude<RoutedTo, "">;
 }
 
@@ -36,11 +35,6 @@ export interface Routing {
 export function buildPlan(workerId: string, instruction: string, now: number): BeePlan {
   const plan = planTask({ type: "immediate" }, now, "");
   return { reply: "", tasks: [{ workerId, workerName: "", instruction, type: "immediate", plan }] };
-}
-
-/** Inserts a run of the built-in rules, which ends in the same batch. */
-export function insertRulesRun(run: RunIdentity, now: number): Statement {
-  return insertBeeRun({ ...run, run_id: "", engine: "rules", created_at: now });
 }
 
 /** Builds the batch of a routed message: run, tasks, reply and journal (contract 4.4). */
@@ -102,10 +96,10 @@ export function retryLater(
 export function waitForBudget(
   message: MessageToRoute & { error: string },
   reason: string,
-  lookAt: number,
+  retryAt: number,
   now: number,
 ): Statement[] {
-  const waits = postponeMessage(message.id, `${WAITS}${reason}`, lookAt);
+  const waits = postponeMessage(message.id, `${WAITS}${reason}`, retryAt);
   if (message.error.startsWith(WAITS)) return waits;
   const content = `This message has to wait: ${reason}.`;
   return [...waits, ...buildMessage(message, { content, source: "system", id: message.id }, now)];

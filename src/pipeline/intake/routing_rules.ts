@@ -1,4 +1,4 @@
-// feeding -> bee_processed without a model, or received -> bee_processed in the commit that feeds the message
+// Message: feeding -> bee_processed without a model, or received -> bee_processed in the commit that feeds it.
 import { createId } from "../../base/id.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Config } from "../../config/schema.ts";
@@ -14,10 +14,11 @@ import {
 } from "../../domain/chat/routing.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
+import { insertBeeRun } from "../../store/chat/bee_run.ts";
 import { countMessageAttempt } from "../../store/chat/inbound.ts";
 import { type FeedingMessage, findMessageToFeed } from "../../store/chat/inbound_feeding.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
-import { buildPlan, finishRouting, insertRulesRun, type Routing } from "./routed_message.ts";
+import { buildPlan, finishRouting, type Routing } from "./routed_message.ts";
 
 /** Largest message that is routed in the commit that feeds it. Reading a larger one takes a separate turn of the event loop. */
 export const IMMEDIATE_MAX_BYTES = 4_096;
@@ -55,7 +56,8 @@ export function buildRoute(
   const run = createAttempt(message);
   return [
     ...(counted ? [] : countMessageAttempt(message.id, run.attempt)),
-    insertRulesRun(run, now),
+    // The run of the rules ends in the same batch.
+    insertBeeRun({ ...run, run_id: "", engine: "rules", created_at: now }),
     ...finishRouting(message, run.execution_id, buildRuleRouting(route, now), USAGE_UNKNOWN, now),
   ];
 }

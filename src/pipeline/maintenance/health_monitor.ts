@@ -7,9 +7,9 @@ import { Stage, type StageServices } from "../stage/stage.ts";
 
 const POLL_MS = 5_000;
 // A connection that recovers sooner is not reported.
-const AWAY_MS = 60_000;
+const DOWN_MS = 60_000;
 const MB = 1_000_000;
-/** Less free space is reported. Twice as much ends the state. */
+/** The monitor reports less free space than this, and reports again only after there was twice as much. */
 const DISK_LOW_BYTES = 1_000 * MB;
 
 interface HealthMonitorOptions extends StageServices {
@@ -26,7 +26,7 @@ interface HealthMonitorOptions extends StageServices {
  */
 export function createHealthMonitor(options: HealthMonitorOptions): Stage {
   const { db, clock, platforms, root, freeBytes = measureFree } = options;
-  const away = new Set<string>();
+  const down = new Set<string>();
   let low = false;
   return new Stage(options, { name: "health", wakeup: WAKEUP.health, pollMs: POLL_MS, step });
 
@@ -40,12 +40,12 @@ export function createHealthMonitor(options: HealthMonitorOptions): Stage {
   async function checkPlatform(platform: Platform, now: number): Promise<void> {
     const { state, since, error } = platform.health();
     const { name } = platform;
-    if (!away.has(name) && (state === "refused" || state === "down" && now - since >= AWAY_MS)) {
+    if (!down.has(name) && (state === "refused" || state === "down" && now - since >= DOWN_MS)) {
       await db.write([record(now, { kind: "platform.down", data: { platform: name, state, error } })]);
-      away.add(name);
-    } else if (away.has(name) && state === "connected") {
+      down.add(name);
+    } else if (down.has(name) && state === "connected") {
       await db.write([record(now, { kind: "platform.up", data: { platform: name } })]);
-      away.delete(name);
+      down.delete(name);
     }
   }
 

@@ -41,19 +41,19 @@ interface RetentionOptions extends StageServices {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 // Events that a webhook has not received yet are kept this long.
-const OWED_DAYS = 7;
-// The longest period of a budget, and the newest rows before it.
+const UNDELIVERED_DAYS = 7;
+// Covers the longest period of a budget and the newest rows before it.
 const LEDGER_MS = 35 * DAY_MS;
-// Longer than most notice rules suppress repetitions. After it, the next notice counts as the first.
-const TOLD_MS = 30 * DAY_MS;
+// Most notice rules suppress repetitions for less time. After this time, the next notice counts as the first.
+const NOTICES_MS = 30 * DAY_MS;
 const POLL_MS = 15 * 60_000;
-// Lets other writes through between two batches.
+// A pause between two batches lets other writes through.
 const PAUSE_MS = 20;
 // The other stages are busy right after a start.
 const START_DELAY_MS = 10 * 60_000;
 // When the wall clock jumps by more than this, deletion stops for an hour: a clock with the wrong year must not delete the database.
-const LEAP_MS = 60_000;
-const DISBELIEF_MS = 60 * 60_000;
+const CLOCK_JUMP_MS = 60_000;
+const JUMP_PAUSE_MS = 60 * 60_000;
 // The row of a younger file may not be written yet.
 const ORPHAN_AGE_MS = DAY_MS;
 
@@ -68,10 +68,10 @@ export function createRetention(options: RetentionOptions): Stage {
   async function step(signal: AbortSignal): Promise<number> {
     const now = clock.now();
     const monotonic = clock.monotonic();
-    if (Math.abs(now - monotonic - offset) > LEAP_MS) {
+    if (Math.abs(now - monotonic - offset) > CLOCK_JUMP_MS) {
       log.warning("The clock was set; nothing is deleted by age for an hour");
       offset = now - monotonic;
-      quietUntil = monotonic + DISBELIEF_MS;
+      quietUntil = monotonic + JUMP_PAUSE_MS;
     }
     if (monotonic < quietUntil) return quietUntil - monotonic;
     if (await pruneRound(options, now)) return PAUSE_MS;
@@ -104,9 +104,9 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     [pruneLedger, now - LEDGER_MS],
     [pruneQuestions, oldest.messages],
     [pruneJournal, oldest.journal],
-    [pruneUndeliveredEvents, Math.min(oldest.journal, now - OWED_DAYS * DAY_MS)],
+    [pruneUndeliveredEvents, Math.min(oldest.journal, now - UNDELIVERED_DAYS * DAY_MS)],
     [pruneOccurrences, oldest.journal],
-    [pruneNotices, now - TOLD_MS],
+    [pruneNotices, now - NOTICES_MS],
     [pruneAnswers, now - DAY_MS],
     [pruneRefreshTokens, now],
   ];
@@ -127,11 +127,11 @@ async function pruneExecutions({ db, paths }: RetentionOptions, before: number):
 }
 
 async function pruneUploads({ db }: RetentionOptions, before: number): Promise<boolean> {
-  const listFiles = await listOldUploads(db, before);
-  if (listFiles.length === 0) return false;
-  for (const path of listFiles) await remove(path);
-  await db.write([deleteUploads(listFiles)]);
-  return listFiles.length >= BATCH_ROWS;
+  const paths = await listOldUploads(db, before);
+  if (paths.length === 0) return false;
+  for (const path of paths) await remove(path);
+  await db.write([deleteUploads(paths)]);
+  return paths.length >= BATCH_ROWS;
 }
 
 /** Deletes logs without a run, which pruned coordinator runs and crashes leave. */
@@ -142,8 +142,8 @@ async function removeOrphanLogs(
   signal: AbortSignal,
 ): Promise<void> {
   for (const folder of await listFolders(paths.logs)) {
-    const listNames = await files(join(paths.logs, folder));
-    const ids = [...new Set(listNames.map((name) => name.replace(/\.(log|jsonl)$/, "")))];
+    const files = await listFiles(join(paths.logs, folder));
+    const ids = [...new Set(files.map((name) => name.replace(/\.(log|jsonl)$/, "")))];
     for (let at = 0; at < ids.length && !signal.aborted; at += BATCH_ROWS) {
       for (const id of await listUnknownRuns(db, ids.slice(at, at + BATCH_ROWS))) {
         for (const end of ["log", "jsonl"]) await removeOld(join(paths.logs, folder, `${id}.${end}`), now);
@@ -160,7 +160,9 @@ async function removeOrphanUploads(
   signal: AbortSignal,
 ): Promise<void> {
   for (const folder of await listFolders(paths.uploads)) {
-    const all = (await files(join(paths.uploads, folder))).map((name) => join(paths.uploads, folder, name));
+    const all = (await listFiles(join(paths.uploads, folder))).map((name) =>
+      join(paths.uploads, folder, name)
+    );
     for (let at = 0; at < all.length && !signal.aborted; at += BATCH_ROWS) {
       for (const path of await listUnknownPaths(db, all.slice(at, at + BATCH_ROWS))) {
         await removeOld(path, now);
@@ -172,14 +174,14 @@ async function removeOrphanUploads(
 }
 
 async function listFolders(path: string): Promise<string[]> {
-  return await names(path, (entry) => entry.isDirectory);
+  return await listNames(path, (entry) => entry.isDirectory);
 }
 
-async function files(path: string): Promise<string[]> {
-  return await names(path, (entry) => entry.isFile);
+async function listFiles(path: string): Promise<string[]> {
+  return await listNames(path, (entry) => entry.isFile);
 }
 
-async function names(path: string, wanted: (entry: Deno.DirEntry) => boolean): Promise<string[]> {
+async function listNames(path: string, wanted: (entry: Deno.DirEntry) => boolean): Promise<string[]> {
   const entries = await Array.fromAsync(Deno.readDir(path)).catch(() => []);
   return entries.filter(wanted).map((entry) => entry.name);
 }

@@ -4,16 +4,15 @@ import { createLogger } from "../../base/log.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
 import type { Database } from "../../store/db/database.ts";
 
-/** Pause of stages that every commit wakes and no caller waits for: one round covers the three commits of a message. */
+/** Pause of stages that every commit wakes and no caller waits for, so that one round covers all commits of a message. */
 export const ASIDE_MS = 10;
-/** Without a wakeup, work is found within this time (architecture, sentence 1). */
+/** A stage that no wakeup reaches still finds its work within this time (architecture, sentence 1). */
 export const POLL_MS = 1_000;
 // Back-off after an error.
 const RETRY: Backoff = { firstMs: 200, lastMs: 5_000 };
 // A longer round counts as unhealthy (reliability CRN-9).
 const STALLED_MS = 60_000;
 
-/** The services that stages share. */
 export interface StageServices {
   db: Database;
   clock: Clock;

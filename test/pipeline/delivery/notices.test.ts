@@ -6,6 +6,7 @@ import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp, type TestSettings } from "../../harness/service/app.ts";
 import { startAskingRun } from "../../harness/fakes/asker.ts";
 import { TestClock } from "../../harness/clock.ts";
+import { createTask } from "../../harness/service/runner.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { Receiver } from "../../platform/fakes/receiver.ts";
 
@@ -63,14 +64,13 @@ function happen(app: App, kind: EventKind, data: Record<string, unknown>): Promi
 }
 
 describe("notices (contract 11)", () => {
-  it("are sent to a conversation once per interval, with the number of suppressed ones", async () => {
+  it("are sent to a conversation once per interval and worker, with the number of suppressed ones", async () => {
     await using it = await withOps((to) => [{ on: ["run.failed"], to, every: "1h" }], {
       engines: { default: "claude", claude: { command: "/nowhere" } } as never,
     });
     const { app, worker, clock } = it;
-    const fail = async () => {
-      const task = { message_id: "m", worker_id: worker.id, instruction: "x", type: "immediate" };
-      await app.call("POST /api/tasks", task);
+    const fail = async (id = worker.id) => {
+      await createTask(app, id, "x");
       await app.settle();
     };
     for (let i = 0; i < 3; i++) await fail();
@@ -85,6 +85,8 @@ describe("notices (contract 11)", () => {
     await fail();
     await waitUntil("it is told again", async () => (await it.said(app)).length === 2);
     expect((await it.said(app))[1]).toMatch(/\n2 similar notices since 20\d\d-.*Z\.$/);
+    await fail((await app.call("POST /api/workers", { name: "Bob" })).id);
+    await waitUntil("the other worker's failure is told", async () => (await it.said(app)).length === 3);
   });
 
   it("are sent once across restarts, and not for events older than a day", async () => {
@@ -272,12 +274,7 @@ describe("notices (contract 11)", () => {
       } as never,
     }, clock);
     const { app, worker } = it;
-    await app.call("POST /api/tasks", {
-      message_id: "m",
-      worker_id: worker.id,
-      instruction: "limit 3600",
-      type: "immediate",
-    });
+    await createTask(app, worker.id, "limit 3600");
     await app.until("engine.limited");
     await Deno.writeTextFile(join(worker.work_dir, "free"), "");
     const { limited_until } = await app.call("GET /api/engines/claude");
@@ -287,20 +284,5 @@ describe("notices (contract 11)", () => {
       `claude is rate-limited until ${new Date(limited_until).toISOString()}.`,
       "claude is available again.",
     ]);
-  });
-
-  it("are separate for each worker, however close their failures are", async () => {
-    await using it = await withOps((to) => [{ on: ["run.failed"], to, every: "1h" }], {
-      engines: { default: "claude", claude: { command: "/nowhere" } } as never,
-    });
-    const { app, worker } = it;
-    const bob = await app.call("POST /api/workers", { name: "Bob" });
-    for (const { id } of [worker, bob]) {
-      await app.call("POST /api/tasks", {
-        ...{ message_id: "m", worker_id: id, instruction: "x", type: "immediate" },
-      });
-      await app.settle();
-    }
-    await waitUntil("both are told", async () => (await it.said(app)).length === 2);
   });
 });

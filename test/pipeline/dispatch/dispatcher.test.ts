@@ -73,7 +73,7 @@ describe("dispatcher (contract 4.5)", () => {
     expect(await app.db.first("select status from task")).toMatchObject({ status: "completed" });
   });
 
-  it("a worker with a long queue does not delay another one", async () => {
+  it("a worker with a long queue does not delay another one [DSP-9]", async () => {
     await using app = await openApp({
       config: { engines: buildFakeEngines(), limits: { max_concurrent_runs: 2 } },
     });

@@ -137,15 +137,8 @@ describe("dispatch", () => {
       // The test clock does not advance, so no stage has a reason to run.
       await settledFor(app, 250);
       const turns = app.server.stages.map((stage, index) => stage.rounds - (before[index] ?? 0));
-      expect([new Date(to).toISOString(), Math.max(...turns)]).toEqual([
-        new Date(to).toISOString(),
-        expect.any(Number),
-      ]);
-      expect(Math.max(...turns)).toBeLessThanOrEqual(2);
+      expect(Math.max(...turns), new Date(to).toISOString()).toBeLessThanOrEqual(2);
     }
-    expect(await app.db.first("select count(*) as n from execution")).toMatchObject({
-      n: expect.any(Number),
-    });
     const minutes = await app.db.read<{ minute: number }>("select minute from occurrence");
     expect(new Set(minutes.map((row) => row.minute)).size).toBe(minutes.length);
   });

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
-import { buildFakeEngines, countMostConcurrent, readLedger } from "../../harness/fakes/agents.ts";
+import { buildFakeEngines, readLedger } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { createTempDir } from "../../harness/service/process.ts";
 import { ctl } from "../../harness/terminal.ts";
@@ -30,37 +30,6 @@ describe("dispatch", () => {
       // Measured from the commit to the program's first output. The limit allows for a loaded machine, but not for a poll of a second.
       expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(100);
       expect(waits[Math.floor(waits.length * 0.9)]).toBeLessThan(500);
-    },
-    60_000 * SCALE,
-  );
-
-  it(
-    "keeps its limits, and a short queue next to long ones is not delayed [DSP-9]",
-    async () => {
-      await using folder = await createTempDir();
-      const ledger = join(folder.path, "ledger");
-      await using app = await openApp({
-        config: { engines: buildFakeEngines({ ledger }), limits: { max_concurrent_runs: 4 } },
-      });
-      const counts = [50 * SCALE, 20 * SCALE, 5];
-      const own: string[][] = [];
-      for (const count of counts) {
-        const { id } = await app.call("POST /api/workers", { name: `w${count}` });
-        own.push(await Promise.all(Array.from({ length: count }, () => createTask(app, id, "sleep 0.02"))));
-      }
-      await app.settle(60_000 * SCALE);
-      const lines = await readLedger(ledger);
-      expect(lines.filter((line) => line.word === "start")).toHaveLength(counts.reduce((a, b) => a + b));
-      expect(countMostConcurrent(lines)).toBeLessThanOrEqual(3);
-      expect(countMostConcurrent(lines)).toBeGreaterThan(1);
-      const end = (tasks: string[]) =>
-        Math.max(...lines.filter((line) => tasks.includes(line.task)).map((line) => line.at));
-      const start = Math.min(...lines.filter((line) => own[2]?.includes(line.task)).map((line) => line.at));
-      for (const tasks of own) {
-        expect(countMostConcurrent(lines.filter((line) => tasks.includes(line.task)))).toBe(1);
-      }
-      const [longest = 0, , shortest = 0] = own.map((tasks) => end(tasks) - start);
-      expect(shortest).toBeLessThan((longest / (50 * SCALE)) * 5 * 2 + 200);
     },
     60_000 * SCALE,
   );

@@ -151,16 +151,6 @@ describe("rate limits [DSP-13]", () => {
     expect(await app.call(`GET /api/tasks/${task.id}`)).toMatchObject({ status: "scheduled", reason: "" });
   });
 
-  it("allow cancelling a waiting task, also by clearing the session", async () => {
-    const clock = new TestClock(Date.now());
-    await using app = await openLimited(clock);
-    const ada = await setUp(app);
-    await ada.send("limit 3600");
-    await app.until("task.requeued");
-    const [task] = await ada.tasks();
-    expect(await app.call(`POST /api/tasks/${task.id}/cancel`)).toMatchObject({ status: "cancelled" });
-  });
-
   it("stay when a run that started before them succeeds", async () => {
     const clock = new TestClock(Date.now());
     await using app = await openLimited(clock);

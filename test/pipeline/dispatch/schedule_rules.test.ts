@@ -70,14 +70,6 @@ describe("the end of a schedule (contract 15)", () => {
     });
   });
 
-  it("until: the schedule is completed without a run when its last time was missed", async () => {
-    const { app, clock, get } = await open({ until: START + 20 * MINUTE_MS });
-    await using _ = app;
-    clock.advance(24 * 60 * MINUTE_MS);
-    await app.until("task.completed");
-    expect(await get()).toMatchObject({ status: "completed", runs_ended: 0, run_count: 0 });
-  });
-
   it("max_runs: completes after this many runs of any outcome, manual ones included", async () => {
     const { app, clock, task, get } = await open({
       max_runs: 3,
@@ -219,42 +211,26 @@ describe("pause_after_failures (contract 15)", () => {
   });
 });
 
-describe("occurrences of tasks that are cancelled together (contract 15)", () => {
-  it.each(["session", "worker", "queue"])(
-    "by %s: waiting ones are cancelled with their tasks",
-    async (how) => {
-      const { app, worker, task } = await open({ type: "scheduled" });
-      await using _ = app;
-      const body = { worker_id: worker.id, instruction: "wait", type: "scheduled", cron: "0 0 1 1 *" };
-      const second = await app.call("POST /api/tasks", { ...body, message_id: "m" });
-      const other = await app.call("POST /api/workers", { name: "Bob", paused: true });
-      const foreign = await app.call("POST /api/tasks", {
-        ...body,
-        worker_id: other.id,
-        message_id: "elsewhere",
-      });
-      await app.call(`PUT /api/workers/${worker.id}`, { paused: true });
-      for (const { id } of [task, second, foreign]) await app.call(`POST /api/tasks/${id}/run`, {});
-      if (how === "session") {
-        await app.call(
-          `DELETE /api/contexts?session_key=${encodeURIComponent(task.session_key)}`,
-        );
-      }
-      if (how === "worker") await app.call(`DELETE /api/workers/${worker.id}`);
-      if (how === "queue") {
-        await app.call("POST /api/queue/cancel", {
-          filter: { worker_id: worker.id, status: "pending" },
-          expected: 2,
-        });
-      }
-      const rows = await app.db.read<Json>(
-        "select task_id, status, ended_at is not null as ended from occurrence",
-      );
-      const of = (id: string) => rows.find(({ task_id }) => task_id === id);
-      for (const { id } of [task, second]) expect(of(id)).toMatchObject({ status: "cancelled", ended: 1 });
-      expect(of(foreign.id)).toMatchObject({ status: "pending", ended: 0 });
-    },
+it("queue cancel cancels the waiting occurrences of its tasks (contract 15)", async () => {
+  const { app, worker, task } = await open();
+  await using _ = app;
+  const body = { message_id: "m", instruction: "wait", type: "scheduled", cron: "0 0 1 1 *" };
+  const second = await app.call("POST /api/tasks", { ...body, worker_id: worker.id });
+  const other = await app.call("POST /api/workers", { name: "Bob", paused: true });
+  const foreign = await app.call("POST /api/tasks", { ...body, worker_id: other.id });
+  await app.call(`PUT /api/workers/${worker.id}`, { paused: true });
+  const ids = [task.id, second.id, foreign.id];
+  for (const id of ids) await app.call(`POST /api/tasks/${id}/run`, {});
+  const filter = { worker_id: worker.id, status: "pending" };
+  await app.call("POST /api/queue/cancel", { filter, expected: 2 });
+  const rows = await app.db.read<Json>(
+    "select task_id, status, ended_at is not null as ended from occurrence",
   );
+  expect(ids.map((id) => rows.find(({ task_id }) => task_id === id))).toMatchObject([
+    { status: "cancelled", ended: 1 },
+    { status: "cancelled", ended: 1 },
+    { status: "pending", ended: 0 },
+  ]);
 });
 
 async function storedEnd(

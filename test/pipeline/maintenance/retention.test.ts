@@ -191,7 +191,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     }
     await bench.file(getLogPath(paths, fresh), DAY_MS / 2);
     const upload = (name: string) => join(paths.uploads, "session", name);
-    const kept = ["shown", "young", "written"];
+    const kept = ["shown", "young", "written", "heard", "sent"];
     for (const name of [...kept, "unseen", "unknown"]) await bench.file(upload(name), 400 * DAY_MS);
     const row = (name: string, days: number) => ({
       path: upload(name),
@@ -202,36 +202,30 @@ describe("retention (contract 7) [DUR-11]", () => {
       mime: "text/plain",
       created_at: clock.now() - days * DAY_MS,
     });
-    await db.write(insertRows("upload", [row("shown", 400), row("young", 300), row("unseen", 400)]));
-    const message = inbound(createId(), "bee_processed", clock.now() - 10 * DAY_MS);
-    const reply = outbound(createId(), "sent", clock.now() - 10 * DAY_MS);
+    const at = clock.now() - 10 * DAY_MS;
+    const media = (name: string) => JSON.stringify({ path: upload(name) });
+    const message = (name: string) => ({ ...inbound(createId(), "bee_processed", at), media: media(name) });
+    const reply = (name: string) => ({ ...outbound(createId(), "sent", at), media: media(name) });
     await db.write([
-      ...insertRows("inbound_message", [{ ...message, media: JSON.stringify({ path: upload("shown") }) }]),
-      // A file that only a message refers to.
-      ...insertRows("outbound_message", [{ ...reply, media: JSON.stringify({ path: upload("written") }) }]),
+      ...insertRows("upload", [row("shown", 400), row("young", 300), row("unseen", 400), row("sent", 400)]),
+      // Only their messages refer to the files `heard` and `written`.
+      ...insertRows("inbound_message", [message("shown"), message("heard")]),
+      ...insertRows("outbound_message", [reply("written"), reply("sent")]),
     ]);
     await bench.run();
     const all = [old, young, orphan, fresh, thought];
-    expect(await Promise.all(all.map((id) => exists(getLogPath(paths, id))))).toEqual([
-      false,
-      true,
-      false,
-      true,
-      // The log of a coordinator run, which has no execution, is kept as long as the run.
-      true,
-    ]);
-    expect(await Promise.all([old, young, orphan, thought].map((id) => exists(getEventsPath(paths, id)))))
-      .toEqual([
-        false,
-        true,
-        false,
-        true,
-      ]);
+    // The log of a coordinator run, which has no execution, is kept as long as the run.
+    expect(await Promise.all(all.map((id) => exists(getLogPath(paths, id))))).toEqual(
+      [false, true, false, true, true],
+    );
+    const withEvents = [old, young, orphan, thought];
+    expect(await Promise.all(withEvents.map((id) => exists(getEventsPath(paths, id))))).toEqual(
+      [false, true, false, true],
+    );
     const names = [...Deno.readDirSync(join(paths.uploads, "session"))].map((entry) => entry.name);
     expect(names.sort()).toEqual(kept.sort());
-    expect(await db.read("select name from upload order by name")).toEqual([{ name: "shown" }, {
-      name: "young",
-    }]);
+    const stored = await db.read("select name from upload order by name");
+    expect(stored.map(({ name }) => name)).toEqual(["sent", "shown", "young"]);
   });
 
   it("removes stored answers after a day, expired refresh tokens, occurrences and usage", async () => {
@@ -360,32 +354,6 @@ describe("retention (contract 7) [DUR-11]", () => {
       { target: "global", runs: 9 },
       { target: "global", runs: 10 },
       { target: "worker:w", runs: 3 },
-    ]);
-  });
-
-  it("keeps the file of every message of people and agents, with or without an upload row", async () => {
-    await using bench = await Bench.open();
-    const { db, clock, paths } = bench;
-    const upload = (name: string) => join(paths.uploads, "session", name);
-    const media = (name: string) => JSON.stringify({ path: upload(name) });
-    for (const name of ["heard", "sent", "unseen"]) await bench.file(upload(name), 400 * DAY_MS);
-    const at = clock.now() - 10 * DAY_MS;
-    const row = (name: string) => ({
-      ...{ path: upload(name), session_id: "session", name, original_name: name, size: 1 },
-      ...{ mime: "text/plain", created_at: clock.now() - 400 * DAY_MS },
-    });
-    await db.write([
-      ...insertRows("upload", [row("sent"), row("unseen")]),
-      ...insertRows("inbound_message", [{
-        ...inbound(createId(), "bee_processed", at),
-        media: media("heard"),
-      }]),
-      ...insertRows("outbound_message", [{ ...outbound(createId(), "sent", at), media: media("sent") }]),
-    ]);
-    await bench.run();
-    expect([...Deno.readDirSync(join(paths.uploads, "session"))].map(({ name }) => name).sort()).toEqual([
-      "heard",
-      "sent",
     ]);
   });
 });
