@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { App } from "./app.ts";
-import { endProcess, SVC } from "./process.ts";
+import { endProcess, StderrReader, SVC } from "./process.ts";
 import { waitUntil } from "../wait.ts";
 
 interface RunnerOptions {
@@ -15,24 +15,19 @@ interface RunnerOptions {
 
 /** A real `svc runner` process. */
 export class RunnerProcess {
-  #said = "";
+  readonly #stderr: StderrReader;
 
   constructor(readonly child: Deno.ChildProcess, readonly root: string) {
-    void this.#read();
+    this.#stderr = new StderrReader(child);
   }
 
   get stderr(): string {
-    return this.#said;
-  }
-
-  async #read(): Promise<void> {
-    const decoder = new TextDecoder();
-    for await (const chunk of this.child.stderr) this.#said += decoder.decode(chunk, { stream: true });
+    return this.#stderr.text;
   }
 
   /** Sends a signal and waits for the end; returns the exit code. */
   async end(signal: Deno.Signal = "SIGTERM"): Promise<number> {
-    return (await endProcess(this.child, signal)).code;
+    return (await endProcess(this.child, signal, this.#stderr.ended)).code;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
