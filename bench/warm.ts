@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { AgentCommand, Dialogue, OpenMode, Order } from "../src/engine/protocol/adapter.ts";
-import { findAdapter } from "../src/engine/registry.ts";
+import { findAdapter } from "../src/engine/kinds.ts";
 import { type Model, startModel } from "../test/engines/model.ts";
 import { buildPinProgram, PINS } from "../test/engines/pins.ts";
 import { buildModelSettings } from "../test/engines/rig.ts";

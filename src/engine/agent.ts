@@ -14,7 +14,7 @@ import { SpawnError } from "./process/process.ts";
 import type { TurnResult } from "./agent_turn.ts";
 import { ProcessPool } from "./process_pool.ts";
 import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
-import { buildFailure, classifyFailure, formatLastLines } from "./protocol/failure.ts";
+import { buildFailure, classifyEnd, classifyFailure, formatLastLines } from "./protocol/failure.ts";
 import { cutResult } from "./result.ts";
 import type { Failure } from "../domain/call/vocabulary.ts";
 
@@ -34,9 +34,10 @@ export function buildAgentEngine(
     config,
     external: true,
     agent: true,
-    counts: adapter.counts,
-    staysOpen: keepAlive?.warm.max ?? 0,
-    passes: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
+    reportsLiveUsage: adapter.reportsLiveUsage ?? false,
+    reportsCost: adapter.reportsCost ?? false,
+    idleMax: keepAlive?.warm.max ?? 0,
+    inheritedVariables: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
     release: (workerId) => pool.release(workerId),
@@ -65,7 +66,7 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
 }
 
 function createSessionId(adapter: Adapter): string {
-  return adapter.plansSession ? crypto.randomUUID() : "";
+  return adapter.choosesSessionId ? crypto.randomUUID() : "";
 }
 
 /** Returns the next turn after the engine refused its session, or null when none is needed. */
@@ -94,7 +95,7 @@ function findFailure(adapter: Adapter, { request, end, output }: TurnResult): En
   if (end.code === 0) {
     return buildFailure("crashed", `it ended without a final event: ${formatLastLines(stderr)}`);
   }
-  return adapter.classifyEnd({ code: end.code, stderr, resume: request.resume });
+  return classifyEnd(adapter.endings, stderr, request.resume);
 }
 
 /**

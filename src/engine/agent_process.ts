@@ -42,7 +42,7 @@ export class AgentProcess {
   readonly ended: Promise<ProcessEnd>;
   readonly stays: boolean;
   /** The file to which the engine writes its usage when it exits. */
-  readonly usageFile: string | null;
+  readonly usageFile: string | undefined;
   /** Number of started turns. */
   turns = 0;
   pid = 0;
@@ -61,7 +61,7 @@ export class AgentProcess {
 
   private constructor(
     setup: AgentSetup,
-    place: ProcessPlace & { isolation: Isolation; usageFile: string | null },
+    place: ProcessPlace & { isolation: Isolation; usageFile: string | undefined },
     run: (process: AgentProcess) => Promise<ProcessEnd>,
   ) {
     this.#setup = setup;
@@ -102,7 +102,7 @@ export class AgentProcess {
         cwd: run.workDir,
         env,
         stdin: converse === undefined
-          ? command.stdin
+          ? request.prompt
           : (input) => process.#converse(input, (link) => converse(order, link)),
         isolation,
         umask: machine.umask,

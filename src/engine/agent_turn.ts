@@ -81,7 +81,7 @@ export async function runTurn(
     const end = await turn.waitForEnd();
     exit.end();
     const { usageFile } = process;
-    output.end(usageFile === null ? null : readUsage(usageFile));
+    output.end(usageFile === undefined ? null : readUsage(usageFile));
     if (!process.stays) reportWindows(adapter, run, output.session || request.sessionId);
     const finished = end.reason === "exited" || exit.wasFinished;
     const isReusable = process.stays && output.done !== null && !process.isLeaving &&

@@ -128,12 +128,14 @@ export interface Engine {
   readonly external: boolean;
   /** Whether the engine has sessions, events and a state directory. */
   readonly agent: boolean;
-  /** The usage that the engine reports: `live` during the run, `cost` in US dollars. */
-  readonly counts: { live: boolean; cost: boolean };
+  /** Whether the engine reports its usage during the run. */
+  readonly reportsLiveUsage: boolean;
+  /** Whether the engine reports its cost in US dollars. */
+  readonly reportsCost: boolean;
   /** The maximum of idle processes; 0: each process ends after its turn. */
-  readonly staysOpen: number;
+  readonly idleMax: number;
   /** Variables of the service's environment that its runs get. */
-  readonly passes: readonly string[];
+  readonly inheritedVariables: readonly string[];
   /** Checks whether the engine can be started for the worker with this state directory, or with null for any worker. */
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;

@@ -71,7 +71,7 @@ const FILE_MAX_BYTES = 1024 * 1024;
 export function writeFiles(command: AgentCommand, stateDir: string | null): void {
   try {
     if (stateDir !== null) Deno.mkdirSync(stateDir, { recursive: true, mode: 0o700 });
-    for (const { path, content, executable } of command.files) {
+    for (const { path, content, executable } of command.files ?? []) {
       Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       const present = readPlain(path, FILE_MAX_BYTES);
       const text = content(present);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Adapter, AgentEvent, Order } from "../../src/engine/protocol/adapter.ts";
-import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/registry.ts";
+import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/kinds.ts";
 import { formatInstall } from "../../src/engine/availability.ts";
+import { classifyEnd } from "../../src/engine/protocol/failure.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { copilot } from "../../src/engine/adapters/copilot.ts";
@@ -186,7 +187,7 @@ describe("adapters: failures (facts, engines 2)", () => {
     ],
     [goose, `Error: No session found with name '${gone}'`],
   ])("$kind knows a session that is gone", (adapter, stderr) => {
-    expect(adapter.classifyEnd({ code: 1, stderr, resume: true }).kind).toBe("unknown_session");
+    expect(classifyEnd(adapter.endings, stderr, true).kind).toBe("unknown_session");
   });
 
   it("claude reports a missing session in its result", () => {
@@ -208,7 +209,7 @@ describe("adapters: failures (facts, engines 2)", () => {
     [opencode, "Segmentation fault", "crashed"],
     [goose, "", "crashed"],
   ])("a failure is named by the last words on stderr (%#)", (adapter, stderr, kind) => {
-    expect(adapter.classifyEnd({ code: 1, stderr, resume: false }).kind).toBe(kind);
+    expect(classifyEnd(adapter.endings, stderr, false).kind).toBe(kind);
   });
 
   it("a rate limit includes its end: as a time for claude, in the message for the others", () => {
@@ -296,11 +297,10 @@ describe("adapters: the list (architecture)", () => {
 
 describe("adapters: commands (contract 4.7, contract 7)", () => {
   it.each(ADAPTERS)(
-    "$kind: passes the prompt on stdin only, and the operator's arguments after ours",
+    "$kind: passes no prompt in an argument, and the operator's arguments after ours",
     (adapter) => {
       for (const resume of [false, true]) {
-        const { args, stdin, env } = adapter.buildCommand({ ...ORDER, resume });
-        expect(stdin).toBe(ORDER.prompt);
+        const { args, env } = adapter.buildCommand({ ...ORDER, resume });
         expect(args.join(" ")).not.toContain("the prompt");
         expect(args.filter((arg) => arg.includes("m1"))).toHaveLength(1);
         const at = args.indexOf("--extra");
@@ -313,7 +313,7 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
   );
 
   it.each(ADAPTERS)("$kind: keeps a shared state in its usual place", (adapter) => {
-    const { env, fixedEnv, files } = adapter.buildCommand({ ...ORDER, stateDir: null });
+    const { env, fixedEnv, files = [] } = adapter.buildCommand({ ...ORDER, stateDir: null });
     expect(JSON.stringify([env, fixedEnv])).not.toContain("/state");
     expect(files.filter(({ path }) => !path.startsWith("/run/"))).toEqual([]);
   });
@@ -333,7 +333,7 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
   });
 
   it("gemini and qwen: existing settings are kept, unless they would break an unattended run", () => {
-    const [file] = gemini.buildCommand({ ...ORDER, env: { GEMINI_API_KEY: "k" } }).files;
+    const file = gemini.buildCommand({ ...ORDER, env: { GEMINI_API_KEY: "k" } }).files?.[0];
     const mine = {
       general: { enableAutoUpdate: true, vimMode: true },
       security: { auth: { selectedType: "oauth" } },
@@ -346,13 +346,13 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
       security: { auth: { selectedType: "gemini-api-key" } },
     });
     expect(file?.content("{ not json")).toBe("{ not json");
-    expect(qwen.buildCommand(ORDER).files[0]?.path).toBe("/state/settings.json");
+    expect(qwen.buildCommand(ORDER).files?.[0]?.path).toBe("/state/settings.json");
   });
 
   it("opencode: the operator's configuration is kept, except permissions", () => {
     const own = JSON.stringify({ provider: { stub: {} }, permission: { bash: "allow" }, share: "auto" });
     const { fixedEnv } = opencode.buildCommand({ ...ORDER, env: { OPENCODE_CONFIG_CONTENT: own } });
-    expect(JSON.parse(fixedEnv.OPENCODE_CONFIG_CONTENT ?? "")).toEqual({
+    expect(JSON.parse(fixedEnv?.OPENCODE_CONFIG_CONTENT ?? "")).toEqual({
       provider: { stub: {} },
       autoupdate: false,
       share: "disabled",

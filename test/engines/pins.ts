@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, it } from "vitest";
-import { ADAPTERS } from "../../src/engine/registry.ts";
+import { ADAPTERS } from "../../src/engine/kinds.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
 export interface Pin {

@@ -1,6 +1,5 @@
 import { AcpDialogue } from "../protocol/acp_dialogue.ts";
 import type { Adapter } from "../protocol/adapter.ts";
-import { classifyFailure, formatLastLines } from "../protocol/failure.ts";
 
 /** Any agent that speaks the Agent Client Protocol on stdin and stdout. The configuration names it (decision 0011). */
 export const acp: Adapter = {
@@ -8,19 +7,10 @@ export const acp: Adapter = {
   kind: "acp",
   program: "",
   measured: null,
-  plansSession: false,
-  counts: { live: false, cost: false },
   login: { variables: [], home: "", files: [], advice: "log in with the agent's own command" },
   variables: [],
   reservedFlags: [],
-  buildCommand: ({ extraArgs }) => ({
-    args: [...extraArgs],
-    env: {},
-    fixedEnv: {},
-    stdin: "",
-    files: [],
-    usageFile: null,
-  }),
+  buildCommand: ({ extraArgs }) => ({ args: [...extraArgs], env: {} }),
   converse: (order, link) => new AcpDialogue(order, link),
   open: {
     buildCommand: (order) => acp.buildCommand(order),
@@ -29,5 +19,5 @@ export const acp: Adapter = {
     converse: (order, link) => new AcpDialogue(order, link, true),
   },
   parseLine: () => [],
-  classifyEnd: ({ stderr }) => classifyFailure(formatLastLines(stderr), "crashed"),
+  endings: {},
 };

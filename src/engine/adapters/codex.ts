@@ -7,7 +7,7 @@ import {
   type Order,
 } from "../protocol/adapter.ts";
 import { CodexDialogue, formatWindowName } from "../protocol/codex_dialogue.ts";
-import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
+import { classifyFailure } from "../protocol/failure.ts";
 import {
   formatContent,
   formatInput,
@@ -24,8 +24,6 @@ export const codex: Adapter = {
   kind: "codex",
   program: "codex",
   measured: { package: "@openai/codex", version: "0.169.0" },
-  plansSession: false,
-  counts: { live: false, cost: false },
   login: {
     variables: ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"],
     home: ".codex",
@@ -35,7 +33,7 @@ export const codex: Adapter = {
   variables: ["OPENAI_API_KEY"],
   reservedFlags: ["--json", "--color", "-C", "--cd", "--ephemeral", "--worktree"],
   buildCommand(order) {
-    const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
+    const { sessionId, resume, stateDir, model, extraArgs } = order;
     return {
       args: [
         "exec",
@@ -55,12 +53,9 @@ export const codex: Adapter = {
         "-",
       ],
       env: stateDir === null ? {} : { CODEX_HOME: stateDir },
-      fixedEnv: {},
-      stdin: prompt,
       files: order.schema === null
         ? []
         : [{ path: resolveSchemaFile(order), content: () => JSON.stringify(order.schema) }],
-      usageFile: null,
     };
   },
   // A turn of a thread, with the events of the app-server (decision 0011).
@@ -80,10 +75,6 @@ export const codex: Adapter = {
           ...order.extraArgs,
         ],
         env: order.stateDir === null ? {} : { CODEX_HOME: order.stateDir },
-        fixedEnv: {},
-        stdin: "",
-        files: [],
-        usageFile: null,
       };
     },
     speaksFirst: true,
@@ -128,13 +119,9 @@ export const codex: Adapter = {
       });
     },
   },
-  classifyEnd({ stderr }) {
-    const words = formatLastLines(stderr);
-    if (/no rollout found/.test(stderr)) return buildFailure("unknown_session", words);
-    if (/unexpected argument|invalid value|Error loading config|required arguments/i.test(stderr)) {
-      return buildFailure("setup", words);
-    }
-    return classifyFailure(words, "crashed");
+  endings: {
+    unknown_session: /no rollout found/,
+    setup: /unexpected argument|invalid value|Error loading config|required arguments/i,
   },
 };
 

@@ -103,17 +103,16 @@ export interface EngineFile {
   executable?: boolean;
 }
 
-/** How to start an agent. The prompt goes to stdin, tokens into the environment or a file, never into arguments. */
+/** How to start an agent. The driver writes the prompt to stdin. Tokens go into the environment or a file, never into arguments. */
 export interface AgentCommand {
   args: string[];
   /** Variables that the operator may override. */
   env: Record<string, string>;
-  /** Variables that stay fixed. */
-  fixedEnv: Record<string, string>;
-  stdin: string;
-  files: EngineFile[];
+  /** Variables that override the operator's. */
+  fixedEnv?: Record<string, string>;
+  files?: EngineFile[];
   /** The file where the engine writes its usage when it ends. */
-  usageFile: string | null;
+  usageFile?: string;
 }
 
 /** The variables that `svc mcp` needs, for agents that do not pass on their whole environment. */
@@ -157,14 +156,8 @@ export interface Dialogue {
   close(): void;
 }
 
-/** The end of a process without a final event. */
-interface SilentEnd {
-  code: number;
-  /** The end of stderr. */
-  stderr: string;
-  /** Whether the process had a session to resume. */
-  resume: boolean;
-}
+/** Patterns for the stderr of a process that ends without a final event, by kind of failure. */
+export type Endings = { [Kind in "unknown_session" | "session_exists" | "setup"]?: RegExp };
 
 /** The file of a session below the engine's state directory. */
 interface SessionLog {
@@ -222,14 +215,16 @@ export interface Adapter {
    * The tested package and version; null when the configuration may name any program. `release`: the package's version, if it differs.
    */
   measured: { package: string; version: string; release?: string } | null;
-  /** The usage that the engine reports: `live` during the run, `cost` in US dollars. */
-  counts: { live: boolean; cost: boolean };
+  /** Whether the engine reports its usage during the run. */
+  reportsLiveUsage?: boolean;
+  /** Whether the engine reports its cost in US dollars. */
+  reportsCost?: boolean;
   /** How to install `<version>`; absent: `npm install -g` with the package. */
   install?: string;
   /** Another required program, such as a version of Node. */
   needs?: string;
-  /** Whether the service chooses the id of a new session. If not, the engine does. */
-  plansSession: boolean;
+  /** Whether the service chooses the id of a new session. Absent: the engine does. */
+  choosesSessionId?: boolean;
   login: Login;
   /** Further variables of the service's environment that the engine gets. */
   variables: readonly string[];
@@ -246,8 +241,7 @@ export interface Adapter {
   parseLine(line: Line): AgentEvent[];
   /** Parses a line of stderr, for engines that report a wait there. */
   parseStderr?(line: string): AgentEvent[];
-  /** Returns the failure of a process that ended without a final event. */
-  classifyEnd(end: SilentEnd): EngineFailure;
+  endings: Endings;
   /** The engine's session file, for engines that report their provider's windows only there. */
   sessionLog?: SessionLog;
   parseUsageFile?(text: string): AgentEvent[];

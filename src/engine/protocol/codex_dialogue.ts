@@ -60,8 +60,12 @@ export class CodexDialogue implements Dialogue {
     this.#order = order;
     this.#events = events;
     this.#say = (message) => link.say(`${JSON.stringify(message)}\n`);
-    this.#requests = new JsonRpcClient(this.#say);
-    this.#ask("initialize", {
+    this.#requests = new JsonRpcClient({
+      say: this.#say,
+      refused: (error) => buildFailedTurn(classifyFailure(getText(error, "message"), "model")),
+      late: (words) => this.#take(buildFailedTurn(buildFailure("setup", words))),
+    });
+    this.#requests.ask("initialize", {
       clientInfo: { name: "svc", title: "svc", version: VERSION },
       capabilities: null,
     }, {
@@ -123,8 +127,8 @@ export class CodexDialogue implements Dialogue {
       this.#startTurn();
       return [{ kind: "session", id: this.#threadId }];
     };
-    if (!resume) return this.#ask("thread/start", place, { maxMs: SESSION_MAX_MS, answered });
-    this.#ask("thread/resume", { threadId: sessionId, excludeTurns: true, ...place }, {
+    if (!resume) return this.#requests.ask("thread/start", place, { maxMs: SESSION_MAX_MS, answered });
+    this.#requests.ask("thread/resume", { threadId: sessionId, excludeTurns: true, ...place }, {
       maxMs: SESSION_MAX_MS,
       answered,
       refused: (error) => {
@@ -142,7 +146,7 @@ export class CodexDialogue implements Dialogue {
     this.#turnId = "";
     this.#usage = [];
     const input = [{ type: "text", text: this.#order.prompt, text_elements: [] }];
-    this.#ask("turn/start", { threadId: this.#threadId, input }, {
+    this.#requests.ask("turn/start", { threadId: this.#threadId, input }, {
       answered: (result) => {
         this.#turnId = getText(getObject(result, "turn"), "id");
         if (this.#interrupted) this.interrupt();
@@ -183,23 +187,6 @@ export class CodexDialogue implements Dialogue {
     }
     const words = getText(getObject(turn, "error"), "message") || `its turn is ${status}`;
     return [...this.#usage, ...buildFailedTurn(classifyFailure(words, "model"))];
-  }
-
-  #ask(
-    method: string,
-    params: Line,
-    {
-      answered,
-      refused = (error) => buildFailedTurn(classifyFailure(getText(error, "message"), "model")),
-      maxMs,
-    }: {
-      answered: (result: Line) => AgentEvent[];
-      refused?: (error: Line) => AgentEvent[];
-      maxMs?: number;
-    },
-  ): void {
-    const late = (words: string) => this.#take(buildFailedTurn(buildFailure("setup", words)));
-    this.#requests.ask(method, params, { answered, refused, maxMs, late });
   }
 }
 

@@ -7,7 +7,6 @@ import { faultPoint } from "../../base/fault_point.ts";
 import { createId } from "../../base/id.ts";
 import { createLogger } from "../../base/log.ts";
 import { getRunDir } from "../../base/paths.ts";
-import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
@@ -54,26 +53,12 @@ const SKIP = 1;
 /** Runs the gates of schedules. The ids of a gate are those of its possible execution. */
 export class Gates {
   readonly #options: GateOptions;
-  readonly #runs: RunRegistry;
+  readonly runs: RunRegistry;
 
   constructor(options: GateOptions) {
     const { db, clock } = options;
     this.#options = options;
-    this.#runs = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
-  }
-
-  get running(): RunIdentity[] {
-    return this.#runs.running;
-  }
-
-  /** Ends a gate. Resolves when its processes are gone. Unknown ids resolve immediately. */
-  interrupt(executionId: string, reason: Interruption): Promise<void> {
-    return this.#runs.interrupt({ execution_id: executionId }, reason);
-  }
-
-  /** Ends every gate. The next start asks them again. */
-  stopAll(): Promise<void> {
-    return this.#runs.stopAll();
+    this.runs = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
   }
 
   /**
@@ -82,7 +67,7 @@ export class Gates {
    */
   async pass(claim: Claim, gate: Gate): Promise<Claim | null> {
     let passed: Claim | null = null;
-    await this.#runs.start<GateAnswer>({
+    await this.runs.start<GateAnswer>({
       identity: claim.execution,
       work: (signal) => this.#ask(claim, gate, signal),
       broken: buildRefusal("the service could not prepare it. See the service's log"),
@@ -160,7 +145,7 @@ export class Gates {
     try {
       while (!ended.aborted) {
         const wanted = await isGateWanted(db, task_id, execution_id).catch(() => true);
-        if (!wanted && !ended.aborted) return void this.interrupt(execution_id, "cancelled");
+        if (!wanted && !ended.aborted) return void this.runs.interrupt({ execution_id }, "cancelled");
         await wakeup.next(clock, WANTED_POLL_MS, ended);
       }
     } finally {
