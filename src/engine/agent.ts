@@ -11,7 +11,7 @@ import {
 import { resolveKeepAlive } from "./keep_alive.ts";
 import type { AgentSetup, TurnRequest } from "./launch.ts";
 import { SpawnError } from "./process/process.ts";
-import type { TurnResult } from "./agent_turn.ts";
+import { getUsageBefore, type TurnResult } from "./agent_turn.ts";
 import { ProcessPool } from "./process_pool.ts";
 import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
 import { buildFailure, classifyEnd, classifyFailure, formatLastLines } from "./protocol/failure.ts";
@@ -55,6 +55,7 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
   try {
     for (let turns = 1;; turns++) {
       const result = await pool.run(run, request);
+      if (result === null) return buildAbortedOutcome(setup, run, request);
       const next = turns < STARTS_MAX ? planNextRequest(adapter, run, result) : null;
       if (next === null) return buildOutcome(setup, result);
       request = next;
@@ -123,6 +124,18 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
     return { ...buildFailedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
   }
   return { ...buildFailedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
+}
+
+function buildAbortedOutcome(
+  { config }: AgentSetup,
+  run: EngineRun,
+  request: TurnRequest,
+): EngineOutcome {
+  return {
+    ...buildFailedOutcome(...describeStop("aborted", config), 0),
+    sessionId: request.resume ? request.sessionId : "",
+    sessionUsage: getUsageBefore(run, request),
+  };
 }
 
 const FAILURES: Record<EngineFailureKind, Failure> = {

@@ -103,15 +103,12 @@ export class AgentProcess {
         env,
         stdin: converse === undefined
           ? request.prompt
-          : (input) => process.#converse(input, (link) => converse(order, link)),
+          : (input) => process.#openDialogue(input, (link) => converse(order, link)),
         isolation,
         umask: machine.umask,
-        // The turn has the limits.
-        timeoutMs: Infinity,
-        idleTimeoutMs: Infinity,
+        // Without limits: the turn has them.
         stopGraceMs: machine.stopGraceMs,
         signal: process.#ending.signal,
-        waitedMs: () => 0,
         onStart: (pid) => process.pid = pid,
         onExit: () => process.#listener?.exited(),
         onOutput: (stream, chunk) => process.#read(stream, chunk),
@@ -127,7 +124,7 @@ export class AgentProcess {
   }
 
   /** Whether the session id goes over stdin instead of into an argument. */
-  get converses(): boolean {
+  get hasDialogue(): boolean {
     return this.#dialogue !== null;
   }
 
@@ -205,7 +202,7 @@ export class AgentProcess {
     return findTree(this.#isolation, this.pid, this.#place.id);
   }
 
-  #converse(input: ProcessInput, start: (link: Link) => Dialogue): void {
+  #openDialogue(input: ProcessInput, start: (link: Link) => Dialogue): void {
     this.#input = input;
     const close = this.stays ? () => {} : () => input.close();
     this.#dialogue = start({ say: (text) => input.write(text), close });

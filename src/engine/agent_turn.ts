@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { readPlain, readPlainEnd } from "../base/plain_file.ts";
-import { USAGE_UNKNOWN } from "../domain/work/execution.ts";
+import { type Usage, USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import type { AgentProcess } from "./agent_process.ts";
 import { EarlyExit } from "./early_exit.ts";
 import type { EngineRun } from "./engine.ts";
 import type { AgentSetup, TurnRequest } from "./launch.ts";
 import type { ProcessEnd } from "./process/process.ts";
 import { STOPPED_MIN_MS, TimeLimits } from "./process/time_limits.ts";
-import type { Adapter, AgentEvent, Line, ProviderWindow } from "./protocol/adapter.ts";
+import type { Adapter, ProviderWindow } from "./protocol/adapter.ts";
 import { OutputParser } from "./protocol/output_parser.ts";
 
 export interface TurnResult {
@@ -48,11 +48,20 @@ export async function runTurn(
     run.onSession(id);
   };
   const exit = new EarlyExit({ ...run, onSession }, request);
-  const { converses } = process;
-  const output = buildParser(adapter, run, request, {
-    exit,
-    converses,
+  const output: OutputParser = new OutputParser({
+    adapter,
     parse: (line) => process.parse(line),
+    hasDialogue: process.hasDialogue,
+    sessionId: request.sessionId,
+    log: run.log,
+    events: run.events,
+    usedBefore: getUsageBefore(run, request),
+    onEvent: (event) => {
+      exit.event(event);
+      if (event.kind === "usage") run.onUsage(output.usage.run);
+      else if (event.kind === "windows") run.onWindows(event.windows);
+      else if (event.kind === "tool_start") run.onStep?.(event.name, event.input);
+    },
   });
   const turn = new Turn(process, run, {
     exit,
@@ -82,7 +91,9 @@ export async function runTurn(
     exit.end();
     const { usageFile } = process;
     output.end(usageFile === undefined ? null : readUsage(usageFile));
-    if (!process.stays) reportWindows(adapter, run, output.session || request.sessionId);
+    // A session that stays open reports its windows as events.
+    const windows = process.stays ? [] : readWindows(adapter, run, output.session || request.sessionId);
+    if (windows.length > 0) run.onWindows(windows);
     const finished = end.reason === "exited" || exit.wasFinished;
     const isReusable = process.stays && output.done !== null && !process.isLeaving &&
       (output.done.ok || end.reason === "aborted");
@@ -94,18 +105,9 @@ export async function runTurn(
   }
 }
 
-/** Builds the result of a run that was ended before its process could start. */
-export function buildAbortedResult(
-  { adapter }: AgentSetup,
-  run: EngineRun,
-  request: TurnRequest,
-): TurnResult {
-  const exit = new EarlyExit(run, request);
-  const output = buildParser(adapter, run, request, { exit, converses: false, parse: () => [] });
-  exit.end();
-  output.end(null);
-  const end: ProcessEnd = { reason: "aborted", code: 0 };
-  return { request, end, output, finished: false, openedOtherSession: false, isReusable: false };
+/** Returns the session's totals before a turn. A new session has none. */
+export function getUsageBefore({ session }: EngineRun, { resume }: TurnRequest): Usage {
+  return resume && session !== null ? session.usage : USAGE_UNKNOWN;
 }
 
 interface TurnParts {
@@ -208,35 +210,6 @@ class Turn {
   }
 }
 
-/** Builds the parser of a turn's output, which reports usage, windows and tools during the turn. */
-function buildParser(
-  adapter: Adapter,
-  run: EngineRun,
-  request: TurnRequest,
-  { exit, converses, parse }: {
-    exit: EarlyExit;
-    converses: boolean;
-    parse: (line: Line) => AgentEvent[];
-  },
-): OutputParser {
-  const output: OutputParser = new OutputParser({
-    adapter,
-    parse,
-    converses,
-    sessionId: request.sessionId,
-    log: run.log,
-    events: run.events,
-    usedBefore: request.resume && run.session !== null ? run.session.usage : USAGE_UNKNOWN,
-    onEvent: (event) => {
-      exit.event(event);
-      if (event.kind === "usage") run.onUsage(output.usage.run);
-      else if (event.kind === "windows") run.onWindows(event.windows);
-      else if (event.kind === "tool_start") run.onStep?.(event.name, event.input);
-    },
-  });
-  return output;
-}
-
 const TAIL_BYTES = 64 * 1024;
 const USAGE_FILE_MAX_BYTES = 1024 * 1024;
 
@@ -249,12 +222,7 @@ function readUsage(file: string): string | null {
   }
 }
 
-/** Reports the provider's windows of engines that write them only into their session file. */
-function reportWindows(adapter: Adapter, run: EngineRun, sessionId: string): void {
-  const windows = readWindows(adapter, run, sessionId);
-  if (windows.length > 0) run.onWindows(windows);
-}
-
+/** Reads the provider's windows of engines that write them only into their session file. */
 function readWindows({ sessionLog, login }: Adapter, run: EngineRun, sessionId: string): ProviderWindow[] {
   if (sessionLog === undefined || sessionId === "") return [];
   const home = run.stateDir ?? join(run.env.HOME ?? "", login.home);

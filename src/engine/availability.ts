@@ -1,9 +1,10 @@
 import { LRUCache } from "lru-cache";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { createLogger } from "../base/log.ts";
-import type { Adapter, Login } from "./protocol/adapter.ts";
+import type { Adapter } from "./protocol/adapter.ts";
 import type { AgentSetup } from "./launch.ts";
 import type { Availability } from "./engine.ts";
+import { isFile } from "./process/isolation.ts";
 import { findProgram } from "./process/process.ts";
 
 const log = createLogger("engine");
@@ -47,7 +48,7 @@ export async function probeAgent(
 function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): string {
   if (config.command !== "") return `engines.${name}.command names it. Correct the setting`;
   const other = `or set engines.${name}.command (docs/how-to/set-up-engines.md)`;
-  return hasProgram("npm", machine.path)
+  return machine.path.split(delimiter).some((folder) => isFile(join(folder, "npm")))
     ? `install it with: ${formatInstall(adapter)}, ${other}`
     : `install npm, which is part of Node.js, and then: ${formatInstall(adapter)}, ${other}`;
 }
@@ -58,28 +59,20 @@ export function formatInstall({ measured, install, needs }: Adapter): string {
   return needs === undefined ? command : `${command}, on ${needs}`;
 }
 
-function hasProgram(program: string, path: string): boolean {
-  try {
-    return findProgram(program, path) !== "";
-  } catch {
-    return false;
-  }
-}
-
 /** Returns why no login was found, or null. Only the provider knows whether a login is valid. */
 function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
-  if ([...adapter.variables, ...login.variables].some((name) => isLogin(login, name) && inherited[name])) {
-    return null;
-  }
+  if (login.variables.some((name) => inherited[name])) return null;
   const configured = {
     ...config.env,
     ...Object.fromEntries(config.pass_env.map((name) => [name, inherited[name]])),
   };
   // Any other key in the configuration counts as a provider login.
   if (
-    Object.entries(configured).some(([name, value]) => value && (isLogin(login, name) || OWN_KEY.test(name)))
+    Object.entries(configured).some(([name, value]) =>
+      value && (login.variables.includes(name) || OWN_KEY.test(name))
+    )
   ) {
     return null;
   }
@@ -95,18 +88,6 @@ function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: st
 }
 
 const OWN_KEY = /_(KEY|TOKEN)$/;
-
-function isLogin(login: Login, name: string): boolean {
-  return login.variables.includes(name);
-}
-
-function isFile(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
-}
 
 // A few programs with a few versions each.
 const VERSIONS_MAX = 100;

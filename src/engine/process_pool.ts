@@ -1,7 +1,7 @@
 import { createLogger } from "../base/log.ts";
 import { hasConversation } from "../domain/chat/message.ts";
 import { AgentProcess, buildFingerprint } from "./agent_process.ts";
-import { buildAbortedResult, runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
+import { runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineRun } from "./engine.ts";
 import type { KeepAlive } from "./keep_alive.ts";
@@ -41,8 +41,8 @@ export class ProcessPool {
     this.#keepAlive = keepAlive;
   }
 
-  /** Runs a turn in the process of its conversation, or in a new one. Throws SpawnError. */
-  async run(run: EngineRun, request: TurnRequest): Promise<TurnResult> {
+  /** Runs a turn in the process of its conversation, or in a new one. Returns null if the run was ended before. Throws SpawnError. */
+  async run(run: EngineRun, request: TurnRequest): Promise<TurnResult | null> {
     const key = buildKey(run);
     const stays = this.#canStay(run);
     const pooled = this.#take(key);
@@ -57,7 +57,7 @@ export class ProcessPool {
       } else await this.#close(key, pooled.process, run.signal);
     }
     await this.#waitUntilLeft(key, run.signal);
-    if (run.signal.aborted) return buildAbortedResult(this.#setup, run, request);
+    if (run.signal.aborted) return null;
     const process = await AgentProcess.start(this.#setup, run, request, stays);
     if (stays) {
       this.#open.add(process);

@@ -6,7 +6,7 @@ import {
   type Line,
   type Order,
 } from "../protocol/adapter.ts";
-import { CodexDialogue, formatWindowName } from "../protocol/codex_dialogue.ts";
+import { CodexDialogue, parseWindows } from "../protocol/codex_dialogue.ts";
 import { classifyFailure } from "../protocol/failure.ts";
 import {
   formatContent,
@@ -106,17 +106,7 @@ export const codex: Adapter = {
     isName: (name, sessionId) => name.endsWith(`-${sessionId}.jsonl`),
     windows: (tail) => {
       const [, json] = [...tail.matchAll(/"rate_limits":(\{.*\})\}\}$/gm)].at(-1) ?? [];
-      const limits = parseObject(json ?? "") ?? {};
-      return ["primary", "secondary"].flatMap((name) => {
-        const window = getObject(limits, name);
-        if (typeof window.used_percent !== "number") return [];
-        const resets = getNumber(window, "resets_at");
-        return [{
-          name: formatWindowName(getNumber(window, "window_minutes")) || name,
-          utilization: window.used_percent / 100,
-          resets_at: resets > 0 ? resets * 1000 : null,
-        }];
-      });
+      return parseWindows(parseObject(json ?? "") ?? {}, ["used_percent", "window_minutes", "resets_at"]);
     },
   },
   endings: {

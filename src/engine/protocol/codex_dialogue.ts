@@ -156,7 +156,11 @@ export class CodexDialogue implements Dialogue {
   }
 
   #onNotification(method: string, params: Line): AgentEvent[] {
-    if (method === "account/rateLimits/updated") return parseWindows(getObject(params, "rateLimits"));
+    if (method === "account/rateLimits/updated") {
+      const limits = getObject(params, "rateLimits");
+      const windows = parseWindows(limits, ["usedPercent", "windowDurationMins", "resetsAt"]);
+      return windows.length === 0 ? [] : [{ kind: "windows", windows }];
+    }
     // Subagents have other threads.
     if (getText(params, "threadId") !== this.#threadId) return [];
     const turnId = getText(params, "turnId") || getText(getObject(params, "turn"), "id");
@@ -217,22 +221,26 @@ function formatError(params: Line): string {
   return params.willRetry === true && !words.startsWith("Reconnecting") ? `Reconnecting: ${words}` : words;
 }
 
-function parseWindows(limits: Line): AgentEvent[] {
-  const windows = ["primary", "secondary"].flatMap((name): ProviderWindow[] => {
+/** Parses the provider's windows. `keys` name the percentage, the length in minutes and the end in Unix seconds. */
+export function parseWindows(
+  limits: Line,
+  keys: [used: string, minutes: string, resets: string],
+): ProviderWindow[] {
+  const [used, minutes, resets] = keys;
+  return ["primary", "secondary"].flatMap((name) => {
     const window = getObject(limits, name);
-    if (typeof window.usedPercent !== "number") return [];
-    const resets = getNumber(window, "resetsAt");
+    if (typeof window[used] !== "number") return [];
+    const resetsAt = getNumber(window, resets);
     return [{
-      name: formatWindowName(getNumber(window, "windowDurationMins")) || name,
-      utilization: window.usedPercent / 100,
-      resets_at: resets > 0 ? resets * 1000 : null,
+      name: formatWindowName(getNumber(window, minutes)) || name,
+      utilization: window[used] / 100,
+      resets_at: resetsAt > 0 ? resetsAt * 1000 : null,
     }];
   });
-  return windows.length === 0 ? [] : [{ kind: "windows", windows }];
 }
 
 /** Formats the length of a window as its name; "" for 0 minutes. */
-export function formatWindowName(minutes: number): string {
+function formatWindowName(minutes: number): string {
   if (minutes === 0) return "";
   return minutes % 1_440 === 0
     ? `${minutes / 1_440}d`
