@@ -89,6 +89,28 @@ export async function createTask(
   return (await app.call("POST /api/tasks", body)).id;
 }
 
+/** Resolves when the task has completed. */
+export async function waitUntilCompleted(app: Pick<App, "call">, task: string): Promise<void> {
+  await waitUntil(
+    `task ${task} completes`,
+    async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
+  );
+}
+
+/** Resolves when the run has failed with `server_lost`. */
+export async function waitUntilLost(app: Pick<App, "call">, id: string): Promise<void> {
+  await waitUntil(
+    `run ${id} is lost`,
+    async () => (await app.call(`GET /api/executions/${id}`)).failure === "server_lost",
+  );
+}
+
+/** Creates a runner with the label `x` that consists of requests. */
+export async function createFakeRunner(app: App, name = "r1"): Promise<FakeRunner> {
+  const { token } = await app.call("POST /api/runners", { name, labels: ["x"] });
+  return new FakeRunner(app, token);
+}
+
 /**
  * Starts claims, and resolves with them when they wait. Each claim looks for a repeated request before it
  * waits.
