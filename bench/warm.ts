@@ -89,7 +89,7 @@ class ManualAgent {
     this.#child = spawnAgent(open.buildCommand(this.#order), engine, runDir, "piped");
     this.#writer = this.#child.stdin.getWriter();
     const encoder = new TextEncoder();
-    this.#dialogue = open.converse(this.#order, {
+    this.#dialogue = open.startDialogue(this.#order, {
       say: (text) => void this.#writer.write(encoder.encode(text)),
       close() {},
     });

@@ -44,7 +44,7 @@ export function buildAgentEngine(
   };
 }
 
-// A lost session is replaced once, and a session whose id is in use is resumed once.
+// The first start, a second one for a lost session, and a third one for a session whose id is in use.
 const STARTS_MAX = 3;
 
 async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): Promise<EngineOutcome> {
@@ -86,7 +86,7 @@ function planNextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): 
   return null;
 }
 
-/** Returns the failure of a turn that the service did not end, or null. */
+/** Returns the failure of a finished turn, or null. */
 function findFailure(adapter: Adapter, { request, end, output }: TurnResult): EngineFailure | null {
   const { done, failure, stderr } = output;
   if (done !== null) {
@@ -108,7 +108,7 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
   const rest = {
     text: cutResult(output.text),
     usage: output.usage.run,
-    // An engine that reports no session has used the requested one.
+    // An engine that reports no session has resumed the requested one.
     sessionId: output.session || (request.resume ? request.sessionId : ""),
     sessionUsage: output.usage.session,
   };
@@ -119,7 +119,7 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
     const words = kind === "auth" ? `${failure.words} (${adapter.login.advice})` : failure.words;
     return { ...buildFailedOutcome(FAILURES[kind], `${kind}: ${words}`, end.code), ...rest, reset };
   }
-  // A run without any text and any action is not a success.
+  // A run without text and tool calls is not a success.
   if (!output.acted) {
     return { ...buildFailedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
   }

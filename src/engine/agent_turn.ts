@@ -14,18 +14,18 @@ export interface TurnResult {
   request: TurnRequest;
   end: ProcessEnd;
   output: OutputParser;
-  /** The turn ended without the service, or had sent its final event before the service ended it. */
+  /** Whether the outcome is the agent's: the service did not end the turn, or only after its final event. */
   finished: boolean;
-  /** The engine opened another session than the one to resume. */
+  /** Whether the engine opened another session than the one to resume. */
   openedOtherSession: boolean;
   /** Whether the process can take another turn. */
   isReusable: boolean;
 }
 
-/** An idle process did not take its turn. The model got no request, so another process may do the turn. */
+/** Thrown when an idle process does not start its turn. The model got no request, so another process may run the turn. */
 export class TurnNotStarted extends Error {}
 
-// An agent answers as soon as it has read the prompt, long before its model does.
+// An agent writes its first line as soon as it has read the prompt, long before its model responds.
 const START_MAX_MS = 10_000;
 // How long an agent may take to end an interrupted turn.
 const TURN_END_MAX_MS = 2_000;
@@ -65,7 +65,7 @@ export async function runTurn(
   });
   const turn = new Turn(process, run, {
     exit,
-    speaksFirst: process.stays && adapter.open?.speaksFirst === true,
+    writesBeforeModel: process.stays && adapter.open?.writesBeforeModel === true,
     hasActed: () => output.acted,
   });
   const { timeout: timeoutMs, idle_timeout: idleTimeoutMs } = config;
@@ -112,7 +112,7 @@ export function getUsageBefore({ session }: EngineRun, { resume }: TurnRequest):
 
 interface TurnParts {
   exit: EarlyExit;
-  speaksFirst: boolean;
+  writesBeforeModel: boolean;
   /** Whether the agent has written or acted. */
   hasActed: () => boolean;
 }
@@ -123,7 +123,7 @@ class Turn {
   readonly #process: AgentProcess;
   readonly #run: EngineRun;
   readonly #exit: EarlyExit;
-  readonly #speaksFirst: boolean;
+  readonly #writesBeforeModel: boolean;
   readonly #wasIdle: boolean;
   readonly #hasActed: () => boolean;
   #isRefused = false;
@@ -135,7 +135,7 @@ class Turn {
     this.#process = process;
     this.#run = run;
     this.#exit = parts.exit;
-    this.#speaksFirst = parts.speaksFirst;
+    this.#writesBeforeModel = parts.writesBeforeModel;
     this.#hasActed = parts.hasActed;
     this.#wasIdle = process.turns > 0;
   }
@@ -147,13 +147,13 @@ class Turn {
     this.#exit.end();
     this.#process.interrupt();
     // An agent that has not answered yet may read the prompt after the interruption, and run the turn.
-    const hasStarted = this.hasOutput || !this.#speaksFirst;
+    const hasStarted = this.hasOutput || !this.#writesBeforeModel;
     const survives = this.#process.stays && reason === "aborted" && this.#run.signal.aborted && hasStarted;
     if (survives) this.#endAfter(TURN_END_MAX_MS);
     else void this.#process.end();
   }
 
-  /** After the exit of the program nothing else can end the turn. */
+  /** Called when the program has exited. Nothing else can end the turn then. */
   exited(): void {
     this.#hasExited = true;
     this.#timers.forEach(clearTimeout);
@@ -172,7 +172,7 @@ class Turn {
     finished.signal.addEventListener("abort", onFinished, { once: true });
     if (signal.aborted) onAbort();
     if (finished.signal.aborted) onFinished();
-    if (this.#wasIdle && this.#speaksFirst) this.#expectOutput(START_MAX_MS);
+    if (this.#wasIdle && this.#writesBeforeModel) this.#expectOutput(START_MAX_MS);
     try {
       await Promise.race([done, this.#process.ended]);
       const code = this.#process.isLeaving ? (await this.#process.ended).code : 0;
@@ -189,7 +189,7 @@ class Turn {
     this.#timers.push(setTimeout(() => void this.#process.end(), ms));
   }
 
-  // When the service itself was stopped, its pending output is read before the agent counts as silent.
+  // If the timer fires late, the service itself was stopped. Pending output is read before the agent counts as silent.
   #expectOutput(ms: number): void {
     const due = performance.now() + ms;
     this.#timers.push(setTimeout(() => {
@@ -204,7 +204,7 @@ class Turn {
     void this.#process.end();
   }
 
-  // An agent that is ended for its silence may still announce its turn.
+  // An agent that was ended for its silence may still write its first line.
   #hasStarted(): boolean {
     return this.hasOutput && !(this.#isRefused && !this.#hasActed());
   }
@@ -213,7 +213,7 @@ class Turn {
 const TAIL_BYTES = 64 * 1024;
 const USAGE_FILE_MAX_BYTES = 1024 * 1024;
 
-// A missing or too large file has no usage.
+// Without a readable file there is no usage.
 function readUsage(file: string): string | null {
   try {
     return readPlain(file, USAGE_FILE_MAX_BYTES);

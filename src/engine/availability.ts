@@ -26,8 +26,8 @@ export async function probeAgent(
     return { usable: false, version: "", detail: `${words}; ${formatAdvice(name, parts)}` };
   }
   // The configuration may name any program, so no version can be compared.
-  if (adapter.measured === null) return { usable: true, version: "", detail: program };
-  const { version: measured } = adapter.measured;
+  if (adapter.tested === null) return { usable: true, version: "", detail: program };
+  const { version: tested } = adapter.tested;
   const version = await readVersion(program, machine.inherited);
   if (version === null) {
     return {
@@ -36,8 +36,8 @@ export async function probeAgent(
       detail: `${program} does not report its version. Check that it runs.`,
     };
   }
-  if (isOlder(version, measured)) {
-    const detail = `${program} is version ${version}; at least ${formatMinor(measured)} is needed`;
+  if (isOlder(version, tested)) {
+    const detail = `${program} is version ${version}; at least ${formatMinor(tested)} is needed`;
     return { usable: false, version, detail };
   }
   const problem = findLoginProblem(parts, stateDir);
@@ -53,9 +53,9 @@ function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): s
     : `install npm, which is part of Node.js, and then: ${formatInstall(adapter)}, ${other}`;
 }
 
-export function formatInstall({ measured, install, needs }: Adapter): string {
-  const version = measured?.release ?? measured?.version ?? "";
-  const command = (install ?? `npm install -g ${measured?.package}@<version>`).replace("<version>", version);
+export function formatInstall({ tested, install, needs }: Adapter): string {
+  const version = tested?.release ?? tested?.version ?? "";
+  const command = (install ?? `npm install -g ${tested?.package}@<version>`).replace("<version>", version);
   return needs === undefined ? command : `${command}, on ${needs}`;
 }
 
@@ -77,7 +77,7 @@ function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: st
     return null;
   }
   const home = join(config.env.HOME ?? inherited.HOME ?? "/", login.home);
-  const apart = config.state === "per_worker" && !login.sharedLogin;
+  const apart = config.state === "per_worker" && !login.isLoginInHome;
   const holds = (place: string | null) =>
     place !== null && login.files.some((file) => isFile(join(place, file)));
   if (holds(apart ? stateDir : home)) return null;
@@ -134,8 +134,8 @@ function formatMinor(version: string): string {
 }
 
 // Versions before the tested minor version are unknown; later ones are assumed to work.
-function isOlder(version: string, measured: string): boolean {
+function isOlder(version: string, tested: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  const [majorMeasured = 0, minorMeasured = 0] = measured.split(".").map(Number);
-  return major < majorMeasured || major === majorMeasured && minor < minorMeasured;
+  const [majorTested = 0, minorTested = 0] = tested.split(".").map(Number);
+  return major < majorTested || major === majorTested && minor < minorTested;
 }

@@ -36,7 +36,7 @@ export class Catalog {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
   }
 
-  /** Whether a budget can be measured: US dollars need prices, or an engine that reports its cost (contract 14). */
+  /** Whether a budget can be tested: US dollars need prices, or an engine that reports its cost (contract 14). */
   canMeasure({ unit, target }: Pick<StoredBudget, "unit" | "target">): boolean {
     if (unit !== "usd") return true;
     const names = target.startsWith("engine:") ? [target.slice(7)] : [this.defaultName, ...this.configured];

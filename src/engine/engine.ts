@@ -33,7 +33,7 @@ export interface EngineRun {
   instruction: string;
   /** The briefing, followed by the instruction. */
   prompt: string;
-  /** `prompt` with the conversation so far, for a new session that replaces a lost session. */
+  /** `prompt` with the conversation so far, for a new session instead of a lost one. */
   retelling: string;
   /** The session to resume; null starts a new one. */
   session: EngineSession | null;
@@ -58,7 +58,7 @@ export interface EngineRun {
   signal: AbortSignal;
   /** How long the run has waited for a person so far, in ms. This time does not count as idle. */
   waitedMs: () => number;
-  /** Called for each process that the engine starts, with its pid; once without a pid by an engine without a process. */
+  /** Called with the pid of each process that the engine starts. An engine without a process calls it once without a pid. */
   onStart: (pid?: number) => void;
   /** Called with the usage of the run so far, if the engine reports it during the run. */
   onUsage: (usage: Usage) => void;

@@ -16,7 +16,7 @@ export const claude: Adapter = {
   driver: "agent",
   kind: "claude",
   program: "claude",
-  measured: { package: "@anthropic-ai/claude-code", version: "2.1.329" },
+  tested: { package: "@anthropic-ai/claude-code", version: "2.1.329" },
   choosesSessionId: true,
   reportsLiveUsage: true,
   reportsCost: true,
@@ -106,9 +106,9 @@ export const claude: Adapter = {
           : [{ path: resolveToolFile(order), content: () => buildBridgeConfig(order) }],
       };
     },
-    speaksFirst: true,
-    isWork: (text) => /"type":"assistant"|"subtype":"init"/.test(text),
-    converse(_order, { say }) {
+    writesBeforeModel: true,
+    showsWork: (text) => /"type":"assistant"|"subtype":"init"/.test(text),
+    startDialogue(_order, { say }) {
       const line = (message: object) => say(`${JSON.stringify(message)}\n`);
       return {
         turn({ prompt }) {

@@ -23,7 +23,7 @@ export const codex: Adapter = {
   driver: "agent",
   kind: "codex",
   program: "codex",
-  measured: { package: "@openai/codex", version: "0.169.0" },
+  tested: { package: "@openai/codex", version: "0.169.0" },
   login: {
     variables: ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"],
     home: ".codex",
@@ -60,7 +60,7 @@ export const codex: Adapter = {
   },
   // A turn of a thread, with the events of the app-server (decision 0011).
   open: {
-    takes: hasOnlySettings,
+    acceptsArgs: hasOnlySettings,
     buildCommand(order) {
       return {
         args: [
@@ -77,9 +77,9 @@ export const codex: Adapter = {
         env: order.stateDir === null ? {} : { CODEX_HOME: order.stateDir },
       };
     },
-    speaksFirst: true,
-    isWork: (text) => /"method":\s*"(?:turn|item)\/started"/.test(text),
-    converse: (order, link) => new CodexDialogue(order, link, codex.parseLine),
+    writesBeforeModel: true,
+    showsWork: (text) => /"method":\s*"(?:turn|item)\/started"/.test(text),
+    startDialogue: (order, link) => new CodexDialogue(order, link, codex.parseLine),
   },
   parseLine(line) {
     const type = getText(line, "type");

@@ -16,7 +16,7 @@ export const copilot: Adapter = {
   driver: "agent",
   kind: "copilot",
   program: "copilot",
-  measured: { package: "@github/copilot", version: "1.0.102" },
+  tested: { package: "@github/copilot", version: "1.0.102" },
   choosesSessionId: true,
   login: {
     variables: ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"],

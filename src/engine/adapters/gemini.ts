@@ -10,7 +10,7 @@ export const gemini: Adapter = {
   program: "gemini",
   noise:
     /^(Warning: (Basic terminal|256-color)|YOLO mode is enabled|Ripgrep is not available|\s+at .*(file|node):)/,
-  measured: { package: "@google/gemini-cli", version: "0.61.0" },
+  tested: { package: "@google/gemini-cli", version: "0.61.0" },
   needs: "Node 20 or newer",
   choosesSessionId: true,
   login: {

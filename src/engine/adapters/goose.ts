@@ -15,7 +15,7 @@ export const goose: Adapter = {
   driver: "agent",
   kind: "goose",
   program: "goose",
-  measured: { package: "@aaif/goose", version: "1.34.0", release: "0.20.1" },
+  tested: { package: "@aaif/goose", version: "1.34.0", release: "0.20.1" },
   // The package `@aaif/goose` has another program.
   install:
     "npm install -g @aaif/goose-binary-<system>-<processor>@<version>, such as linux-x64, and name its bin/goose",

@@ -8,7 +8,7 @@ export const opencode: Adapter = {
   driver: "agent",
   kind: "opencode",
   program: "opencode",
-  measured: { package: "opencode-ai", version: "1.18.33" },
+  tested: { package: "opencode-ai", version: "1.18.33" },
   reportsLiveUsage: true,
   reportsCost: true,
   login: {
@@ -21,7 +21,7 @@ export const opencode: Adapter = {
     ],
     home: ".local/share/opencode",
     files: ["auth.json"],
-    sharedLogin: true,
+    isLoginInHome: true,
     advice:
       "log in with: opencode auth login, or name a provider in OPENCODE_CONFIG_CONTENT (engines.<name>.env)",
   },

@@ -11,7 +11,7 @@ export const qwen: Adapter = {
   kind: "qwen",
   program: "qwen",
   noise: /^Ripgrep not available/,
-  measured: { package: "@qwen-code/qwen-code", version: "0.24.4" },
+  tested: { package: "@qwen-code/qwen-code", version: "0.24.4" },
   needs: "Node 22 or newer",
   choosesSessionId: true,
   login: {
