@@ -1,4 +1,4 @@
-// Runs one order on this runner and reports it to the service.
+// Runs one execution on this runner and reports it to the service.
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { createLogger } from "../base/log.ts";
@@ -133,7 +133,7 @@ export class RemoteRun {
     });
   }
 
-  // The token comes with the order: a runner has no key.
+  // The service sends the token, because a runner has no key to sign one.
   #createEnvironmentBuilder(): EnvironmentBuilder {
     const { paths, link } = this.#options;
     const { token, time_zone: timeZone } = this.order;

@@ -58,7 +58,7 @@ export async function runEngine(
 ): Promise<EngineOutcome & { verify?: VerifyResult }> {
   const { identity, engine, signal } = request;
   const reports = { ...NO_REPORTS, ...request.reports };
-  // A run may start its engine several times, so the directory has a separate id.
+  // A run may call this several times, so each call has its own directory.
   const runDir = getRunDir(options.paths, createId());
   try {
     const { log, events } = openLogs(options, request, reports.onWrite);

@@ -41,7 +41,7 @@ export class Executor {
   readonly #runs: RunRegistry;
   readonly #gates: Gates;
   readonly #recorder: Recorder;
-  /** Number of stopAll() calls. */
+  /** Number of stopAll() calls so far. */
   #stops = 0;
 
   constructor(options: ExecutorOptions) {
@@ -133,10 +133,10 @@ export class Executor {
   }
 
   #onStart(claim: Claim, engine: Engine, start: StartState): void {
-    // An engine that restarts has more than one process.
+    // Called again for each further process of the run.
     if (start.at !== null) return;
     start.at = this.#options.clock.now();
-    // A run inside this process ends immediately, so its start is stored with its outcome.
+    // A built-in engine ends immediately, so its start is stored with the outcome.
     if (engine.external) void this.#storeStart(claim, start.at, start);
   }
 

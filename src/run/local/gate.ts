@@ -37,7 +37,7 @@ interface GateOptions extends EngineRunOptions {
 interface GateAnswer {
   code: number | null;
   words: string;
-  /** The beginning of its stdout. */
+  /** The start of its stdout. */
   output: string;
   /** The end of its output, for an error. */
   tail: string;
@@ -50,7 +50,7 @@ const WANTED_POLL_MS = 1_000;
 const GO = 0;
 const SKIP = 1;
 
-/** Runs the gates of schedules. The ids of a gate are those of its possible execution. */
+/** Runs the gates of schedules. A gate has the ids of the execution that it may start. */
 export class Gates {
   readonly #options: GateOptions;
   readonly runs: RunRegistry;
@@ -138,7 +138,7 @@ export class Gates {
     return { env: removeKeys(env, secrets, context), secrets };
   }
 
-  // Ends the gate of a cancelled task. A wakeup reports the change immediately, and the poll within a second.
+  // Ends the gate when its task is cancelled. A wakeup reports the change immediately, and the poll within a second.
   async #watch({ execution: { task_id, execution_id } }: Claim, ended: AbortSignal): Promise<void> {
     const { db, wakeups, clock } = this.#options;
     const wakeup = wakeups.listen(WAKEUP.gate);

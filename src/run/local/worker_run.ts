@@ -1,4 +1,4 @@
-// Runs one order of a worker, in the service or on a runner.
+// Runs one execution of a worker, in the service or on a runner.
 import type { Verify } from "../../domain/work/command.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -15,14 +15,15 @@ interface RunOrder {
   workDir: string;
   /** The check of the work, or null. */
   verify: Verify | null;
-  /** Like `brief`, called only for an engine outside this process. */
+  /** Called, like `brief`, only for an engine outside this process. */
   grant: () => Promise<Grant>;
   brief: (engine: Engine) => Promise<Briefing>;
   signal: AbortSignal;
+  /** Returns the listeners of the run. */
   listen: (engine: Engine) => RunReports;
 }
 
-/** Runs an order to its outcome. A failed run is an outcome. Throws when the run cannot be prepared. */
+/** Runs an execution to its outcome. A failed run is an outcome. Throws when the run cannot be prepared. */
 export async function runWorker(
   options: EngineRunOptions & { engines: Catalog },
   { execution, workDir, verify, grant, brief, signal, listen }: RunOrder,
