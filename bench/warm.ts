@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { AgentCommand, Dialogue, OpenMode, Order } from "../src/engine/protocol/adapter.ts";
-import { findAdapter } from "../src/engine/registry.ts";
+import { findAdapter } from "../src/engine/kinds.ts";
 import { type Model, startModel } from "../test/engines/model.ts";
 import { buildPinProgram, PINS } from "../test/engines/pins.ts";
 import { buildModelSettings } from "../test/engines/rig.ts";
@@ -89,7 +89,7 @@ class ManualAgent {
     this.#child = spawnAgent(open.buildCommand(this.#order), engine, runDir);
     this.#writer = this.#child.stdin.getWriter();
     const encoder = new TextEncoder();
-    this.#dialogue = open.converse(this.#order, {
+    this.#dialogue = open.startDialogue(this.#order, {
       say: (text) => void this.#writer.write(encoder.encode(text)),
       close() {},
     });

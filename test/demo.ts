@@ -1,7 +1,7 @@
 // `make demo` starts a temporary service with an empty data directory, sends three messages, and prints the results.
 // An installed and logged-in agent CLI gets one, too; SVC_DEMO_AGENT names it, or none.
 import { join } from "node:path";
-import { ADAPTERS, needsNoConfiguration } from "../src/engine/registry.ts";
+import { ADAPTERS, needsNoConfiguration } from "../src/engine/kinds.ts";
 import { startServer, svc } from "./harness/service/process.ts";
 
 const AGENTS = ADAPTERS.filter((adapter) => adapter.driver === "agent" && needsNoConfiguration(adapter))

@@ -8,7 +8,7 @@ import {
 } from "./file.ts";
 import { applyEnvironment, type Shape } from "./environment.ts";
 import { formatPosition, formatProblems } from "./problem.ts";
-import { ADAPTERS, findAdapter, findReservedFlag, needsNoConfiguration } from "../engine/registry.ts";
+import { ADAPTERS, findAdapter, findReservedFlag, needsNoConfiguration } from "../engine/kinds.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";

@@ -11,10 +11,10 @@ import {
 import { resolveKeepAlive } from "./keep_alive.ts";
 import type { AgentSetup, TurnRequest } from "./launch.ts";
 import { SpawnError } from "./process/process.ts";
-import type { TurnResult } from "./agent_turn.ts";
+import { getUsageBefore, type TurnResult } from "./agent_turn.ts";
 import { ProcessPool } from "./process_pool.ts";
 import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
-import { buildFailure, classifyFailure, formatLastLines } from "./protocol/failure.ts";
+import { buildFailure, classifyEnd, classifyFailure, formatLastLines } from "./protocol/failure.ts";
 import { cutResult } from "./result.ts";
 import type { Failure } from "../domain/call/vocabulary.ts";
 
@@ -34,16 +34,17 @@ export function buildAgentEngine(
     config,
     external: true,
     agent: true,
-    counts: adapter.counts,
-    staysOpen: keepAlive?.warm.max ?? 0,
-    passes: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
+    reportsLiveUsage: adapter.reportsLiveUsage ?? false,
+    reportsCost: adapter.reportsCost ?? false,
+    idleMax: keepAlive?.warm.max ?? 0,
+    inheritedVariables: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
     release: (workerId) => pool.release(workerId),
   };
 }
 
-// A lost session is replaced once, and a session whose id is in use is resumed once.
+// The first start, a second one for a lost session, and a third one for a session whose id is in use.
 const STARTS_MAX = 3;
 
 async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): Promise<EngineOutcome> {
@@ -54,6 +55,7 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
   try {
     for (let turns = 1;; turns++) {
       const result = await pool.run(run, request);
+      if (result === null) return buildAbortedOutcome(setup, run, request);
       const next = turns < STARTS_MAX ? planNextRequest(adapter, run, result) : null;
       if (next === null) return buildOutcome(setup, result);
       request = next;
@@ -65,7 +67,7 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
 }
 
 function createSessionId(adapter: Adapter): string {
-  return adapter.plansSession ? crypto.randomUUID() : "";
+  return adapter.choosesSessionId ? crypto.randomUUID() : "";
 }
 
 /** Returns the next turn after the engine refused its session, or null when none is needed. */
@@ -84,7 +86,7 @@ function planNextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): 
   return null;
 }
 
-/** Returns the failure of a turn that the service did not end, or null. */
+/** Returns the failure of a finished turn, or null. */
 function findFailure(adapter: Adapter, { request, end, output }: TurnResult): EngineFailure | null {
   const { done, failure, stderr } = output;
   if (done !== null) {
@@ -94,7 +96,7 @@ function findFailure(adapter: Adapter, { request, end, output }: TurnResult): En
   if (end.code === 0) {
     return buildFailure("crashed", `it ended without a final event: ${formatLastLines(stderr)}`);
   }
-  return adapter.classifyEnd({ code: end.code, stderr, resume: request.resume });
+  return classifyEnd(adapter.endings, stderr, request.resume);
 }
 
 /**
@@ -106,7 +108,7 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
   const rest = {
     text: cutResult(output.text),
     usage: output.usage.run,
-    // An engine that reports no session has used the requested one.
+    // An engine that reports no session has resumed the requested one.
     sessionId: output.session || (request.resume ? request.sessionId : ""),
     sessionUsage: output.usage.session,
   };
@@ -117,11 +119,23 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
     const words = kind === "auth" ? `${failure.words} (${adapter.login.advice})` : failure.words;
     return { ...buildFailedOutcome(FAILURES[kind], `${kind}: ${words}`, end.code), ...rest, reset };
   }
-  // A run without any text and any action is not a success.
+  // A run without text and tool calls is not a success.
   if (!output.acted) {
     return { ...buildFailedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
   }
   return { ...buildFailedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
+}
+
+function buildAbortedOutcome(
+  { config }: AgentSetup,
+  run: EngineRun,
+  request: TurnRequest,
+): EngineOutcome {
+  return {
+    ...buildFailedOutcome(...describeStop("aborted", config), 0),
+    sessionId: request.resume ? request.sessionId : "",
+    sessionUsage: getUsageBefore(run, request),
+  };
 }
 
 const FAILURES: Record<EngineFailureKind, Failure> = {

@@ -20,7 +20,7 @@ interface TurnListener {
   exited(): void;
 }
 
-/** The mark and private directory of a process: those of its run, or separate ones when it stays open. */
+/** The SVC_RUN_ID and private directory of a process. A process that stays open has others than its runs. */
 interface ProcessPlace {
   id: string;
   dir: string;
@@ -28,21 +28,20 @@ interface ProcessPlace {
   stays: boolean;
 }
 
-// Variables that change with each run. A process that stays open has none of them; each bash that it starts reads them.
+// Variables that change with each run. A process that stays open does not have them. Each bash that it starts reads them from turn.sh.
 const RUN_VARIABLES = ["SVC_TOKEN", "SVC_EXECUTION_ID", "SVC_TASK_ID", "SVC_MESSAGE_ID"];
 const CLOSED_WITHIN_MS = 3_000;
 const STRAY_AGAIN_MS = 100;
 
 /**
- * Runs the turns of one agent process. A process that ends after one turn uses the directory and mark of its run; a process that stays
- * open has separate ones (contract 19).
+ * Runs the turns of one agent process (contract 19).
  */
 export class AgentProcess {
   readonly startedAt = performance.now();
   readonly ended: Promise<ProcessEnd>;
   readonly stays: boolean;
   /** The file to which the engine writes its usage when it exits. */
-  readonly usageFile: string | null;
+  readonly usageFile: string | undefined;
   /** Number of started turns. */
   turns = 0;
   pid = 0;
@@ -56,12 +55,12 @@ export class AgentProcess {
   #input: ProcessInput | null = null;
   #dialogue: Dialogue | null = null;
   #listener: TurnListener | null = null;
-  /** The pids before the first turn did anything. */
+  /** The process's own pids, found before the agent worked for the first time. */
   #ownPids: Promise<Set<number>> | null = null;
 
   private constructor(
     setup: AgentSetup,
-    place: ProcessPlace & { isolation: Isolation; usageFile: string | null },
+    place: ProcessPlace & { isolation: Isolation; usageFile: string | undefined },
     run: (process: AgentProcess) => Promise<ProcessEnd>,
   ) {
     this.#setup = setup;
@@ -92,7 +91,7 @@ export class AgentProcess {
     const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays };
     const { order, command, env } = prepareProcess(setup, run, request, place);
     const isolation = await detectIsolation();
-    const converse = stays ? adapter.open?.converse : adapter.converse;
+    const startDialogue = stays ? adapter.open?.startDialogue : adapter.startDialogue;
     const { usageFile } = command;
     const process = new AgentProcess(setup, { ...place, isolation, usageFile }, (process) =>
       runProcess({
@@ -101,17 +100,14 @@ export class AgentProcess {
         args: command.args,
         cwd: run.workDir,
         env,
-        stdin: converse === undefined
-          ? command.stdin
-          : (input) => process.#converse(input, (link) => converse(order, link)),
+        stdin: startDialogue === undefined
+          ? request.prompt
+          : (input) => process.#openDialogue(input, (link) => startDialogue(order, link)),
         isolation,
         umask: machine.umask,
-        // The turn has the limits.
-        timeoutMs: Infinity,
-        idleTimeoutMs: Infinity,
+        // Without limits: the turn has them.
         stopGraceMs: machine.stopGraceMs,
         signal: process.#ending.signal,
-        waitedMs: () => 0,
         onStart: (pid) => process.pid = pid,
         onExit: () => process.#listener?.exited(),
         onOutput: (stream, chunk) => process.#read(stream, chunk),
@@ -126,8 +122,8 @@ export class AgentProcess {
     return this.hasEnded || this.#ending.signal.aborted;
   }
 
-  /** Whether the session id goes over stdin instead of into an argument. */
-  get converses(): boolean {
+  /** Whether the agent gets its session id over stdin instead of in an argument. */
+  get hasDialogue(): boolean {
     return this.#dialogue !== null;
   }
 
@@ -151,12 +147,12 @@ export class AgentProcess {
     this.#dialogue?.interrupt();
   }
 
-  /** Marks the session as ready. Every later new pid belongs to the turn. */
+  /** Called when the session is open. Processes that start later belong to a turn. */
   markReady(): void {
     if (this.stays) this.#ownPids ??= this.#findPids().then((pids) => new Set(pids), () => new Set());
   }
 
-  /** Ends a turn: output has no listener, and the token of the run is deleted. */
+  /** Ends a turn: removes its listener, and deletes the token of the run. */
   endTurn(): void {
     this.#listener = null;
     if (!this.stays) return;
@@ -183,7 +179,7 @@ export class AgentProcess {
     clearTimeout(timer);
   }
 
-  /** Whether a program of an earlier turn is still running. Such a program must end with its run. */
+  /** Whether a program that a turn started is still running. Such a program must end with its run. */
   async hasStrays(): Promise<boolean> {
     if (await this.#countStrays() === 0) return false;
     await new Promise((resolve) => setTimeout(resolve, STRAY_AGAIN_MS));
@@ -205,7 +201,7 @@ export class AgentProcess {
     return findTree(this.#isolation, this.pid, this.#place.id);
   }
 
-  #converse(input: ProcessInput, start: (link: Link) => Dialogue): void {
+  #openDialogue(input: ProcessInput, start: (link: Link) => Dialogue): void {
     this.#input = input;
     const close = this.stays ? () => {} : () => input.close();
     this.#dialogue = start({ say: (text) => input.write(text), close });
@@ -213,7 +209,7 @@ export class AgentProcess {
 
   #read(stream: "stdout" | "stderr", chunk: Uint8Array): void {
     if (this.#listener !== null) this.#listener.output(stream, chunk);
-    else if (this.#setup.adapter.open?.isWork?.(new TextDecoder().decode(chunk))) this.onWork();
+    else if (this.#setup.adapter.open?.showsWork?.(new TextDecoder().decode(chunk))) this.onWork();
   }
 }
 
@@ -233,7 +229,7 @@ export async function endOpenProcesses(runs: string): Promise<void> {
   }
 }
 
-/** Builds the command and environment, and writes the files of the agent. Leaves nothing behind on failure. */
+/** Builds the command and environment, and writes the files of the agent. Removes a separate directory on failure. */
 function prepareProcess(
   setup: AgentSetup,
   run: EngineRun,
@@ -261,7 +257,7 @@ function prepareProcess(
     throw error;
   }
   const env = buildEnvironment(config, own, command);
-  // Overrides the operator's values, too, because each turn has separate ones.
+  // Removes the operator's values, too, because the values change with each turn.
   for (const name of RUN_VARIABLES) delete env[name];
   return { order, command, env: { ...env, BASH_ENV: join(dir, "turn.sh") } };
 }
@@ -291,7 +287,7 @@ export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: 
   return JSON.stringify([program, changedAt, workDir, dev, ino, stateDir, extraArgs, rights, kept.sort()]);
 }
 
-// The last turn may have removed `tmp`. Without the private directory the turn fails.
+// The agent may have removed `tmp`. If it has removed the whole private directory, the turn fails.
 function makeTmp(dir: string): void {
   try {
     Deno.mkdirSync(join(dir, "tmp"), { mode: 0o700 });
@@ -304,7 +300,7 @@ function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun):
   const lines = RUN_VARIABLES.map((name) => `export ${name}=${quoteShellWord(env[name] ?? "")}\n`);
   const own = config.env.BASH_ENV ?? env.BASH_ENV ?? "";
   if (own !== "") {
-    // Bash expands this variable. A missing file is no error.
+    // Bash expands variables in BASH_ENV, and ignores a missing file.
     const file = `"${own.replaceAll('"', '\\"')}"`;
     lines.push(`[ ! -r ${file} ] || . ${file}\n`);
   }

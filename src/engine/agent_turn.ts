@@ -1,31 +1,31 @@
 import { join } from "node:path";
 import { readPlain, readPlainEnd } from "../base/plain_file.ts";
-import { USAGE_UNKNOWN } from "../domain/work/execution.ts";
+import { type Usage, USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import type { AgentProcess } from "./agent_process.ts";
 import { EarlyExit } from "./early_exit.ts";
 import type { EngineRun } from "./engine.ts";
 import type { AgentSetup, TurnRequest } from "./launch.ts";
 import type { ProcessEnd } from "./process/process.ts";
 import { STOPPED_MIN_MS, TimeLimits } from "./process/time_limits.ts";
-import type { Adapter, AgentEvent, Line, ProviderWindow } from "./protocol/adapter.ts";
+import type { Adapter, ProviderWindow } from "./protocol/adapter.ts";
 import { OutputParser } from "./protocol/output_parser.ts";
 
 export interface TurnResult {
   request: TurnRequest;
   end: ProcessEnd;
   output: OutputParser;
-  /** The turn ended without the service, or had sent its final event before the service ended it. */
+  /** Whether the outcome is the agent's: the service did not end the turn, or only after its final event. */
   finished: boolean;
-  /** The engine opened another session than the one to resume. */
+  /** Whether the engine opened another session than the one to resume. */
   openedOtherSession: boolean;
   /** Whether the process can take another turn. */
   isReusable: boolean;
 }
 
-/** An idle process did not take its turn. The model got no request, so another process may do the turn. */
+/** Thrown when an idle process does not start its turn. The model got no request, so another process may run the turn. */
 export class TurnNotStarted extends Error {}
 
-// An agent answers as soon as it has read the prompt, long before its model does.
+// An agent writes its first line as soon as it has read the prompt, long before its model responds.
 const START_MAX_MS = 10_000;
 // How long an agent may take to end an interrupted turn.
 const TURN_END_MAX_MS = 2_000;
@@ -48,15 +48,24 @@ export async function runTurn(
     run.onSession(id);
   };
   const exit = new EarlyExit({ ...run, onSession }, request);
-  const { converses } = process;
-  const output = buildParser(adapter, run, request, {
-    exit,
-    converses,
+  const output: OutputParser = new OutputParser({
+    adapter,
     parse: (line) => process.parse(line),
+    hasDialogue: process.hasDialogue,
+    sessionId: request.sessionId,
+    log: run.log,
+    events: run.events,
+    usedBefore: getUsageBefore(run, request),
+    onEvent: (event) => {
+      exit.event(event);
+      if (event.kind === "usage") run.onUsage(output.usage.run);
+      else if (event.kind === "windows") run.onWindows(event.windows);
+      else if (event.kind === "tool_start") run.onStep?.(event.name, event.input);
+    },
   });
   const turn = new Turn(process, run, {
     exit,
-    speaksFirst: process.stays && adapter.open?.speaksFirst === true,
+    writesBeforeModel: process.stays && adapter.open?.writesBeforeModel === true,
     hasActed: () => output.acted,
   });
   const { timeout: timeoutMs, idle_timeout: idleTimeoutMs } = config;
@@ -81,8 +90,10 @@ export async function runTurn(
     const end = await turn.waitForEnd();
     exit.end();
     const { usageFile } = process;
-    output.end(usageFile === null ? null : readUsage(usageFile));
-    if (!process.stays) reportWindows(adapter, run, output.session || request.sessionId);
+    output.end(usageFile === undefined ? null : readUsage(usageFile));
+    // A session that stays open reports its windows as events.
+    const windows = process.stays ? [] : readWindows(adapter, run, output.session || request.sessionId);
+    if (windows.length > 0) run.onWindows(windows);
     const finished = end.reason === "exited" || exit.wasFinished;
     const isReusable = process.stays && output.done !== null && !process.isLeaving &&
       (output.done.ok || end.reason === "aborted");
@@ -94,23 +105,14 @@ export async function runTurn(
   }
 }
 
-/** Builds the result of a run that was ended before its process could start. */
-export function buildAbortedResult(
-  { adapter }: AgentSetup,
-  run: EngineRun,
-  request: TurnRequest,
-): TurnResult {
-  const exit = new EarlyExit(run, request);
-  const output = buildParser(adapter, run, request, { exit, converses: false, parse: () => [] });
-  exit.end();
-  output.end(null);
-  const end: ProcessEnd = { reason: "aborted", code: 0 };
-  return { request, end, output, finished: false, openedOtherSession: false, isReusable: false };
+/** Returns the session's totals before a turn. A new session has none. */
+export function getUsageBefore({ session }: EngineRun, { resume }: TurnRequest): Usage {
+  return resume && session !== null ? session.usage : USAGE_UNKNOWN;
 }
 
 interface TurnParts {
   exit: EarlyExit;
-  speaksFirst: boolean;
+  writesBeforeModel: boolean;
   /** Whether the agent has written or acted. */
   hasActed: () => boolean;
 }
@@ -121,7 +123,7 @@ class Turn {
   readonly #process: AgentProcess;
   readonly #run: EngineRun;
   readonly #exit: EarlyExit;
-  readonly #speaksFirst: boolean;
+  readonly #writesBeforeModel: boolean;
   readonly #wasIdle: boolean;
   readonly #hasActed: () => boolean;
   #isRefused = false;
@@ -133,7 +135,7 @@ class Turn {
     this.#process = process;
     this.#run = run;
     this.#exit = parts.exit;
-    this.#speaksFirst = parts.speaksFirst;
+    this.#writesBeforeModel = parts.writesBeforeModel;
     this.#hasActed = parts.hasActed;
     this.#wasIdle = process.turns > 0;
   }
@@ -145,13 +147,13 @@ class Turn {
     this.#exit.end();
     this.#process.interrupt();
     // An agent that has not answered yet may read the prompt after the interruption, and run the turn.
-    const hasStarted = this.hasOutput || !this.#speaksFirst;
+    const hasStarted = this.hasOutput || !this.#writesBeforeModel;
     const survives = this.#process.stays && reason === "aborted" && this.#run.signal.aborted && hasStarted;
     if (survives) this.#endAfter(TURN_END_MAX_MS);
     else void this.#process.end();
   }
 
-  /** After the exit of the program nothing else can end the turn. */
+  /** Called when the program has exited. Nothing else can end the turn then. */
   exited(): void {
     this.#hasExited = true;
     this.#timers.forEach(clearTimeout);
@@ -170,7 +172,7 @@ class Turn {
     finished.signal.addEventListener("abort", onFinished, { once: true });
     if (signal.aborted) onAbort();
     if (finished.signal.aborted) onFinished();
-    if (this.#wasIdle && this.#speaksFirst) this.#expectOutput(START_MAX_MS);
+    if (this.#wasIdle && this.#writesBeforeModel) this.#expectOutput(START_MAX_MS);
     try {
       await Promise.race([done, this.#process.ended]);
       const code = this.#process.isLeaving ? (await this.#process.ended).code : 0;
@@ -187,7 +189,7 @@ class Turn {
     this.#timers.push(setTimeout(() => void this.#process.end(), ms));
   }
 
-  // When the service itself was stopped, its pending output is read before the agent counts as silent.
+  // If the timer fires late, the service itself was stopped. Pending output is read before the agent counts as silent.
   #expectOutput(ms: number): void {
     const due = performance.now() + ms;
     this.#timers.push(setTimeout(() => {
@@ -202,45 +204,16 @@ class Turn {
     void this.#process.end();
   }
 
-  // An agent that is ended for its silence may still announce its turn.
+  // An agent that was ended for its silence may still write its first line.
   #hasStarted(): boolean {
     return this.hasOutput && !(this.#isRefused && !this.#hasActed());
   }
 }
 
-/** Builds the parser of a turn's output, which reports usage, windows and tools during the turn. */
-function buildParser(
-  adapter: Adapter,
-  run: EngineRun,
-  request: TurnRequest,
-  { exit, converses, parse }: {
-    exit: EarlyExit;
-    converses: boolean;
-    parse: (line: Line) => AgentEvent[];
-  },
-): OutputParser {
-  const output: OutputParser = new OutputParser({
-    adapter,
-    parse,
-    converses,
-    sessionId: request.sessionId,
-    log: run.log,
-    events: run.events,
-    usedBefore: request.resume && run.session !== null ? run.session.usage : USAGE_UNKNOWN,
-    onEvent: (event) => {
-      exit.event(event);
-      if (event.kind === "usage") run.onUsage(output.usage.run);
-      else if (event.kind === "windows") run.onWindows(event.windows);
-      else if (event.kind === "tool_start") run.onStep?.(event.name, event.input);
-    },
-  });
-  return output;
-}
-
 const TAIL_BYTES = 64 * 1024;
 const USAGE_FILE_MAX_BYTES = 1024 * 1024;
 
-// A missing or too large file has no usage.
+// Without a readable file there is no usage.
 function readUsage(file: string): string | null {
   try {
     return readPlain(file, USAGE_FILE_MAX_BYTES);
@@ -249,12 +222,7 @@ function readUsage(file: string): string | null {
   }
 }
 
-/** Reports the provider's windows of engines that write them only into their session file. */
-function reportWindows(adapter: Adapter, run: EngineRun, sessionId: string): void {
-  const windows = readWindows(adapter, run, sessionId);
-  if (windows.length > 0) run.onWindows(windows);
-}
-
+/** Reads the provider's windows of engines that write them only into their session file. */
 function readWindows({ sessionLog, login }: Adapter, run: EngineRun, sessionId: string): ProviderWindow[] {
   if (sessionLog === undefined || sessionId === "") return [];
   const home = run.stateDir ?? join(run.env.HOME ?? "", login.home);

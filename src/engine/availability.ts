@@ -1,9 +1,10 @@
 import { LRUCache } from "lru-cache";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { createLogger } from "../base/log.ts";
-import type { Adapter, Login } from "./protocol/adapter.ts";
+import type { Adapter } from "./protocol/adapter.ts";
 import type { AgentSetup } from "./launch.ts";
 import type { Availability } from "./engine.ts";
+import { isFile } from "./process/isolation.ts";
 import { findProgram } from "./process/process.ts";
 
 const log = createLogger("engine");
@@ -25,8 +26,8 @@ export async function probeAgent(
     return { usable: false, version: "", detail: `${words}; ${formatAdvice(name, parts)}` };
   }
   // The configuration may name any program, so no version can be compared.
-  if (adapter.measured === null) return { usable: true, version: "", detail: program };
-  const { version: measured } = adapter.measured;
+  if (adapter.tested === null) return { usable: true, version: "", detail: program };
+  const { version: tested } = adapter.tested;
   const version = await readVersion(program, machine.inherited);
   if (version === null) {
     return {
@@ -35,8 +36,8 @@ export async function probeAgent(
       detail: `${program} does not report its version. Check that it runs.`,
     };
   }
-  if (isOlder(version, measured)) {
-    const detail = `${program} is version ${version}; at least ${formatMinor(measured)} is needed`;
+  if (isOlder(version, tested)) {
+    const detail = `${program} is version ${version}; at least ${formatMinor(tested)} is needed`;
     return { usable: false, version, detail };
   }
   const problem = findLoginProblem(parts, stateDir);
@@ -47,44 +48,36 @@ export async function probeAgent(
 function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): string {
   if (config.command !== "") return `engines.${name}.command names it. Correct the setting`;
   const other = `or set engines.${name}.command (docs/how-to/set-up-engines.md)`;
-  return hasProgram("npm", machine.path)
+  return machine.path.split(delimiter).some((folder) => isFile(join(folder, "npm")))
     ? `install it with: ${formatInstall(adapter)}, ${other}`
     : `install npm, which is part of Node.js, and then: ${formatInstall(adapter)}, ${other}`;
 }
 
-export function formatInstall({ measured, install, needs }: Adapter): string {
-  const version = measured?.release ?? measured?.version ?? "";
-  const command = (install ?? `npm install -g ${measured?.package}@<version>`).replace("<version>", version);
+export function formatInstall({ tested, install, needs }: Adapter): string {
+  const version = tested?.release ?? tested?.version ?? "";
+  const command = (install ?? `npm install -g ${tested?.package}@<version>`).replace("<version>", version);
   return needs === undefined ? command : `${command}, on ${needs}`;
-}
-
-function hasProgram(program: string, path: string): boolean {
-  try {
-    return findProgram(program, path) !== "";
-  } catch {
-    return false;
-  }
 }
 
 /** Returns why no login was found, or null. Only the provider knows whether a login is valid. */
 function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
-  if ([...adapter.variables, ...login.variables].some((name) => isLogin(login, name) && inherited[name])) {
-    return null;
-  }
+  if (login.variables.some((name) => inherited[name])) return null;
   const configured = {
     ...config.env,
     ...Object.fromEntries(config.pass_env.map((name) => [name, inherited[name]])),
   };
   // Any other key in the configuration counts as a provider login.
   if (
-    Object.entries(configured).some(([name, value]) => value && (isLogin(login, name) || OWN_KEY.test(name)))
+    Object.entries(configured).some(([name, value]) =>
+      value && (login.variables.includes(name) || OWN_KEY.test(name))
+    )
   ) {
     return null;
   }
   const home = join(config.env.HOME ?? inherited.HOME ?? "/", login.home);
-  const apart = config.state === "per_worker" && !login.sharedLogin;
+  const apart = config.state === "per_worker" && !login.isLoginInHome;
   const holds = (place: string | null) =>
     place !== null && login.files.some((file) => isFile(join(place, file)));
   if (holds(apart ? stateDir : home)) return null;
@@ -95,18 +88,6 @@ function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: st
 }
 
 const OWN_KEY = /_(KEY|TOKEN)$/;
-
-function isLogin(login: Login, name: string): boolean {
-  return login.variables.includes(name);
-}
-
-function isFile(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
-}
 
 // A few programs with a few versions each.
 const VERSIONS_MAX = 100;
@@ -153,8 +134,8 @@ function formatMinor(version: string): string {
 }
 
 // Versions before the tested minor version are unknown; later ones are assumed to work.
-function isOlder(version: string, measured: string): boolean {
+function isOlder(version: string, tested: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  const [majorMeasured = 0, minorMeasured = 0] = measured.split(".").map(Number);
-  return major < majorMeasured || major === majorMeasured && minor < minorMeasured;
+  const [majorTested = 0, minorTested = 0] = tested.split(".").map(Number);
+  return major < majorTested || major === majorTested && minor < minorTested;
 }

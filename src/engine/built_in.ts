@@ -11,9 +11,10 @@ export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: 
     external: false,
     agent: false,
     // Built-in engines use no tokens and cost nothing.
-    counts: { live: true, cost: true },
-    staysOpen: 0,
-    passes: [],
+    reportsLiveUsage: true,
+    reportsCost: true,
+    idleMax: 0,
+    inheritedVariables: [],
     probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),
     start(run) {
       run.onStart();

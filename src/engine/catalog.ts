@@ -1,7 +1,7 @@
 import type { StoredBudget } from "../domain/workers/budget.ts";
 import type { EngineConfig, EngineConfigs } from "./config.ts";
 import type { AnyAdapter } from "./protocol/adapter.ts";
-import { ADAPTERS, findAdapter, needsNoConfiguration } from "./registry.ts";
+import { ADAPTERS, findAdapter, needsNoConfiguration } from "./kinds.ts";
 import { buildAgentEngine } from "./agent.ts";
 import { buildBuiltInEngine } from "./built_in.ts";
 import type { Availability, Engine, Machine } from "./engine.ts";
@@ -36,13 +36,13 @@ export class Catalog {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
   }
 
-  /** Whether a budget can be measured: US dollars need prices, or an engine that reports its cost (contract 14). */
+  /** Whether a budget can be tested: US dollars need prices, or an engine that reports its cost (contract 14). */
   canMeasure({ unit, target }: Pick<StoredBudget, "unit" | "target">): boolean {
     if (unit !== "usd") return true;
     const names = target.startsWith("engine:") ? [target.slice(7)] : [this.defaultName, ...this.configured];
     return names.some((name) => {
       const engine = this.find(name);
-      return engine !== null && (engine.counts.cost || engine.config.prices !== undefined);
+      return engine !== null && (engine.reportsCost || engine.config.prices !== undefined);
     });
   }
 

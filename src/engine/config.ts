@@ -1,7 +1,7 @@
 /** How processes stay open between turns (contract 19). Times in ms. */
 export interface WarmConfig {
   keep: number;
-  /** The maximum of idle processes; 0: none stays open. */
+  /** Maximum number of idle processes; 0: no process stays open. */
   max: number;
   max_turns: number;
   max_age: number;
@@ -28,7 +28,7 @@ export interface EngineConfig {
   warm?: WarmConfig | undefined;
   timeout: number;
   idle_timeout: number;
-  /** Words before gates and checks, for engines of kind `command`. Absent: gates and checks are not allowed (contract 13). */
+  /** Words that run a gate or check, for engines of kind `command`. Absent: gates and checks are not allowed (contract 13). */
   shell?: string[] | undefined;
 }
 

@@ -2,17 +2,17 @@ import type { EngineRun } from "./engine.ts";
 import type { TurnRequest } from "./launch.ts";
 import type { AgentEvent } from "./protocol/adapter.ts";
 
-// An engine that waits for the end of a rate limit occupies a slot; a waiting task does not.
+// An engine that waits for the end of a rate limit occupies a slot. A postponed task does not.
 const LIMIT_WAIT_MAX_MS = 60_000;
 
-/** Ends a useless turn, and records whether it had sent its final event before. */
+/** Ends a turn that resumed the wrong session or waits for a rate limit. Records whether the turn had finished before. */
 export class EarlyExit {
   /** Aborts at the final event. */
   readonly finished = new AbortController();
   /** Aborts when the turn must end. */
   readonly signal: AbortSignal;
   openedOtherSession = false;
-  /** The turn's outcome is valid, although the service ended its process. */
+  /** Whether the outcome is valid, although the service ended the process. */
   wasFinished = false;
   readonly #run: EngineRun;
   readonly #request: TurnRequest;
@@ -37,7 +37,7 @@ export class EarlyExit {
     }
   }
 
-  /** Fixes the outcome when the turn ends: later events do not change its outcome. */
+  /** Called at the end of the turn. Later events do not change `wasFinished`. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;

@@ -33,7 +33,7 @@ export interface EngineRun {
   instruction: string;
   /** The briefing, followed by the instruction. */
   prompt: string;
-  /** `prompt` with the conversation so far, for a new session that replaces a lost session. */
+  /** `prompt` with the conversation so far, for a new session instead of a lost one. */
   retelling: string;
   /** The session to resume; null starts a new one. */
   session: EngineSession | null;
@@ -58,7 +58,7 @@ export interface EngineRun {
   signal: AbortSignal;
   /** How long the run has waited for a person so far, in ms. This time does not count as idle. */
   waitedMs: () => number;
-  /** Called for each process that the engine starts, with its pid; once without a pid by an engine without a process. */
+  /** Called with the pid of each process that the engine starts. An engine without a process calls it once without a pid. */
   onStart: (pid?: number) => void;
   /** Called with the usage of the run so far, if the engine reports it during the run. */
   onUsage: (usage: Usage) => void;
@@ -128,12 +128,14 @@ export interface Engine {
   readonly external: boolean;
   /** Whether the engine has sessions, events and a state directory. */
   readonly agent: boolean;
-  /** The usage that the engine reports: `live` during the run, `cost` in US dollars. */
-  readonly counts: { live: boolean; cost: boolean };
+  /** Whether the engine reports its usage during the run. */
+  readonly reportsLiveUsage: boolean;
+  /** Whether the engine reports its cost in US dollars. */
+  readonly reportsCost: boolean;
   /** The maximum of idle processes; 0: each process ends after its turn. */
-  readonly staysOpen: number;
+  readonly idleMax: number;
   /** Variables of the service's environment that its runs get. */
-  readonly passes: readonly string[];
+  readonly inheritedVariables: readonly string[];
   /** Checks whether the engine can be started for the worker with this state directory, or with null for any worker. */
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;

@@ -4,6 +4,7 @@ import type { Adapter, AgentCommand, Order } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineConfig } from "./config.ts";
 import type { EngineRun, Machine } from "./engine.ts";
+import { isFile } from "./process/isolation.ts";
 import { SpawnError } from "./process/process.ts";
 
 export interface AgentSetup {
@@ -55,13 +56,7 @@ export function buildEnvironment(
 }
 
 // Engines may run their tools with $SHELL, and none supports every shell (facts, engines 2.10).
-const bash = ["/bin/bash", "/usr/bin/bash"].find((path) => {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
-});
+const bash = ["/bin/bash", "/usr/bin/bash"].find(isFile);
 const SHELL = bash === undefined ? {} : { SHELL: bash };
 
 // Limit for settings files, which agents may have changed.
@@ -71,7 +66,7 @@ const FILE_MAX_BYTES = 1024 * 1024;
 export function writeFiles(command: AgentCommand, stateDir: string | null): void {
   try {
     if (stateDir !== null) Deno.mkdirSync(stateDir, { recursive: true, mode: 0o700 });
-    for (const { path, content, executable } of command.files) {
+    for (const { path, content, executable } of command.files ?? []) {
       Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       const present = readPlain(path, FILE_MAX_BYTES);
       const text = content(present);

@@ -1,7 +1,7 @@
 import { createLogger } from "../base/log.ts";
 import { hasConversation } from "../domain/chat/message.ts";
 import { AgentProcess, buildFingerprint } from "./agent_process.ts";
-import { buildAbortedResult, runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
+import { runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineRun } from "./engine.ts";
 import type { KeepAlive } from "./keep_alive.ts";
@@ -30,9 +30,9 @@ export class ProcessPool {
   readonly #keepAlive: KeepAlive | null;
   /** Idle processes by worker and conversation. */
   readonly #idle = new Map<string, PooledProcess>();
-  /** Ending processes: their session must not be used by another process yet. */
+  /** Ending processes by worker and conversation. Until they have ended, no other process may use their session. */
   readonly #leaving = new Map<string, { process: AgentProcess; left: Promise<void> }>();
-  /** Every process that stays open, idle or not. */
+  /** All processes that stay open, busy or idle. */
   readonly #open = new Set<AgentProcess>();
   #isClosed = false;
 
@@ -41,8 +41,8 @@ export class ProcessPool {
     this.#keepAlive = keepAlive;
   }
 
-  /** Runs a turn in the process of its conversation, or in a new one. Throws SpawnError. */
-  async run(run: EngineRun, request: TurnRequest): Promise<TurnResult> {
+  /** Runs a turn in the process of its conversation, or in a new one. Returns null if the run was ended before. Throws SpawnError. */
+  async run(run: EngineRun, request: TurnRequest): Promise<TurnResult | null> {
     const key = buildKey(run);
     const stays = this.#canStay(run);
     const pooled = this.#take(key);
@@ -57,7 +57,7 @@ export class ProcessPool {
       } else await this.#close(key, pooled.process, run.signal);
     }
     await this.#waitUntilLeft(key, run.signal);
-    if (run.signal.aborted) return buildAbortedResult(this.#setup, run, request);
+    if (run.signal.aborted) return null;
     const process = await AgentProcess.start(this.#setup, run, request, stays);
     if (stays) {
       this.#open.add(process);
@@ -80,11 +80,11 @@ export class ProcessPool {
     ]);
   }
 
-  // A process belongs to one conversation, and takes a schema only at its start.
+  // A process that stays open serves one conversation, and cannot change its JSON schema.
   #canStay({ env, schema, extraArgs }: EngineRun): boolean {
     const { adapter: { open }, config } = this.#setup;
     if (this.#keepAlive === null || open === undefined) return false;
-    const acceptsArgs = open.takes?.([...config.args, ...splitArgs(extraArgs)]) ?? true;
+    const acceptsArgs = open.acceptsArgs?.([...config.args, ...splitArgs(extraArgs)]) ?? true;
     return acceptsArgs && schema === null && hasConversation(env.SVC_SESSION_KEY ?? "");
   }
 
@@ -121,7 +121,7 @@ export class ProcessPool {
       }
       return result;
     } finally {
-      // Also when the turn could not start.
+      // Reached also when the turn throws.
       if (!isKept) await process.end();
     }
   }
@@ -130,7 +130,7 @@ export class ProcessPool {
     if (this.#keepAlive === null || this.#isClosed) return false;
     const { max_turns, max_age } = this.#keepAlive.warm;
     if (process.turns >= max_turns || performance.now() - process.startedAt >= max_age) return false;
-    // The turn has its outcome already, so an uninspectable process is not worth the risk.
+    // If the search fails, the process is ended: the turn already has its outcome.
     return !await process.hasStrays().catch(() => true);
   }
 
@@ -138,7 +138,7 @@ export class ProcessPool {
     if (this.#keepAlive === null) return;
     const { warm: { keep, max_age, max_rss_mb }, idle } = this.#keepAlive;
     const { process } = pooled;
-    // Two runs of one conversation can overlap when their directories differ: one idle process is enough.
+    // Runs of one conversation can overlap when their directories differ. Only the latest process stays idle.
     const before = this.#take(key);
     if (before !== null) void this.#close(key, before.process);
     const evict = () => {
@@ -172,7 +172,7 @@ export class ProcessPool {
     return isYoung && !process.isLeaving && fingerprint === this.#buildFingerprint(run);
   }
 
-  /** Returns null when the program or directory is missing. The start of a new process reports the problem. */
+  /** Returns null when the program or directory is missing. The start of the next process then reports the problem. */
   #buildFingerprint(run: EngineRun): string | null {
     try {
       return buildFingerprint(this.#setup, run);

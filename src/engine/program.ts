@@ -34,18 +34,16 @@ export function buildProgramEngine(
     config,
     external: true,
     agent: false,
-    counts: { live: false, cost: false },
-    staysOpen: 0,
-    passes: config.pass_env,
-    probe() {
+    reportsLiveUsage: false,
+    reportsCost: false,
+    idleMax: 0,
+    inheritedVariables: config.pass_env,
+    // deno-lint-ignore require-await
+    async probe() {
       try {
-        return Promise.resolve({ usable: true, version: "", detail: program() });
+        return { usable: true, version: "", detail: program() };
       } catch (error) {
-        return Promise.resolve({
-          usable: false,
-          version: "",
-          detail: error instanceof Error ? error.message : String(error),
-        });
+        return { usable: false, version: "", detail: error instanceof Error ? error.message : String(error) };
       }
     },
     start: (run) => runProgram(run, program, config, machine),

@@ -1,4 +1,4 @@
-/** The maximum length of a final text; the log has the rest. */
+/** Maximum length of a final text. The log has the whole text. */
 export const RESULT_MAX_BYTES = 200 * 1024;
 
 /** Prepares a final text for storage: without NUL, and cut at the limit with a line that reports the cut. */
@@ -7,7 +7,7 @@ export function cutResult(text: string): string {
   return decodeResult(bytes.subarray(0, RESULT_MAX_BYTES), bytes.length);
 }
 
-/** Does the same for a text of `bytes` bytes of which only the start was kept. */
+/** Decodes and prepares the start of a final text of `bytes` bytes, see cutResult(). */
 export function decodeResult(start: Uint8Array, bytes: number): string {
   const text = new TextDecoder().decode(start).replaceAll("\0", "\ufffd").trimEnd();
   if (bytes <= start.length) return text;

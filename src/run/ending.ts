@@ -1,4 +1,4 @@
-// running -> completed, failed, cancelled, scheduled (a cron task) or pending (retry): every outcome of a run
+// running -> completed, failed, cancelled, scheduled (a cron task) or pending (retry): the end of a run
 import { buildOutbound, hasConversation, parsePlatformName } from "../domain/chat/message.ts";
 import { RUN_QUESTIONS_MAX } from "../domain/work/question.ts";
 import {
@@ -44,8 +44,8 @@ export interface LimitHit {
   limit: RateLimit;
   /** Earlier runs of this task that met a rate limit. */
   runsBefore: number;
-  /** Whether the whole engine or only the task waits for the end of the limit. */
-  parks: "engine" | "task";
+  /** Whether the limit blocks the whole engine or only this task. */
+  blocks: "engine" | "task";
 }
 
 type RunEnd = ExecutionEnd & { met?: LimitHit | null };
@@ -55,10 +55,10 @@ export interface Rules {
   maxAttempts: number;
 }
 
-/** Error of a run that ended in an orderly shutdown. It uses up no attempt (reliability SHD-2). */
+/** Error of a run that an orderly shutdown ended. Such a run uses up no attempt (reliability SHD-2). */
 export const STOPPED = "the service was stopped; the task runs again after the next start";
 
-/** The same for a runner's shutdown. This runner or another one gets the task next. */
+/** Error of a run that the shutdown of its runner ended. Such a run uses up no attempt. */
 export const RUNNER_STOPPED = "its runner was stopped; the task runs again when a runner is available";
 
 /** Error of a run whose runner lost contact with the service (contract 18). */
@@ -82,13 +82,17 @@ export function endRun(
     data: { failure: end.failure, exit_code: end.exit_code },
   });
   finish.push(
-    ...endQuestions({ executionId: run.execution_id, by: classifyEnd(end), taskIds: createIds() }, now),
+    ...endQuestions({
+      executionId: run.execution_id,
+      by: classifyEnd(end),
+      taskIds: Array.from({ length: RUN_QUESTIONS_MAX }, createId),
+    }, now),
   );
   if (end.failure === "server_lost") {
     const again = retryRun(run, end, rules, now, keys);
     if (again !== null) return [...finish, ...again];
   }
-  const limited = end.met?.parks === "engine" ? parkEngine(end.met, now, keys) : [];
+  const limited = end.met?.blocks === "engine" ? blockEngine(end.met, now, keys) : [];
   if (end.met && end.met.runsBefore + 1 < LIMITED_RUNS_MAX && task?.type !== "scheduled") {
     return [...finish, ...limited, ...postpone(run, end.met, now, keys)];
   }
@@ -103,7 +107,7 @@ function buildClosing(run: EndedRun, end: RunEnd, task: EndedTask | null, now: n
   return hasConversation(run.session_key) ? [...message, recordIdle(now, run.session_key)] : message;
 }
 
-// An orderly stop lets engines save their sessions. A run lost with the service may have lost what it saw.
+// An orderly stop lets engines save their sessions. A run that was lost with the service may have lost the answers that it read.
 function classifyEnd(end: ExecutionEnd): "end" | "cancelled" | "lost" {
   if (end.failure === "cancelled") return "cancelled";
   return end.failure === "server_lost" && !isStopped(end) ? "lost" : "end";
@@ -111,10 +115,6 @@ function classifyEnd(end: ExecutionEnd): "end" | "cancelled" | "lost" {
 
 function isStopped({ error }: ExecutionEnd): boolean {
   return error === STOPPED || error === RUNNER_STOPPED;
-}
-
-function createIds(): string[] {
-  return Array.from({ length: RUN_QUESTIONS_MAX }, createId);
 }
 
 function retryRun(
@@ -138,31 +138,31 @@ function retryRun(
   ];
 }
 
-// The engine waits, and with it all tasks that need it (contract 3, Task; reliability DSP-13).
-function parkEngine({ limit }: LimitHit, now: number, keys: RunKeys): Statement[] {
+// Blocks the engine, and with it all tasks that need it (contract 3, Task; reliability DSP-13).
+function blockEngine({ limit }: LimitHit, now: number, keys: RunKeys): Statement[] {
   const { engine, until } = limit;
   return [storeLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
 }
 
 function postpone(
   run: EndedRun,
-  { limit, runsBefore, parks }: LimitHit,
+  { limit, runsBefore, blocks }: LimitHit,
   now: number,
   keys: RunKeys,
 ): Statement[] {
   const reason = formatWaitReason(limit);
-  const move = parks === "engine"
+  const postponed = blocks === "engine"
     ? postponeTask(run, buildEngineBlock(limit), now)
     : delayTask(run, limit.until, reason, now);
   const waiting = [
-    ...recordTransition(move, now, {
+    ...recordTransition(postponed, now, {
       kind: "task.requeued",
       ...keys,
       data: { reason },
     }),
     endOccurrence(run.execution_id, "pending", now),
   ];
-  // The conversation gets one message about a long wait, not one for each limit.
+  // The conversation gets one message about a long wait, not one for each limit that the task meets.
   const isNotified = runsBefore === 0 && limit.until - now >= ANNOUNCED_WAIT_MS &&
     hasConversation(run.session_key);
   if (!isNotified) return waiting;

@@ -81,7 +81,7 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
     const { config } = engine;
     const { session_key, worker_id, task_id, execution_id, message_id, run_id } = identity;
     const token = await tokenOf({ identity, grant, lifeS: Math.ceil(lifeMs / 1000) + TOKEN_MARGIN_S });
-    const extra = { ...pickVariables(inherited, engine.passes), ...config.env };
+    const extra = { ...pickVariables(inherited, engine.inheritedVariables), ...config.env };
     const env: Record<string, string> = {
       HOME: inherited.HOME ?? runDir,
       SHELL: inherited.SHELL ?? "/bin/sh",

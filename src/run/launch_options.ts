@@ -15,7 +15,7 @@ export interface LaunchRequest {
   engine: Engine;
   /** Owner of the engine state: a worker's id, or `bee`. */
   stateOwner: string;
-  /** Like `brief`, called only for an engine outside this process. */
+  /** Called, like `brief`, only for an engine outside this process. */
   grant: () => Promise<Grant>;
   brief: () => Promise<Briefing>;
   /** Total time limit of the run, when it exceeds the engine's limit. */

@@ -5,7 +5,7 @@ import { createLogger } from "../base/log.ts";
 const log = createLogger("run");
 
 const RETRY: Backoff = { firstMs: 100, lastMs: 5_000 };
-// A stop waits this long for an unreachable database. The next start finds the run open and tries it again.
+// A stop waits this long for an unreachable database. The next start treats the run as lost.
 const STOP_MAX_MS = 10_000;
 
 /** Stores the outcomes of runs with retries, so that an unreachable database does not lose a finished run. */
@@ -14,7 +14,7 @@ export class OutcomeWriter {
   readonly #isBroken: () => boolean;
   #until = Infinity;
 
-  /** Retries end when `broken` returns true: the database can store nothing from then on. */
+  /** Retries end when `broken` returns true, because the database cannot store anything any longer. */
   constructor(clock: Clock, broken: () => boolean) {
     this.#clock = clock;
     this.#isBroken = broken;

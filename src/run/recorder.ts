@@ -1,4 +1,4 @@
-// pending -> running when the engine has started, running -> its end: what is stored of a run on any machine
+// pending -> running when the engine has started, running -> its end: builds the writes of a run, on any machine
 import type { Clock } from "../base/clock.ts";
 import type { VerifyResult } from "../domain/work/command.ts";
 import { computeNextLimit } from "../domain/workers/rate_limit.ts";
@@ -63,7 +63,7 @@ export class Recorder {
     return [...startExecution(execution.execution_id, at), recordStart(execution, at)];
   }
 
-  /** Stored during the run, so that the next attempt can resume the session after a crash. */
+  /** Stores the session during the run, so that the next attempt can resume it after a crash. */
   buildSession(claim: Claim, session: EngineSession): Statement[] {
     const { execution_id: id } = claim.execution;
     return [setSession(id, session.id), ...buildContext(claim, session, this.#options.clock.now())];
@@ -109,16 +109,16 @@ export class Recorder {
     // A runner has its own provider login, so its limit delays this task only (contract 18).
     if (claim.remote === true) {
       const before = { engine, until: now, strikes: runsBefore };
-      return { limit: computeNextLimit(engine, before, resetsAt, now), runsBefore, parks: "task" };
+      return { limit: computeNextLimit(engine, before, resetsAt, now), runsBefore, blocks: "task" };
     }
     return {
       limit: computeNextLimit(engine, await findLimit(db, engine), resetsAt, now),
       runsBefore,
-      parks: "engine",
+      blocks: "engine",
     };
   }
 
-  // A schedule may have been changed during its run. Of an immediate task only the type matters.
+  // A schedule may have changed during its run, so it is read again. An immediate task is not.
   async #findTask({ execution, task }: Claim): Promise<EndedTask | null> {
     return task.type === "immediate"
       ? { type: "immediate", deliver_to: task.deliver_to }

@@ -35,12 +35,12 @@ interface ScheduleEnd {
   error: string;
 }
 
-// Cancelled, lost and limited runs say nothing about the schedule (contract 15).
+// Failures that do not count for pause_after_failures, because the schedule did not cause them (contract 15).
 const NOT_COUNTED: readonly string[] = ["cancelled", "server_lost", "rate_limited", "budget"];
 
-const LOOK_AGAIN_MS = 60_000;
+const NEXT_TRY_MS = 60_000;
 
-interface TurnContext {
+interface EndContext {
   keys: RunKeys;
   of: Turn["of"];
   defaultZone: string;
@@ -51,41 +51,41 @@ interface TurnContext {
  * Builds the statements that follow a run or gate of a schedule. The schedule waits for its next time after any outcome. It completes
  * when no time is left, and pauses with a notice after too many failures in a row (contract 3, Task; contract 15).
  */
-export function buildScheduleEnd(task: EndedSchedule, end: ScheduleEnd, context: TurnContext): Statement[] {
+export function buildScheduleEnd(task: EndedSchedule, end: ScheduleEnd, context: EndContext): Statement[] {
   const { keys, of, now } = context;
   const { status, failure, error } = end;
   const counts = status === "failed" && !NOT_COUNTED.includes(failure);
   const last = status === "gated"
     ? null
     : { status, error: status === "completed" ? "" : `${failure}: ${error}`, counts };
-  const turn = { ...keys, of };
+  const ended = { ...keys, of };
   const done = last !== null && task.max_runs !== null && task.runs_ended + 1 >= task.max_runs;
   const next = done ? null : findNext(task, context);
   const reason = status === "gated" ? error : "";
-  const again = done ? [] : recordTransition(rescheduleTask(turn, last, { next, reason }, now), now, {
+  const again = done ? [] : recordTransition(rescheduleTask(ended, last, { next, reason }, now), now, {
     kind: "task.rescheduled",
     ...keys,
   });
   const paused = counts && last !== null && !done ? buildPause(task, last.error, context) : [];
   if (next !== null) return [...again, ...paused];
   const why = done ? `it has run ${task.max_runs} times` : "no time is left until its end";
-  const over = recordTransition(completeSchedule(turn, last, why, now), now, {
+  const over = recordTransition(completeSchedule(ended, last, why, now), now, {
     kind: "task.completed",
     ...keys,
   });
   return [...again, ...over, ...paused];
 }
 
-// A time zone that the system no longer knows must not prevent the outcome. The scheduler reports it later.
-function findNext(task: EndedSchedule, { defaultZone, now }: TurnContext): number | null {
+// An unknown time zone must not prevent storing the outcome. The scheduler reports the time zone at the next try.
+function findNext(task: EndedSchedule, { defaultZone, now }: EndContext): number | null {
   try {
     return findNextRunAt(task, defaultZone, now);
   } catch {
-    return now + LOOK_AGAIN_MS;
+    return now + NEXT_TRY_MS;
   }
 }
 
-function buildPause(task: EndedSchedule, error: string, { keys, now }: TurnContext): Statement[] {
+function buildPause(task: EndedSchedule, error: string, { keys, now }: EndContext): Statement[] {
   const words = `paused: its last ${task.pause_after_failures} runs failed; the latest: ${error}`;
   const notice = {
     kind: "schedule.paused" as const,

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Moment } from "./service_client.ts";
 
-/** The lease of a run. It counts from the sending of the last answered request, by whichever of both clocks is ahead (contract 18). */
+/** The lease of a run. The lease counts from the sending of the last answered request, by the clock that shows more time (contract 18). */
 export class Lease {
   readonly #clock: Clock;
   readonly #leaseMs: number;

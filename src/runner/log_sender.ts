@@ -34,7 +34,7 @@ export class LogSender {
     this.#options = options;
   }
 
-  /** Sends what the log has grown by. */
+  /** Sends the new part of the log. */
   send(): void {
     this.#grown = true;
     this.#sending ??= this.#sendParts().finally(() => {
@@ -73,8 +73,8 @@ export class LogSender {
           },
         );
         const end = offset + bytes.length;
-        // When the service lost the log, sending restarts. An answer that stores nothing counts as stored, because repeating it would
-        // never end.
+        // If the service has lost a part of the log, sending continues there. If it did not store this part, the part is skipped, because
+        // repeating it would never end.
         this.#sent = size === offset ? end : Math.min(size, end);
         this.#grown = true;
       }

@@ -24,15 +24,15 @@ const log = createLogger("runner");
 
 interface LoopOptions extends RemoteRunOptions {
   maxRuns: number;
-  /** Identifies its work_root; the same after a restart. */
+  /** Identifies the work_root. The same after a restart. */
   place: string;
 }
 
 // Time for an engine to end after SIGTERM before it is killed.
 const ENDING_MS = 2_000;
 // How long a stop tries to report the ends of runs.
-const TELLING_MS = 10_000;
-const LOOK_EVERY_MS = 250;
+const REPORTING_MS = 10_000;
+const CHECK_EVERY_MS = 250;
 const CLAIM_TIMEOUT_MS = CLAIM_WAIT_MAX_MS + 10_000;
 const REFUSED_PAUSE_MS = 5_000;
 
@@ -102,7 +102,7 @@ export class RunnerLoop {
     const rest = Promise.all([...this.#lastInDir.values()]).then(() => reported.abort());
     void this.#registry.stopAll();
     // An unreachable service must not block the stop. It learns of lost runs from the next process here, or from their leases.
-    await sleep(clock, config.limits.stop_grace + ENDING_MS + TELLING_MS, reported.signal);
+    await sleep(clock, config.limits.stop_grace + ENDING_MS + REPORTING_MS, reported.signal);
     for (const run of this.#runs.values()) run.markLost();
     await rest;
   }
@@ -201,7 +201,7 @@ export class RunnerLoop {
     this.#lastInDir.set(workDir, ended);
   }
 
-  // The next process here could not end a run without a note, so such a run does not start.
+  // A run without a record does not start, because the next runner in this directory could not end it.
   #recordRun({ id, order: { execution } }: RemoteRun): boolean {
     try {
       this.#options.leftovers.record(id, execution.run_id);
@@ -255,7 +255,7 @@ export class RunnerLoop {
   // Ends runs before their leases expire, because another runner may start them then.
   async #watch(): Promise<void> {
     while (!this.#ended.signal.aborted) {
-      await sleep(this.#options.clock, LOOK_EVERY_MS, this.#ended.signal);
+      await sleep(this.#options.clock, CHECK_EVERY_MS, this.#ended.signal);
       for (const run of this.#runs.values()) if (this.#isEnding(run)) this.#interrupt(run.id, "lost");
     }
   }
@@ -268,7 +268,7 @@ export class RunnerLoop {
     void this.#registry.interrupt({ execution_id: id }, reason);
   }
 
-  // Another process has taken over, or the runner was removed.
+  // Ends all runs without reports, because another process has taken over, or the runner was removed.
   async #abandon(): Promise<void> {
     for (const run of this.#runs.values()) run.markLost();
     await Promise.all(

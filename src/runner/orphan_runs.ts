@@ -5,7 +5,7 @@ import { signal, sweep } from "../engine/process/isolation.ts";
 
 const log = createLogger("runner");
 
-/** A started run: its mark, and each process group with the start time of its leader. */
+/** A started run: its SVC_RUN_ID, and its process groups with the start times of their leaders. */
 interface OrphanRun {
   runId: string;
   groups: { pid: number; since: string }[];
@@ -22,7 +22,7 @@ export class OrphanRuns {
   readonly #paths: DataPaths;
   readonly #marks: boolean;
 
-  /** `marks`: whether this system shows the marks of processes. If not, process groups are recorded. */
+  /** `marks`: whether this system shows SVC_RUN_ID of a process. If not, process groups are recorded. */
   constructor(paths: DataPaths, marks = Deno.build.os === "linux") {
     this.#folder = join(paths.root, "open");
     this.#paths = paths;
@@ -43,8 +43,8 @@ export class OrphanRuns {
         append: true,
       });
     } catch (error) {
-      // The process runs already and is supervised.
-      log.warning("Cannot note process {pid} of run {id}: {error}", { pid, id: executionId, error });
+      // The run continues: this runner still supervises the process.
+      log.warning("Cannot record process {pid} of run {id}: {error}", { pid, id: executionId, error });
     }
   }
 
@@ -98,7 +98,7 @@ export class OrphanRuns {
   }
 }
 
-// A process number that was reused meanwhile is not touched. The number of a group stays taken while it has processes.
+// Ignores a pid that another process got meanwhile. The system does not reuse the pid of a group that still has processes.
 function endGroup({ pid, since }: { pid: number; since: string }): boolean {
   if (!Number.isInteger(pid) || pid <= 1) return false;
   const now = readStartTime(pid);

@@ -1,4 +1,4 @@
-// Runs one order on this runner and reports it to the service.
+// Runs one execution on this runner and reports it to the service.
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { createLogger } from "../base/log.ts";
@@ -116,28 +116,24 @@ export class RemoteRun {
       ...{ execution, workDir, verify },
       grant: () => Promise.resolve(grant),
       brief: () => Promise.resolve(briefing),
-    }, {
       signal,
-      reports: {
-        onWrite: () => this.#onWrite(),
+      listen: (engine) => ({
+        onWrite: () => {
+          this.#log.send();
+          this.#events?.send();
+        },
         waitedMs: () => this.waitedMs,
-        onStart: (_engine, pid) => this.#onStart(pid),
+        onStart: (pid) => this.#onStart(pid),
         onStep: (words) => this.#reports.add({ kind: "step", words: words.slice(0, 500) }),
         onSession: ({ id, usage }) => this.#reports.add({ kind: "session", id, usage }),
-        onUsage: (usage, engine) =>
-          this.#reports.add({ kind: "usage", usage: addCost(usage, engine.config.prices) }),
+        onUsage: (usage) => this.#reports.add({ kind: "usage", usage: addCost(usage, engine.config.prices) }),
         // The windows of the runner's own login limit nothing at the service.
         onWindows: () => {},
-      },
+      }),
     });
   }
 
-  #onWrite(): void {
-    this.#log.send();
-    this.#events?.send();
-  }
-
-  // The token comes with the order: a runner has no key.
+  // The service sends the token, because a runner has no key to sign one.
   #createEnvironmentBuilder(): EnvironmentBuilder {
     const { paths, link } = this.#options;
     const { token, time_zone: timeZone } = this.order;

@@ -52,7 +52,7 @@ export class ReportSender {
   #startSending(): void {
     this.#sending ??= this.#send().finally(() => {
       this.#sending = null;
-      // A report may have come after the last check.
+      // A report may have been added after the last check.
       if (this.#waiting.length > 0) this.#startSending();
     });
   }

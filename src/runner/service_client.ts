@@ -10,7 +10,7 @@ const DOWNLOAD_MAX_MS = 600_000;
 const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** A point in time on both clocks: sleep stops one clock, and setting the time moves the other. */
+/** A point in time on both clocks. A sleeping machine stops the monotonic clock, and setting the time moves the wall clock. */
 export interface Moment {
   wall: number;
   monotonic: number;
@@ -155,7 +155,7 @@ export class ServiceClient {
     if (!response.ok || response.body === null) {
       throw buildRefusal(response.status, await readText(response).catch(throwUnanswered), true);
     }
-    // An interrupted try leaves a part of the file.
+    // Overwrites the part that an interrupted download has left.
     using file = await Deno.open(path, { write: true, create: true, truncate: true, mode: 0o600 });
     const reader = response.body.getReader();
     try {
@@ -187,7 +187,7 @@ function buildRefusal(status: number, text: string, ofRun = false): RefusedError
   const { code, detail } = parseProblem(text);
   const words = (detail ?? text).slice(0, DETAIL_MAX_CHARACTERS);
   const counts = FINAL.includes(status) || ofRun && WRONG.includes(status);
-  // A proxy that finds the body too large will do so again.
+  // A proxy that refuses the body as too large would refuse it again.
   const tooLarge = ofRun && status === 413;
   if (tooLarge || counts && code !== undefined) return new RefusedError(status, words);
   return new UnansweredError(`the service, or a proxy before it, answered ${status}: ${words}`);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Adapter, AgentEvent, Order } from "../../src/engine/protocol/adapter.ts";
-import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/registry.ts";
+import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/kinds.ts";
 import { formatInstall } from "../../src/engine/availability.ts";
+import { classifyEnd } from "../../src/engine/protocol/failure.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { copilot } from "../../src/engine/adapters/copilot.ts";
@@ -11,10 +12,10 @@ import { opencode } from "../../src/engine/adapters/opencode.ts";
 import { qwen } from "../../src/engine/adapters/qwen.ts";
 import { PINS } from "../engines/pins.ts";
 
-type Measured = Adapter & { measured: NonNullable<Adapter["measured"]> };
+type Tested = Adapter & { tested: NonNullable<Adapter["tested"]> };
 // Kind acp may name any program; see test/engine/acp.test.ts.
-const ADAPTERS = ALL.filter((adapter): adapter is Measured =>
-  adapter.driver === "agent" && adapter.measured !== null
+const ADAPTERS = ALL.filter((adapter): adapter is Tested =>
+  adapter.driver === "agent" && adapter.tested !== null
 );
 
 /** Returns lines of the real CLI with the scripted model, without paths and unread fields. */
@@ -33,7 +34,7 @@ function brief(events: AgentEvent[]): string[] {
   return events.flatMap((event) => {
     switch (event.kind) {
       case "session":
-        return [`session ${event.id === null ? "asked" : "told"}`];
+        return [`session ${event.id === null ? "requested" : "reported"}`];
       case "text":
         return [`text ${event.text.split("\n")[0]}`];
       case "tool_start":
@@ -57,7 +58,7 @@ const COMMAND = "echo hi > out.txt && cat out.txt";
 describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", () => {
   it.each<[Adapter, string[]]>([
     [claude, [
-      "session told",
+      "session reported",
       "step 150 1",
       "text I write it now.",
       "step 150 1",
@@ -70,7 +71,7 @@ describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", ()
       "done true",
     ]],
     [codex, [
-      "session told",
+      "session reported",
       "text I write it now.",
       `> shell: ${COMMAND}`,
       "< true hi",
@@ -79,7 +80,7 @@ describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", ()
       "done true",
     ]],
     [gemini, [
-      "session told",
+      "session reported",
       "text I write it now.",
       `> run_shell_command: ${COMMAND}`,
       "< true hi",
@@ -90,18 +91,18 @@ describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", ()
       "done true",
     ]],
     [opencode, [
-      "session told",
+      "session reported",
       "text I write it now.",
       `> bash: ${COMMAND}`,
       "< true hi",
       "step 150 40 0.00096",
-      "session told",
+      "session reported",
       "text STUB-OK final answer | tool output: hi",
       "step 150 40 0.00096",
       "done true",
     ]],
     [qwen, [
-      "session told",
+      "session reported",
       "text I write it now.",
       `> run_shell_command: ${COMMAND}`,
       "< true hi",
@@ -110,7 +111,7 @@ describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", ()
       "done true",
     ]],
     [copilot, [
-      "session asked",
+      "session requested",
       "text I write it now.",
       `> bash: ${COMMAND}`,
       "< true hi",
@@ -118,17 +119,17 @@ describe("adapters: a run that calls a tool, as recorded (facts, engines 2)", ()
       "done true",
     ]],
     [goose, [
-      "session asked",
+      "session requested",
       "text I write it now.",
-      "session asked",
+      "session requested",
       `> shell: ${COMMAND}`,
-      "session asked",
+      "session requested",
       "< true hi",
-      "session asked",
+      "session requested",
       "text STUB-OK final",
-      "session asked",
+      "session requested",
       "text  answer | too",
-      "session asked",
+      "session requested",
       "text l output: hi",
       "session 300 80",
       "done true",
@@ -149,7 +150,7 @@ describe("adapters: failures (facts, engines 2)", () => {
   it.each(ADAPTERS)(
     "$kind: the matrix installs the tested release",
     (adapter) => {
-      const { version, release = version } = adapter.measured;
+      const { version, release = version } = adapter.tested;
       expect(PINS.find(({ kind }) => kind === adapter.kind)).toMatchObject({
         version,
         package: expect.stringContaining(`@${release}`),
@@ -185,8 +186,8 @@ describe("adapters: failures (facts, engines 2)", () => {
       `Error: No session, task, or name matched '${gone}'.\nTo start a new session with ID:   copilot --session-id=<valid-uuid>`,
     ],
     [goose, `Error: No session found with name '${gone}'`],
-  ])("$kind knows a session that is gone", (adapter, stderr) => {
-    expect(adapter.classifyEnd({ code: 1, stderr, resume: true }).kind).toBe("unknown_session");
+  ])("$kind: a missing session is reported as unknown_session", (adapter, stderr) => {
+    expect(classifyEnd(adapter.endings, stderr, true).kind).toBe("unknown_session");
   });
 
   it("claude reports a missing session in its result", () => {
@@ -207,8 +208,8 @@ describe("adapters: failures (facts, engines 2)", () => {
     [qwen, "Unknown argument: bogus", "setup"],
     [opencode, "Segmentation fault", "crashed"],
     [goose, "", "crashed"],
-  ])("a failure is named by the last words on stderr (%#)", (adapter, stderr, kind) => {
-    expect(adapter.classifyEnd({ code: 1, stderr, resume: false }).kind).toBe(kind);
+  ])("classifyEnd() finds the kind of a failure in stderr (%#)", (adapter, stderr, kind) => {
+    expect(classifyEnd(adapter.endings, stderr, false).kind).toBe(kind);
   });
 
   it("a rate limit includes its end: as a time for claude, in the message for the others", () => {
@@ -243,10 +244,10 @@ describe("adapters: failures (facts, engines 2)", () => {
       .toEqual(["failure rate_limited"]);
     const log =
       'level=ERROR message="stream error" session.id=ses_e01 small=false mode=primary error.error="Rate limit reached"';
-    expect(brief(opencode.parseStderr?.(log) ?? [])).toEqual(["session told", "failure rate_limited"]);
+    expect(brief(opencode.parseStderr?.(log) ?? [])).toEqual(["session reported", "failure rate_limited"]);
   });
 
-  it("notices are not failures", () => {
+  it("notices of an engine are not failures", () => {
     const item = {
       type: "error",
       message: "Model metadata for `x` not found. Defaulting to fallback metadata",
@@ -279,7 +280,7 @@ const ORDER: Order = {
   schema: null,
 };
 
-describe("adapters: the list (architecture)", () => {
+describe("the registry of adapters (architecture)", () => {
   it("has every adapter once, and each kind is named after its file", () => {
     const folder = new URL("../../src/engine/adapters/", import.meta.url);
     const files = [...Deno.readDirSync(folder)].map((entry) => entry.name.replace(/\.ts$/, ""));
@@ -296,11 +297,10 @@ describe("adapters: the list (architecture)", () => {
 
 describe("adapters: commands (contract 4.7, contract 7)", () => {
   it.each(ADAPTERS)(
-    "$kind: passes the prompt on stdin only, and the operator's arguments after ours",
+    "$kind: passes no prompt in an argument, and the operator's arguments after ours",
     (adapter) => {
       for (const resume of [false, true]) {
-        const { args, stdin, env } = adapter.buildCommand({ ...ORDER, resume });
-        expect(stdin).toBe(ORDER.prompt);
+        const { args, env } = adapter.buildCommand({ ...ORDER, resume });
         expect(args.join(" ")).not.toContain("the prompt");
         expect(args.filter((arg) => arg.includes("m1"))).toHaveLength(1);
         const at = args.indexOf("--extra");
@@ -313,7 +313,7 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
   );
 
   it.each(ADAPTERS)("$kind: keeps a shared state in its usual place", (adapter) => {
-    const { env, fixedEnv, files } = adapter.buildCommand({ ...ORDER, stateDir: null });
+    const { env, fixedEnv, files = [] } = adapter.buildCommand({ ...ORDER, stateDir: null });
     expect(JSON.stringify([env, fixedEnv])).not.toContain("/state");
     expect(files.filter(({ path }) => !path.startsWith("/run/"))).toEqual([]);
   });
@@ -333,7 +333,7 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
   });
 
   it("gemini and qwen: existing settings are kept, unless they would break an unattended run", () => {
-    const [file] = gemini.buildCommand({ ...ORDER, env: { GEMINI_API_KEY: "k" } }).files;
+    const file = gemini.buildCommand({ ...ORDER, env: { GEMINI_API_KEY: "k" } }).files?.[0];
     const mine = {
       general: { enableAutoUpdate: true, vimMode: true },
       security: { auth: { selectedType: "oauth" } },
@@ -346,13 +346,13 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
       security: { auth: { selectedType: "gemini-api-key" } },
     });
     expect(file?.content("{ not json")).toBe("{ not json");
-    expect(qwen.buildCommand(ORDER).files[0]?.path).toBe("/state/settings.json");
+    expect(qwen.buildCommand(ORDER).files?.[0]?.path).toBe("/state/settings.json");
   });
 
   it("opencode: the operator's configuration is kept, except permissions", () => {
     const own = JSON.stringify({ provider: { stub: {} }, permission: { bash: "allow" }, share: "auto" });
     const { fixedEnv } = opencode.buildCommand({ ...ORDER, env: { OPENCODE_CONFIG_CONTENT: own } });
-    expect(JSON.parse(fixedEnv.OPENCODE_CONFIG_CONTENT ?? "")).toEqual({
+    expect(JSON.parse(fixedEnv?.OPENCODE_CONFIG_CONTENT ?? "")).toEqual({
       provider: { stub: {} },
       autoupdate: false,
       share: "disabled",
@@ -369,10 +369,10 @@ describe("adapters: commands (contract 4.7, contract 7)", () => {
 describe("the advice to install a missing engine", () => {
   it("names the tested version of the package with the program", () => {
     for (const adapter of ADAPTERS) {
-      const { kind, measured } = adapter;
+      const { kind, tested } = adapter;
       const install = formatInstall(adapter);
       const pin = PINS.find((one) => one.kind === kind)?.package ?? "";
-      const version = measured.release ?? measured.version;
+      const version = tested.release ?? tested.version;
       expect(pin).toContain(version);
       expect(install).toMatch(/^npm install -g \S+@\d+\.\d+\.\d+/);
       expect([kind, install]).toEqual([kind, expect.stringContaining(`@${version}`)]);
@@ -387,7 +387,7 @@ describe("the advice to install a missing engine", () => {
 });
 
 describe("adapters: the windows of a provider (contract 14)", () => {
-  it("codex writes them into the file of its session, found by the day in the session's id", () => {
+  it("codex: windows come from the session file, whose folder is the day in the session id", () => {
     const log = codex.sessionLog;
     const id = "01a1fead-4ffc-78d1-bbb1-082948b5931e";
     expect(log?.folders(id)).toEqual([20, 21, 22].map((day) => `sessions/2026/11/${day}`));

@@ -7,7 +7,7 @@ import { ORDER } from "../harness/model/order.ts";
 function begun(order: Order) {
   const said: Line[] = [];
   const taken: AgentEvent[] = [];
-  const dialogue = codex.open?.converse(order, {
+  const dialogue = codex.open?.startDialogue(order, {
     say: (text) => said.push(JSON.parse(text)),
     close() {},
   });
@@ -85,7 +85,7 @@ it("a missing thread is an unknown session, and arguments of codex exec keep the
   hear({ id: 1, result: {} });
   expect(hear({ id: 2, error: { code: -32600, message: "no rollout found for thread id t1" } }))
     .toMatchObject([{ kind: "done", ok: false, failure: { kind: "unknown_session" } }]);
-  const takes = (args: string[]) => codex.open?.takes?.(args);
+  const takes = (args: string[]) => codex.open?.acceptsArgs?.(args);
   expect(takes(["-c", 'x="y"', "--enable", "z", "--config=a=b", "-cd=1"])).toBe(true);
   expect(takes(["-c", "x=1", "--add-dir", "/x"])).toBe(false);
 });

@@ -8,7 +8,7 @@ import { TimeLimits } from "../../src/engine/process/time_limits.ts";
 import { ORDER } from "../harness/model/order.ts";
 
 it("Claude Code that stays open: ignores the result of a background task (contract 19) [CHD-15]", () => {
-  const dialogue = claude.open?.converse(ORDER, { say() {}, close() {} });
+  const dialogue = claude.open?.startDialogue(ORDER, { say() {}, close() {} });
   const result = { type: "result", is_error: false, result: "hello" };
   expect(dialogue?.hear(result)).toMatchObject([{ kind: "done", text: "hello" }]);
   expect(dialogue?.hear({ ...result, origin: { kind: "task-notification" } })).toEqual([]);
@@ -51,14 +51,14 @@ it("an ACP agent that sends a deeply nested request gets an error, and the servi
 
 it("the output between turns shows whether an agent works without a request (contract 19)", () => {
   const codexWork = '{"method":"item/started","params":{"threadId":"another"}}';
-  expect(codex.open?.isWork?.(codexWork)).toBe(true);
-  expect(codex.open?.isWork?.('{"method":"thread/tokenUsage/updated","params":{}}')).toBe(false);
+  expect(codex.open?.showsWork?.(codexWork)).toBe(true);
+  expect(codex.open?.showsWork?.('{"method":"thread/tokenUsage/updated","params":{}}')).toBe(false);
   const update = (kind: string) =>
     JSON.stringify({ method: "session/update", params: { update: { sessionUpdate: kind } } });
-  expect(acp.open?.isWork?.(update("tool_call"))).toBe(true);
+  expect(acp.open?.showsWork?.(update("tool_call"))).toBe(true);
   // Late events of the previous turn.
-  expect(acp.open?.isWork?.(update("agent_message_chunk"))).toBe(false);
-  expect(acp.open?.isWork?.(update("tool_call_update"))).toBe(false);
+  expect(acp.open?.showsWork?.(update("agent_message_chunk"))).toBe(false);
+  expect(acp.open?.showsWork?.(update("tool_call_update"))).toBe(false);
 });
 
 it("the idle limit of a second turn does not include the waiting time of the first (contract 13)", async () => {

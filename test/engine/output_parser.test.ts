@@ -20,7 +20,7 @@ function sessionsIn(
   const output = new OutputParser({
     adapter: claude,
     parse: parse ?? claude.parseLine,
-    converses: parse !== undefined,
+    hasDialogue: parse !== undefined,
     sessionId: "",
     log: RunLog.open(options),
     events: null,

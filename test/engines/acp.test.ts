@@ -40,7 +40,7 @@ describePins(
         expect(second.execution, second.log).toMatchObject({ status: "completed" });
         expect(second.execution.result, second.log).toMatch(/recall: first-word \| user texts: \d/);
         if (SPEAK[pin.kind]?.forgets) {
-          expect(second.log).toMatch(/a new one begins, told what was said before/);
+          expect(second.log).toMatch(/a new one starts with the earlier conversation/);
         } else {
           expect(second.execution.session_id).toBe(first.execution.session_id);
           expect(second.execution.result).not.toMatch(/I am here/);

@@ -1,16 +1,8 @@
 import { startStub } from "./stub_model/stub.mjs";
 
-interface ModelRequest {
-  path: string;
-  prompt?: string;
-  system?: number;
-  tools?: number;
-}
-
 /** A scripted model for agent CLIs. Commands in [[…]] in a prompt control it. */
 export interface Model extends AsyncDisposable {
   url: string;
-  requests: ModelRequest[];
   /** Answers every request like a provider whose limit is reached; null for no limit. */
   limit: ((path: string) => Response) | null;
   /** Provider headers that every response gets. */
@@ -20,10 +12,9 @@ export interface Model extends AsyncDisposable {
 
 /** Starts the scripted model behind a proxy that can refuse requests like a provider. */
 export async function startModel(): Promise<Model> {
-  const stub = await startStub({ port: 0, quiet: true });
+  const stub = await startStub();
   const model: Model = {
     url: "",
-    requests: stub.requests,
     limit: null,
     headers: {},
     onRequest: () => {},

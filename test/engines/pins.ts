@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, it } from "vitest";
-import { ADAPTERS } from "../../src/engine/registry.ts";
+import { ADAPTERS } from "../../src/engine/kinds.ts";
 import { ROOT } from "../harness/house/tree.ts";
 
 export interface Pin {
@@ -43,10 +43,10 @@ const PACKAGES: Record<string, { package: (version: string) => string; program: 
 };
 
 export const PINS: Pin[] = ADAPTERS.flatMap((adapter) => {
-  if (adapter.driver !== "agent" || adapter.measured === null) return [];
-  const { kind, measured: { version, release = version } } = adapter;
+  if (adapter.driver !== "agent" || adapter.tested === null) return [];
+  const { kind, tested: { version, release = version } } = adapter;
   const special = PACKAGES[kind];
-  const packageName = special?.package(release) ?? `${adapter.measured.package}@${release}`;
+  const packageName = special?.package(release) ?? `${adapter.tested.package}@${release}`;
   return [{ kind, version, package: packageName, program: special?.program ?? `.bin/${adapter.program}` }];
 });
 

@@ -1,14 +1,19 @@
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
-import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
+import {
+  createFakeRunner,
+  createRemoteWorker,
+  createTask,
+  waitUntilCompleted,
+  waitUntilLost,
+} from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
 
 const WILD = { input_tokens: 9e15, output_tokens: -7, cost_usd: 1e10 };
 
 it("extreme usage prevents neither storing an outcome nor reading a sum (contract 14, contract 18)", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   const worker = await createRemoteWorker(app, "echo");
   for (const text of ["one", "two"]) {
     await createTask(app, worker, text);
@@ -25,8 +30,7 @@ it("extreme usage prevents neither storing an outcome nor reading a sum (contrac
 
 it("a lost run that cannot be ended blocks neither later ones nor the start [RUN-1]", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   const ids: string[] = [];
   for (const text of ["one", "two"]) {
     await createTask(app, await createRemoteWorker(app, "echo"), text);
@@ -37,17 +41,13 @@ it("a lost run that cannot be ended blocks neither later ones nor the start [RUN
     select raise(abort, 'this row is broken'); end`;
   await app.db.write([{ sql: refuse, args: [] }]);
   await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" }]);
-  await waitUntil(
-    "the one behind it is ended",
-    async () => (await app.call(`GET /api/executions/${good}`)).failure === "server_lost",
-  );
+  await waitUntilLost(app, good);
   expect((await app.call(`GET /api/executions/${bad}`)).failure).toBe("");
 });
 
 it("a rate limit on a runner delays its task and blocks nothing else (contract 18)", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   const task = await createTask(app, await createRemoteWorker(app, "echo"), "one");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const reset = { inMs: 7 * 86_400_000 };
@@ -61,17 +61,13 @@ it("a rate limit on a runner delays its task and blocks nothing else (contract 1
   expect(await app.db.read("select 1 from rate_limit")).toEqual([]);
   const here = (await app.call("POST /api/workers", { name: "Here", engine: "echo" })).id;
   const other = await createTask(app, here, "two");
-  await waitUntil(
-    "here goes on",
-    async () => (await app.call(`GET /api/tasks/${other}`)).status === "completed",
-  );
+  await waitUntilCompleted(app, other);
   expect((await runner.claim({ wait_ms: 0 })).body.run).toBeNull();
 });
 
 it("session ids of runners are validated, and results and errors have the limits of local runs (contract 18)", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   const worker = await createRemoteWorker(app, "echo");
   await createTask(app, worker, "one");
   const id = (await runner.claim()).body.run.execution.execution_id;
@@ -94,8 +90,7 @@ const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
 it("a limit of the service's own login blocks nothing on runners (contract 18)", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   const sql = "insert into rate_limit values ('echo', ?, 1)";
   await app.db.write([{ sql, args: [Date.now() + 3_600_000] }]);
   const here = await createTask(app, (await app.call("POST /api/workers", { name: "Here" })).id, "hello");

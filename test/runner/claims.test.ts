@@ -1,18 +1,19 @@
 import { expect, it } from "vitest";
-import { type App, openApp } from "../harness/service/app.ts";
-import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
+import { openApp } from "../harness/service/app.ts";
+import {
+  createFakeRunner,
+  createRemoteWorker,
+  createTask,
+  FakeRunner,
+  waitUntilCompleted,
+  waitUntilLost,
+} from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
-
-/** A fake runner that sends requests, and a task for it. */
-async function world(app: App, name = "r1"): Promise<FakeRunner> {
-  const { token } = await app.call("POST /api/runners", { name, labels: ["x"] });
-  return new FakeRunner(app, token);
-}
 
 it("a repeated claim gets the same run, and only for that runner (contract 18)", async () => {
   await using app = await openApp();
-  const one = await world(app);
-  const other = await world(app, "r2");
+  const one = await createFakeRunner(app);
+  const other = await createFakeRunner(app, "r2");
   await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const first = await one.claim({ request_id: ID });
   expect(first.body.run).toMatchObject({ execution: { instruction: "hello", engine: "echo", attempt: 1 } });
@@ -27,8 +28,8 @@ it("a repeated claim gets the same run, and only for that runner (contract 18)",
 
 it("repeated reports count once, and reports of foreign runs are refused [RUN-1]", async () => {
   await using app = await openApp();
-  const one = await world(app);
-  const other = await world(app, "r2");
+  const one = await createFakeRunner(app);
+  const other = await createFakeRunner(app, "r2");
   const worker = await createRemoteWorker(app, "echo");
   const task = await createTask(app, worker, "hello");
   const id = (await one.claim()).body.run.execution.execution_id;
@@ -65,7 +66,7 @@ it("repeated reports count once, and reports of foreign runs are refused [RUN-1]
 
 it("after its lease a run belongs to another runner, and late reports change nothing [RUN-1]", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   const worker = await createRemoteWorker(app, "echo");
   const task = await createTask(app, worker, "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
@@ -73,11 +74,7 @@ it("after its lease a run belongs to another runner, and late reports change not
   const { waits } = app.server.parts;
   waits.begin(id);
   await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" }]);
-  await waitUntil(
-    "it is lost",
-    async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",
-  );
-  expect(await app.call(`GET /api/executions/${id}`)).toMatchObject({ failure: "server_lost" });
+  await waitUntilLost(app, id);
   expect(waits.count([id])).toBe(0);
   expect((await runner.beat([id])).body.runs).toEqual([]);
   expect((await runner.end(id, { text: "too late" })).status).toBe(409);
@@ -88,7 +85,7 @@ it("after its lease a run belongs to another runner, and late reports change not
 
 it("a run accepts nothing after the end of its lease, even before it is lost [RUN-1]", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   // As if another process had started as this runner, before the rescuer ran.
@@ -102,7 +99,7 @@ it("a run accepts nothing after the end of its lease, even before it is lost [RU
 
 it("a runner is one process at a time; replaced and outdated processes get nothing (contract 18)", async () => {
   await using app = await openApp();
-  const one = await world(app);
+  const one = await createFakeRunner(app);
   await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await one.claim()).body.run.execution.execution_id;
   const elsewhere = await new FakeRunner(app, one.token).claim({ wait_ms: 0 });
@@ -117,10 +114,7 @@ it("a runner is one process at a time; replaced and outdated processes get nothi
   for (const reply of [await one.beat([id]), await one.claim({ wait_ms: 0 }), await one.end(id)]) {
     expect(reply.status).toBe(409);
   }
-  await waitUntil(
-    "it is lost",
-    async () => (await app.call(`GET /api/executions/${id}`)).status === "failed",
-  );
+  await waitUntilLost(app, id);
   const old = await restarted.claim({ protocol: 1_000, wait_ms: 0 });
   expect([old.status, old.body.detail]).toEqual([409, expect.stringContaining("Install")]);
 });
@@ -134,12 +128,9 @@ it("a task names the missing runner, and other work directories continue (contra
   expect((await app.call(`GET /api/tasks/${task}`)).held_by).toMatchObject({ kind: "runner", id: "x" });
   const here = (await app.call("POST /api/workers", { name: "Here" })).id;
   const other = await createTask(app, here, "hi");
-  await waitUntil(
-    "here goes on",
-    async () => (await app.call(`GET /api/tasks/${other}`)).status === "completed",
-  );
+  await waitUntilCompleted(app, other);
 
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   await waitUntil("it is known", async () => /has the engine echo/.test(await reason()));
   await app.call("POST /api/runners/r1/drain", {});
   expect((await runner.claim({ wait_ms: 0 })).body.run).toBeNull();
@@ -157,7 +148,7 @@ it("a task names the missing runner, and other work directories continue (contra
 
 it("a worker's tasks go to its home only, until it gets another one (contract 18)", async () => {
   await using app = await openApp();
-  const [one, two] = [await world(app), await world(app, "r2")];
+  const [one, two] = [await createFakeRunner(app), await createFakeRunner(app, "r2")];
   await app.call("POST /api/runners", { name: "gpu", labels: ["gpu"] });
   const worker = await createRemoteWorker(app, "echo");
   await createTask(app, worker, "first");
@@ -179,8 +170,8 @@ it("a worker's tasks go to its home only, until it gets another one (contract 18
 
 it("a worker that starts a run during a change of its home keeps the home (contract 18.3)", async () => {
   await using app = await openApp();
-  const one = await world(app);
-  await world(app, "r2");
+  const one = await createFakeRunner(app);
+  await createFakeRunner(app, "r2");
   const worker = await createRemoteWorker(app, "echo");
   const { read } = app.db;
   // Directly after the read of the open runs.
@@ -199,18 +190,21 @@ it("a worker that starts a run during a change of its home keeps the home (contr
 
 it("a cancelled run is ended by its runner after the next beat (contract 18)", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const cancelled = app.call(`POST /api/executions/${id}/cancel`, {});
-  await waitUntil("it is told", async () => (await runner.beat([id])).body.runs[0]?.stop === "cancelled");
+  await waitUntil(
+    "the beat requests the end",
+    async () => (await runner.beat([id])).body.runs[0]?.stop === "cancelled",
+  );
   await runner.end(id, { status: "failed", failure: "cancelled" }, "cancelled");
   expect(await cancelled).toMatchObject({ status: "failed", failure: "cancelled" });
 });
 
 it("a repeated claim renews the lease; the first answer has the original lease (contract 18.6)", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const sentAt = Date.now();
   const lease = async () =>
@@ -227,7 +221,7 @@ it("a repeated claim renews the lease; the first answer has the original lease (
 
 it("a log of a runner can be followed, and is complete before its outcome is stored [DUR-9]", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const headers = { authorization: `Bearer ${await app.token()}` };
@@ -251,7 +245,7 @@ it("a log of a runner can be followed, and is complete before its outcome is sto
 
 it("a run whose lease is lost while its order is built is not in the answer (contract 18.6)", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   expect((await runner.claim({ request_id: ID })).body.run).not.toBeNull();
   await app.db.write([{
@@ -264,7 +258,7 @@ it("a run whose lease is lost while its order is built is not in the answer (con
 
 it("an end that arrives while its lease is lost changes nothing (reliability RUN-1)", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   const task = await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   const { write } = app.db;
@@ -287,7 +281,7 @@ const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 
 it("a claim waits for at most a quarter of a lease, because leases count from its sending (contract 18.6)", async () => {
   await using app = await openApp({ leaseTimes: { lease_ms: 600, beat_ms: 100, margin_ms: 10 } });
-  const one = await world(app);
+  const one = await createFakeRunner(app);
   const began = performance.now();
   expect((await one.claim({ wait_ms: 20_000 })).body).toMatchObject({ run: null, lease_ms: 600 });
   expect(performance.now() - began).toBeLessThan(15_000);
@@ -295,7 +289,7 @@ it("a claim waits for at most a quarter of a lease, because leases count from it
 
 it("a run returned by a stopping runner uses up no attempt, and names the stopped runner (contract 18)", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   const task = await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
   expect((await runner.end(id, { status: "failed" }, "shutdown")).status).toBe(200);
@@ -311,7 +305,7 @@ it("a run returned by a stopping runner uses up no attempt, and names the stoppe
 
 it("a run that is returned repeatedly is finally lost, and an end has a known reason (contract 18) [RUN-1]", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   const task = await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const errors: string[] = [];
   for (let i = 0; i < 21; i++) {
@@ -332,7 +326,7 @@ it("a run that is returned repeatedly is finally lost, and an end has a known re
 
 it("a cancelled run ends no other one (contract 18)", async () => {
   await using app = await openApp();
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   const ids: string[] = [];
   for (const text of ["one", "two"]) {
     await createTask(app, await createRemoteWorker(app, "echo"), text);
@@ -356,7 +350,7 @@ it("a start report gives no lease to an ended run [RUN-3]", async () => {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
   const app = await openApp({ dataDir });
-  const runner = await world(app);
+  const runner = await createFakeRunner(app);
   await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   await runner.end((await runner.claim()).body.run.execution.execution_id);
   await app.stop();

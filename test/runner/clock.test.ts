@@ -10,7 +10,12 @@ import { FAKE_AGENT, readLedger } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { buildRunOptions, MACHINE } from "../harness/fakes/fake_service.ts";
-import { createRemoteWorker, createTask, waitUntilOnline } from "../harness/service/runner.ts";
+import {
+  createRemoteWorker,
+  createTask,
+  waitUntilCompleted,
+  waitUntilOnline,
+} from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
 
 const HOUR_MS = 3_600_000;
@@ -61,10 +66,7 @@ describe("a runner with a wrong clock [RUN-1]", () => {
       const task = await createTask(app, runner.worker, `until ${open}`);
       await beats(app, task, 3);
       await Deno.writeTextFile(open, "");
-      await waitUntil(
-        "it ends",
-        async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
-      );
+      await waitUntilCompleted(app, task);
       const [execution, ...more] = await app.call(`GET /api/executions?worker_id=${runner.worker}`);
       expect([execution.attempt, more]).toEqual([1, []]);
       const times = [before, execution.created_at, execution.started_at, execution.completed_at, Date.now()];
@@ -83,10 +85,7 @@ describe("a runner with a wrong clock [RUN-1]", () => {
     clock.offMs = -HOUR_MS;
     await beats(app, task, 3);
     await Deno.writeTextFile(open, "");
-    await waitUntil(
-      "it ends",
-      async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
-    );
+    await waitUntilCompleted(app, task);
     expect(await app.call(`GET /api/executions?worker_id=${runner.worker}`)).toMatchObject([{ attempt: 1 }]);
   }, 180_000);
 
@@ -104,10 +103,7 @@ describe("a runner with a wrong clock [RUN-1]", () => {
       clock.offMs = HOUR_MS;
       await waitUntil("it is tried again", async () => (await runner.words()).length === 2, 30_000);
       await Deno.writeTextFile(open, "");
-      await waitUntil(
-        "it ends",
-        async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
-      );
+      await waitUntilCompleted(app, task);
       // The claim that was waiting during the clock change may get a lease that looks expired. Its run does not start.
       const [last, ...before] = await app.call(`GET /api/executions?worker_id=${runner.worker}`);
       expect([last.status, before.length <= 2]).toEqual(["completed", true]);

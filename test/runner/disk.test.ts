@@ -44,7 +44,7 @@ describe.skipIf(!MOUNTS)("a runner with a full disk (contract 18.7)", () => {
       await waitUntil("the task waits", isPending, 60_000);
       expect((await readLedger(ledger)).filter(({ word }) => word === "start")).toHaveLength(1);
       await disk.free();
-      await waitUntil("it goes on", () => ended(task), 60_000);
+      await waitUntil("the runner continues", () => ended(task), 60_000);
       const runs = await app.call(`GET /api/executions?worker_id=${worker}`);
       const [last, ...before] = runs.filter(({ task_id }: { task_id: string }) => task_id === task);
       expect(last).toMatchObject({ status: "completed", attempt: 1, result: "hello" });

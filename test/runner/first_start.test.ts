@@ -3,7 +3,12 @@ import { expect, it } from "vitest";
 import { PROGRAM } from "../harness/service/alone.ts";
 import { openApp } from "../harness/service/app.ts";
 import { createTempDir, SVC } from "../harness/service/process.ts";
-import { createRemoteWorker, createTask, RunnerProcess } from "../harness/service/runner.ts";
+import {
+  createRemoteWorker,
+  createTask,
+  RunnerProcess,
+  waitUntilCompleted,
+} from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
 
 // Show 6 of runners. SVC_PROGRAM selects a compiled svc.
@@ -33,10 +38,7 @@ it("a fresh machine becomes a runner with the program, one command and a token, 
   // The promise is one second. On a busy machine the test can only assert the event.
   console.info(`seen after ${Math.round(performance.now() - began)} ms`);
   const task = await createTask(app, await createRemoteWorker(app, "echo"), "hello");
-  await waitUntil(
-    "it works",
-    async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
-  );
+  await waitUntilCompleted(app, task);
   expect([...Deno.readDirSync(machine)].map(({ name }) => name)).toEqual(["runner"]);
   expect([await runner.end(), await listed()]).toEqual([0, ["online"]]);
   expect(runner.stderr).toContain("Connected to svc");

@@ -1,11 +1,12 @@
 import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
+import { createTempDir } from "../harness/service/process.ts";
 import { buildDataPaths, getLogPath } from "../../src/base/paths.ts";
 import { OrphanRuns, resolveFiles } from "../../src/runner/orphan_runs.ts";
 
 it("leftovers of a runner are ended by the next one in its directory, and nothing else [RUN-1]", async () => {
-  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
-  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  await using folder = await createTempDir();
+  const root = folder.path;
   const start = (runId: string) =>
     new Deno.Command("sleep", { args: ["300"], env: { SVC_RUN_ID: runId }, stdin: "null" }).spawn();
   const [left, own] = [crypto.randomUUID(), crypto.randomUUID()];
@@ -27,8 +28,8 @@ it("leftovers of a runner are ended by the next one in its directory, and nothin
 });
 
 it("without process marks, leftover process groups are ended, and no other process [RUN-1]", async () => {
-  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
-  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  await using folder = await createTempDir();
+  const root = folder.path;
   const paths = buildDataPaths(root);
   const start = () =>
     new Deno.Command("sh", { args: ["-c", "sleep 300 & wait"], detached: true, stdin: "null" }).spawn();

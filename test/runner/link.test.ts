@@ -5,12 +5,8 @@ import { Lease } from "../../src/runner/lease.ts";
 import { RefusedError } from "../../src/runner/service_client.ts";
 import { LogSender } from "../../src/runner/log_sender.ts";
 import { RemoteRun } from "../../src/runner/remote_run.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { buildProblem, buildRunOptions, buildWireOrder, FakeService } from "../harness/fakes/fake_service.ts";
-
-async function temporary() {
-  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
-  return { root, [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
-}
 
 it("ServiceClient: only the service itself can refuse, and a 4xx of a proxy is retried (contract 18.6) [RUN-1]", async () => {
   const onTheWay = [
@@ -41,8 +37,8 @@ it("ServiceClient: a file is requested until it is complete (contract 18.6)", as
       ? new Response("bad gateway", { status: 502 })
       : new Response(times === 2 ? cut() : "the whole");
   });
-  await using folder = await temporary();
-  const path = join(folder.root, "file");
+  await using folder = await createTempDir();
+  const path = join(folder.path, "file");
   const { signal } = new AbortController();
   await service.link.download("/file", { path, signal });
   expect(await Deno.readTextFile(path)).toBe("the whole");
@@ -54,11 +50,11 @@ it("an outcome that the service rejects is reported as a failure, and texts are 
     if (/\/(log\?|events$)/.test(path)) return Response.json({ size: 1_000_000 });
     return JSON.parse(text).outcome.failure === "" ? buildProblem(400, "invalid_request") : Response.json({});
   });
-  await using folder = await temporary();
-  const order = buildWireOrder(folder.root);
+  await using folder = await createTempDir();
+  const order = buildWireOrder(folder.path);
   const sentAt = { wall: Date.now(), monotonic: 0 };
   const lease = new Lease(systemClock, 60_000, sentAt);
-  const run = new RemoteRun(buildRunOptions(service.link, folder.root), order, { epoch: 3, lease });
+  const run = new RemoteRun(buildRunOptions(service.link, folder.path), order, { epoch: 3, lease });
   await Deno.mkdir(order.work_dir, { recursive: true });
   const outcome = await run.run(new AbortController().signal);
   await run.reportEnd({ ...outcome, text: "half \ud83d and \0" }, null);
@@ -80,8 +76,8 @@ it("LogSender: resends a log that the service has lost (contract 18.6)", async (
     if (offset <= kept.length) kept = kept.slice(0, offset) + text;
     return Response.json({ size: kept.length });
   });
-  await using folder = await temporary();
-  const path = join(folder.root, "log");
+  await using folder = await createTempDir();
+  const path = join(folder.path, "log");
   const { signal } = new AbortController();
   const sender = new LogSender({ link: service.link, executionId: "e", epoch: 1, kind: "log", path, signal });
   await Deno.writeTextFile(path, "one ");
@@ -98,8 +94,8 @@ async function world() {
     const offset = Number(new URLSearchParams(path.split("?")[1]).get("offset"));
     return Response.json({ size: offset + text.length });
   });
-  const folder = await temporary();
-  const path = join(folder.root, "log");
+  const folder = await createTempDir();
+  const path = join(folder.path, "log");
   const { signal } = new AbortController();
   return {
     service,

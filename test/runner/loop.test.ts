@@ -1,17 +1,23 @@
 import { dirname } from "node:path";
 import { expect, it } from "vitest";
-import { systemClock } from "../../src/base/clock.ts";
-import { getLogPath } from "../../src/base/paths.ts";
+import { type Clock, systemClock } from "../../src/base/clock.ts";
+import { buildDataPaths, getLogPath } from "../../src/base/paths.ts";
 import type { WireOrder } from "../../src/domain/workers/runner.ts";
 import { RunnerLoop } from "../../src/runner/loop.ts";
 import { buildProblem, buildRunOptions, buildWireOrder, FakeService } from "../harness/fakes/fake_service.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { waitUntil } from "../harness/wait.ts";
+
+function buildLoop(service: FakeService, root: string, clock: Clock = systemClock): RunnerLoop {
+  const options = { ...buildRunOptions(service.link, root), clock };
+  return new RunnerLoop({ ...options, maxRuns: 4, place: crypto.randomUUID() });
+}
 
 const TIMES = { epoch: 1, version: "v", lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
 
 it("a run waiting for its directory does not start after a stop, and returns to the queue (contract 18.2) [RUN-1]", async () => {
-  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
-  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  await using folder = await createTempDir();
+  const root = folder.path;
   const first = buildWireOrder(root);
   // Another path to the same directory.
   const second = buildWireOrder(root);
@@ -28,8 +34,7 @@ it("a run waiting for its directory does not start after a stop, and returns to 
     if (times > 2) await stored.promise;
     return Response.json({ ...TIMES, run: [first, second][times - 1] ?? null });
   });
-  const options = buildRunOptions(service.link, root);
-  const loop = new RunnerLoop({ ...options, maxRuns: 4, place: crypto.randomUUID() });
+  const loop = buildLoop(service, root);
   const running = loop.run();
   try {
     await waitUntil(
@@ -49,25 +54,25 @@ it("a run waiting for its directory does not start after a stop, and returns to 
   ]);
   // The runner keeps no files of reported runs.
   for (const { execution: { execution_id: id } } of [first, second]) {
-    await expect(Deno.lstat(getLogPath(options.paths, id))).rejects.toThrow(Deno.errors.NotFound);
-    expect([...Deno.readDirSync(dirname(getLogPath(options.paths, id)))]).toEqual([]);
+    await expect(Deno.lstat(getLogPath(buildDataPaths(root), id))).rejects.toThrow(Deno.errors.NotFound);
+    expect([...Deno.readDirSync(dirname(getLogPath(buildDataPaths(root), id)))]).toEqual([]);
   }
   expect([...Deno.readDirSync(`${root}/open`)]).toEqual([]);
 });
 
 it("a run whose order arrives shortly before the end of its lease does not start (contract 18.7) [RUN-1]", async () => {
-  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
-  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  await using folder = await createTempDir();
+  const root = folder.path;
   const { loop, service, end } = serviceWith(buildWireOrder(root), { lease_ms: 26_000 }, root);
   await using _ended = { [Symbol.asyncDispose]: end };
-  await waitUntil("it is told", () => service.of("/end").length === 1 && loop.running === 0);
-  const told = JSON.parse(service.of("/end")[0]?.text ?? "");
-  expect([told.interruption, told.outcome.status, told.ran_ms]).toEqual(["lost", "failed", null]);
+  await waitUntil("the end is reported", () => service.of("/end").length === 1 && loop.running === 0);
+  const report = JSON.parse(service.of("/end")[0]?.text ?? "");
+  expect([report.interruption, report.outcome.status, report.ran_ms]).toEqual(["lost", "failed", null]);
 });
 
 it("beats have the interval of the service, from the first run on (contract 18.6)", async () => {
-  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
-  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  await using folder = await createTempDir();
+  const root = folder.path;
   const began = performance.now();
   const { service, end } = serviceWith(buildWireOrder(root), { beat_ms: 50 }, root);
   await using _ended = { [Symbol.asyncDispose]: end };
@@ -76,8 +81,8 @@ it("beats have the interval of the service, from the first run on (contract 18.6
 });
 
 it("a stop ends although the service does not answer (contract 18.2) [RUN-1]", async () => {
-  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
-  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  await using folder = await createTempDir();
+  const root = folder.path;
   const order = buildWireOrder(root);
   const { promise: silence, resolve: answer } = Promise.withResolvers<void>();
   await using service = new FakeService(async ({ path }, times) => {
@@ -90,11 +95,10 @@ it("a stop ends although the service does not answer (contract 18.2) [RUN-1]", a
     ...systemClock,
     after: (ms: number, call: () => void) => systemClock.after(ms / 100, call),
   };
-  const options = { ...buildRunOptions(service.link, root), clock };
-  const loop = new RunnerLoop({ ...options, maxRuns: 4, place: crypto.randomUUID() });
+  const loop = buildLoop(service, root, clock);
   const running = loop.run();
   try {
-    await waitUntil("it wants to tell its end", () => service.of("/end").length > 0);
+    await waitUntil("it reports the end", () => service.of("/end").length > 0);
     const stopped = Promise.all([loop.stop(0, new AbortController().signal), running]).then(() => "stopped");
     const late = new Promise((resolve) => setTimeout(resolve, 10_000, "late"));
     expect(await Promise.race([stopped, late])).toBe("stopped");
@@ -104,8 +108,8 @@ it("a stop ends although the service does not answer (contract 18.2) [RUN-1]", a
 });
 
 it("a run from a claim during the stop returns to the queue (contract 18.2) [SHD-2]", async () => {
-  const root = await Deno.makeTempDir({ prefix: "svc-test-" });
-  await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }) };
+  await using folder = await createTempDir();
+  const root = folder.path;
   const order = buildWireOrder(root);
   const { promise: cut, resolve: answer } = Promise.withResolvers<void>();
   await using service = new FakeService(async ({ path }, times) => {
@@ -115,11 +119,7 @@ it("a run from a claim during the stop returns to the queue (contract 18.2) [SHD
     if (times === 1) await cut;
     return Response.json({ ...TIMES, run: times === 2 ? order : null });
   });
-  const loop = new RunnerLoop({
-    ...buildRunOptions(service.link, root),
-    maxRuns: 4,
-    place: crypto.randomUUID(),
-  });
+  const loop = buildLoop(service, root);
   const running = loop.run();
   try {
     await waitUntil("it claims", () => service.of("/claim").length === 1);
@@ -148,11 +148,7 @@ function serviceWith(order: WireOrder, change: Partial<typeof TIMES>, root: stri
     if (times > 1) await over.promise;
     return Response.json({ ...TIMES, ...change, run: times === 1 ? order : null });
   });
-  const loop = new RunnerLoop({
-    ...buildRunOptions(service.link, root),
-    maxRuns: 4,
-    place: crypto.randomUUID(),
-  });
+  const loop = buildLoop(service, root);
   const running = loop.run();
   const end = async () => {
     over.resolve();

@@ -24,7 +24,11 @@ it(
     await using first = await start("one");
     await waitUntilOnline(app, "r1");
     await using second = await start("two");
-    await waitUntil("it is told", () => second.stderr.includes("another process uses this name"), 30_000);
+    await waitUntil(
+      "the second one is refused",
+      () => second.stderr.includes("another process uses this name"),
+      30_000,
+    );
     expect(second.stderr).toContain("svc ctl runner add");
     // A second runner in the directory of a working one is refused.
     await using third = await start("one");
@@ -35,7 +39,7 @@ it(
     const one = await createTask(app, worker, "say hello");
     await waitUntil("the first one runs it", () => ended(one), 30_000);
     expect(await first.end()).toBe(0);
-    // As if the service had heard nothing for a whole lease.
+    // As if the service had received nothing for a whole lease.
     await app.db.write([{ sql: "update runner set last_seen_at = 1", args: [] }]);
     const two = await createTask(app, worker, "say again");
     await waitUntil("the second one runs it", () => ended(two), 30_000);

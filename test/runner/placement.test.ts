@@ -6,7 +6,7 @@ import { ClaimRequests } from "../../src/run/remote/claim_requests.ts";
 import { listNextTasks } from "../../src/store/work/task_queue.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { buildRunOptions } from "../harness/fakes/fake_service.ts";
-import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
+import { createFakeRunner, createRemoteWorker, createTask } from "../harness/service/runner.ts";
 
 /** Finds a slot for each waiting task, with one claim of this runner or none. Returns the kinds of results. */
 async function look(app: App, runner: { id: string; epoch: number } | null): Promise<string[]> {
@@ -35,8 +35,7 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
 
 it("Placement: a task starts only with a waiting claim, a free slot and a free directory (contract 18)", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   const [busy, free] = [await createRemoteWorker(app, "echo"), await createRemoteWorker(app, "echo")];
   for (const worker of [busy, free]) {
     await createTask(app, worker, "makes it the home");

@@ -1,7 +1,13 @@
 import { expect, it } from "vitest";
 import { yieldToLoop } from "../../src/base/yield_to_loop.ts";
 import { openApp } from "../harness/service/app.ts";
-import { createRemoteWorker, createTask, FakeRunner, startWaitingClaims } from "../harness/service/runner.ts";
+import {
+  createFakeRunner,
+  createRemoteWorker,
+  createTask,
+  startWaitingClaims,
+  waitUntilLost,
+} from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
 import { type ClaimRequest, ClaimRequests } from "../../src/run/remote/claim_requests.ts";
 
@@ -54,8 +60,7 @@ it("a claim ends only claims of its runner: the same request, or one of an earli
 
 it("a claim that ended during the round gets no run (contract 18)", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   await runner.claim({ wait_ms: 0 });
   const worker = await createRemoteWorker(app, "echo");
   const { read } = app.db;
@@ -82,8 +87,7 @@ it("a claim that ended during the round gets no run (contract 18)", async () => 
 
 it("two claims with one request get one run, and a used request gets none immediately (contract 18)", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   await runner.claim({ wait_ms: 0 });
   // The replaced claim is cut off.
   const both = Promise.allSettled([1, 2].map(() => runner.claim({ request_id: REQUEST })));
@@ -101,8 +105,7 @@ it("two claims with one request get one run, and a used request gets none immedi
 
 it("a runner gets at most max_runs runs, and overdue runs are not kept (contract 18)", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   for (const text of ["one", "two"]) await createTask(app, await createRemoteWorker(app, "echo"), text);
   const id = (await runner.claim({ max_runs: 1 })).body.run.execution.execution_id;
   expect((await runner.claim({ max_runs: 1, wait_ms: 500 })).body.run).toBeNull();
@@ -122,11 +125,7 @@ it("a runner gets at most max_runs runs, and overdue runs are not kept (contract
 
 it("a removed runner's run stays reserved until its lease expires, and has no rights (contract 18)", async () => {
   await using app = await openApp();
-  const runners: FakeRunner[] = [];
-  for (const name of ["r1", "r2"]) {
-    runners.push(new FakeRunner(app, (await app.call("POST /api/runners", { name, labels: ["x"] })).token));
-  }
-  const [one, two] = runners as [FakeRunner, FakeRunner];
+  const [one, two] = [await createFakeRunner(app), await createFakeRunner(app, "r2")];
   const worker = await createRemoteWorker(app, "echo");
   await createTask(app, worker, "hello");
   const { execution: { execution_id: id }, token } = (await one.claim()).body.run;
@@ -143,16 +142,12 @@ it("a removed runner's run stays reserved until its lease expires, and has no ri
   expect((await two.claim({ wait_ms: 500 })).body.run).toBeNull();
   expect((await app.call(`GET /api/executions/${id}`)).failure).toBe("");
   await app.db.write([{ sql: "update remote_run set lease_until = 1", args: [], wakeup: "rescuer" }]);
-  await waitUntil(
-    "it is lost",
-    async () => (await app.call(`GET /api/executions/${id}`)).failure === "server_lost",
-  );
+  await waitUntilLost(app, id);
 });
 
 it("a repeated claim: only the last copy reports that there is no run (contract 18.6) [RUN-1]", async () => {
   await using app = await openApp();
-  const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
-  const runner = new FakeRunner(app, token);
+  const runner = await createFakeRunner(app);
   await runner.claim({ wait_ms: 0 });
   const claim = () =>
     runner.claim({ request_id: REQUEST, wait_ms: 20_000 }).then(({ body }) => body, () => "cut off");

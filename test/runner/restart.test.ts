@@ -7,6 +7,7 @@ import {
   createTask,
   formatLedgerEngine,
   startRunner,
+  waitUntilCompleted,
   waitUntilOnline,
 } from "../harness/service/runner.ts";
 import { readLedger } from "../harness/fakes/agents.ts";
@@ -29,7 +30,7 @@ it("a run on a runner continues during a restart of the service, and is stored o
   await waitUntil("it starts", async () => (await readLedger(ledger)).length === 1);
   // The next report of the run includes its start.
   const runs = async () => await app.call(`GET /api/executions?worker_id=${worker}`);
-  await waitUntil("it is heard", async () => (await runs())[0].status === "running");
+  await waitUntil("the service knows the start", async () => (await runs())[0].status === "running");
   const [before] = await runs();
   await app.server.stop();
 
@@ -41,10 +42,7 @@ it("a run on a runner continues during a restart of the service, and is stored o
   await using again = await openApp({ dataDir, config: { server: { port } } });
   expect((await again.call(`GET /api/tasks/${task}`)).status).toBe("running");
   await Deno.writeTextFile(open, "");
-  await waitUntil(
-    "it ends",
-    async () => (await again.call(`GET /api/tasks/${task}`)).status === "completed",
-  );
+  await waitUntilCompleted(again, task);
   const executions = await again.call(`GET /api/executions?worker_id=${worker}`);
   expect(executions).toMatchObject([{ id: before.id, status: "completed", attempt: 1 }]);
   expect((await readLedger(ledger)).map(({ word }) => word)).toEqual(["start", "end"]);

@@ -2,7 +2,12 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { openApp } from "../harness/service/app.ts";
 import { FAKE_AGENT } from "../harness/fakes/agents.ts";
-import { createRemoteWorker, startRunner, waitUntilOnline } from "../harness/service/runner.ts";
+import {
+  createRemoteWorker,
+  startRunner,
+  waitUntilCompleted,
+  waitUntilOnline,
+} from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
 
 const ENGINES = `engines:
@@ -28,10 +33,7 @@ it("a worker with labels runs on the matching runner, and the service has its ou
       type: "immediate",
       instruction: "say hello",
     });
-    await waitUntil(
-      "it ends",
-      async () => (await app.call(`GET /api/tasks/${task.id}`)).status === "completed",
-    );
+    await waitUntilCompleted(app, task.id);
     const [execution] = await app.call(`GET /api/executions?worker_id=${worker.id}`);
     expect(execution).toMatchObject({ status: "completed", attempt: 1, engine });
     expect(execution.started_at).toBeGreaterThanOrEqual(execution.created_at);

@@ -1,15 +1,11 @@
 import { expect, it } from "vitest";
 import { CLAIM_WAIT_MAX_MS } from "../../src/domain/workers/runner.ts";
-import { type App, openApp } from "../harness/service/app.ts";
-import { FakeRunner } from "../harness/service/runner.ts";
-
-async function newRunner(app: App, name: string): Promise<{ id: string; token: string }> {
-  return await app.call("POST /api/runners", { name, labels: [] });
-}
+import { openApp } from "../harness/service/app.ts";
+import { createFakeRunner } from "../harness/service/runner.ts";
 
 it("a runner that claims repeatedly is noted every five seconds, and stays online while it waits (contract 18.5)", async () => {
   await using app = await openApp();
-  const runner = new FakeRunner(app, (await newRunner(app, "r1")).token);
+  const runner = await createFakeRunner(app);
   await runner.claim({ wait_ms: 0 });
   const silentFor = (ms: number) =>
     app.db.write([{ sql: "update runner set last_seen_at = ?", args: [Date.now() - ms] }]);

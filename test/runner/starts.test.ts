@@ -1,27 +1,29 @@
 import { expect, it } from "vitest";
 import { type App, openApp } from "../harness/service/app.ts";
-import { createRemoteWorker, FakeRunner, startWaitingClaims } from "../harness/service/runner.ts";
+import {
+  createFakeRunner,
+  createRemoteWorker,
+  FakeRunner,
+  startWaitingClaims,
+} from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
 
-/** Starts runners with a waiting claim each. */
-async function waiting(app: App, count: number) {
+/** Starts three runners with a waiting claim each, and builds a task for each. */
+async function startClaims(app: App) {
   const runners: FakeRunner[] = [];
-  for (let n = 0; n < count; n++) {
-    const { token } = await app.call("POST /api/runners", { name: `r${n}`, labels: ["x"] });
-    runners.push(new FakeRunner(app, token));
+  const tasks = [];
+  for (const n of [0, 1, 2]) {
+    runners.push(await createFakeRunner(app, `r${n}`));
+    const worker_id = await createRemoteWorker(app, "echo");
+    tasks.push({ worker_id, message_id: "script", type: "immediate", instruction: `text ${n}` });
   }
   for (const runner of runners) await runner.claim({ wait_ms: 0 });
-  return await startWaitingClaims(app, runners.map((runner) => () => runner.claim()));
+  return { tasks, claims: await startWaitingClaims(app, runners.map((runner) => () => runner.claim())) };
 }
 
 it("concurrent tasks go to as many claims, each with a separate directory (contract 18)", async () => {
   await using app = await openApp({ inMemory: true });
-  const claims = await waiting(app, 3);
-  const tasks = [];
-  for (const n of [0, 1, 2]) {
-    const worker_id = await createRemoteWorker(app, "echo");
-    tasks.push({ worker_id, message_id: "script", type: "immediate", instruction: `text ${n}` });
-  }
+  const { claims, tasks } = await startClaims(app);
   await app.call("POST /api/tasks/batch", { tasks });
   const runs = (await Promise.all(claims)).map(({ body }) => body.run);
   expect(runs.map(({ execution }) => execution.instruction).sort()).toEqual(["text 0", "text 1", "text 2"]);
@@ -33,12 +35,7 @@ it("concurrent tasks go to as many claims, each with a separate directory (contr
 
 it("a task that cannot start on its runner does not delay the others (contract 18)", async () => {
   await using app = await openApp({ inMemory: true });
-  const claims = await waiting(app, 3);
-  const tasks = [];
-  for (const n of [0, 1, 2]) {
-    const worker_id = await createRemoteWorker(app, "echo");
-    tasks.push({ worker_id, message_id: "script", type: "immediate", instruction: `text ${n}` });
-  }
+  const { claims, tasks } = await startClaims(app);
   const refuse = `create trigger broken before update of status on task when new.instruction = 'text 1' begin
     select raise(abort, 'this row is broken'); end`;
   await app.db.write([{ sql: refuse, args: [] }]);

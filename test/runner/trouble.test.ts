@@ -48,7 +48,7 @@ async function world(app: App) {
     expect(lines.slice(at).filter(({ attempt }) => attempt === 1)).toEqual([]);
     // The next report of the run includes its start.
     const runs = async () => await app.call(`GET /api/executions?worker_id=${worker}`);
-    await waitUntil("the service hears of it", async () => (await runs())[0].status === "running");
+    await waitUntil("the service knows the start", async () => (await runs())[0].status === "running");
     const [last, before] = await runs();
     expect(before).toMatchObject({ attempt: 1, status: "failed", failure: "server_lost" });
     expect(last).toMatchObject({ attempt: 2, status: "running" });
@@ -121,7 +121,7 @@ it(
       60_000,
     );
     const before = (await readLedger(ledger)).length;
-    await waitUntil("its agent goes on", async () => (await readLedger(ledger)).length > before + 3);
+    await waitUntil("its agent continues", async () => (await readLedger(ledger)).length > before + 3);
     expect(await attempts()).toBe(1);
     runner.child.kill("SIGCONT");
     await second();

@@ -117,7 +117,7 @@ export class Victim {
 
   /** Resolves when the server has ended. */
   get ended(): Promise<unknown> {
-    return this.#server?.child.status ?? Promise.resolve();
+    return this.#server?.ended ?? Promise.resolve();
   }
 
   /** Stops the server for `ms`, like a suspended machine. */

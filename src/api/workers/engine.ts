@@ -7,7 +7,7 @@ import { type Answer, answer, answerList } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import type { WorkerUpdate } from "../../domain/workers/worker.ts";
-import { findReservedFlag } from "../../engine/registry.ts";
+import { findReservedFlag } from "../../engine/kinds.ts";
 import { splitArgs } from "../../engine/arguments.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 
@@ -54,8 +54,8 @@ async function probe({ engines, db, clock }: EngineDeps): Promise<EngineView[]> 
     usable: found[name]?.usable ?? false,
     version: found[name]?.version ?? "",
     detail: found[name]?.detail ?? "",
-    live_usage: engines.find(name)?.counts.live ?? false,
-    stays_open: engines.find(name)?.staysOpen ?? 0,
+    live_usage: engines.find(name)?.reportsLiveUsage ?? false,
+    stays_open: engines.find(name)?.idleMax ?? 0,
     windows: windows.filter(({ engine }) => engine === name).map(({ engine: _engine, ...window }) => window),
     limited_until: limits.find((limit) => limit.engine === name)?.until ?? null,
   }));

@@ -1,33 +1,23 @@
 import { AcpDialogue } from "../protocol/acp_dialogue.ts";
 import type { Adapter } from "../protocol/adapter.ts";
-import { classifyFailure, formatLastLines } from "../protocol/failure.ts";
 
 /** Any agent that speaks the Agent Client Protocol on stdin and stdout. The configuration names it (decision 0011). */
 export const acp: Adapter = {
   driver: "agent",
   kind: "acp",
   program: "",
-  measured: null,
-  plansSession: false,
-  counts: { live: false, cost: false },
+  tested: null,
   login: { variables: [], home: "", files: [], advice: "log in with the agent's own command" },
   variables: [],
   reservedFlags: [],
-  buildCommand: ({ extraArgs }) => ({
-    args: [...extraArgs],
-    env: {},
-    fixedEnv: {},
-    stdin: "",
-    files: [],
-    usageFile: null,
-  }),
-  converse: (order, link) => new AcpDialogue(order, link),
+  buildCommand: ({ extraArgs }) => ({ args: [...extraArgs], env: {} }),
+  startDialogue: (order, link) => new AcpDialogue(order, link),
   open: {
     buildCommand: (order) => acp.buildCommand(order),
-    speaksFirst: false,
-    isWork: (text) => /"sessionUpdate":\s*"tool_call"/.test(text),
-    converse: (order, link) => new AcpDialogue(order, link, true),
+    writesBeforeModel: false,
+    showsWork: (text) => /"sessionUpdate":\s*"tool_call"/.test(text),
+    startDialogue: (order, link) => new AcpDialogue(order, link, true),
   },
   parseLine: () => [],
-  classifyEnd: ({ stderr }) => classifyFailure(formatLastLines(stderr), "crashed"),
+  endings: {},
 };

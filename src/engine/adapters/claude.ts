@@ -7,7 +7,7 @@ import {
   type Line,
   type Order,
 } from "../protocol/adapter.ts";
-import { buildFailure, classifyFailure, classifyStatus, formatLastLines } from "../protocol/failure.ts";
+import { buildFailure, classifyStatus } from "../protocol/failure.ts";
 import { formatContent, getNumber, getObject, getText } from "../protocol/json_fields.ts";
 import { parseAssistantMessage, parseToolResults } from "../protocol/assistant_messages.ts";
 
@@ -16,9 +16,10 @@ export const claude: Adapter = {
   driver: "agent",
   kind: "claude",
   program: "claude",
-  measured: { package: "@anthropic-ai/claude-code", version: "2.1.329" },
-  plansSession: true,
-  counts: { live: true, cost: true },
+  tested: { package: "@anthropic-ai/claude-code", version: "2.1.329" },
+  choosesSessionId: true,
+  reportsLiveUsage: true,
+  reportsCost: true,
   login: {
     variables: [
       "ANTHROPIC_API_KEY",
@@ -58,7 +59,7 @@ export const claude: Adapter = {
     "--worktree",
   ],
   buildCommand(order) {
-    const { sessionId, resume, prompt, stateDir, model, extraArgs, root, permissions } = order;
+    const { sessionId, resume, stateDir, model, extraArgs, root, permissions } = order;
     return {
       args: [
         "--print",
@@ -86,12 +87,9 @@ export const claude: Adapter = {
         // Without this the agent has to search for the service's tools first.
         ...(order.tools === null ? {} : { ENABLE_TOOL_SEARCH: "false" }),
       },
-      fixedEnv: {},
-      stdin: prompt,
       files: order.tools === null
         ? []
         : [{ path: resolveToolFile(order), content: () => buildToolConfig(order.tools) }],
-      usageFile: null,
     };
   },
   // Each message on stdin is one turn with a separate result line (decision 0011).
@@ -103,15 +101,14 @@ export const claude: Adapter = {
         args: ["--input-format=stream-json", ...command.args],
         // A background task that outlives its turn would start a turn without a request.
         env: { ...command.env, CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1" },
-        stdin: "",
         files: order.tools === null
           ? []
           : [{ path: resolveToolFile(order), content: () => buildBridgeConfig(order) }],
       };
     },
-    speaksFirst: true,
-    isWork: (text) => /"type":"assistant"|"subtype":"init"/.test(text),
-    converse(_order, { say }) {
+    writesBeforeModel: true,
+    showsWork: (text) => /"type":"assistant"|"subtype":"init"/.test(text),
+    startDialogue(_order, { say }) {
       const line = (message: object) => say(`${JSON.stringify(message)}\n`);
       return {
         turn({ prompt }) {
@@ -136,11 +133,9 @@ export const claude: Adapter = {
     if (type === "result") return parseResult(line);
     return [];
   },
-  classifyEnd({ stderr }) {
-    const words = formatLastLines(stderr);
-    if (/Session ID .* is already in use/.test(stderr)) return buildFailure("session_exists", words);
-    if (/unknown option|cannot be used with root/.test(stderr)) return buildFailure("setup", words);
-    return classifyFailure(words, "crashed");
+  endings: {
+    session_exists: /Session ID .* is already in use/,
+    setup: /unknown option|cannot be used with root/,
   },
 };
 

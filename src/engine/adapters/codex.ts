@@ -6,8 +6,8 @@ import {
   type Line,
   type Order,
 } from "../protocol/adapter.ts";
-import { CodexDialogue, formatWindowName } from "../protocol/codex_dialogue.ts";
-import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
+import { CodexDialogue, parseWindows } from "../protocol/codex_dialogue.ts";
+import { classifyFailure } from "../protocol/failure.ts";
 import {
   formatContent,
   formatInput,
@@ -23,9 +23,7 @@ export const codex: Adapter = {
   driver: "agent",
   kind: "codex",
   program: "codex",
-  measured: { package: "@openai/codex", version: "0.169.0" },
-  plansSession: false,
-  counts: { live: false, cost: false },
+  tested: { package: "@openai/codex", version: "0.169.0" },
   login: {
     variables: ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"],
     home: ".codex",
@@ -35,7 +33,7 @@ export const codex: Adapter = {
   variables: ["OPENAI_API_KEY"],
   reservedFlags: ["--json", "--color", "-C", "--cd", "--ephemeral", "--worktree"],
   buildCommand(order) {
-    const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
+    const { sessionId, resume, stateDir, model, extraArgs } = order;
     return {
       args: [
         "exec",
@@ -55,17 +53,14 @@ export const codex: Adapter = {
         "-",
       ],
       env: stateDir === null ? {} : { CODEX_HOME: stateDir },
-      fixedEnv: {},
-      stdin: prompt,
       files: order.schema === null
         ? []
         : [{ path: resolveSchemaFile(order), content: () => JSON.stringify(order.schema) }],
-      usageFile: null,
     };
   },
   // A turn of a thread, with the events of the app-server (decision 0011).
   open: {
-    takes: hasOnlySettings,
+    acceptsArgs: hasOnlySettings,
     buildCommand(order) {
       return {
         args: [
@@ -80,15 +75,11 @@ export const codex: Adapter = {
           ...order.extraArgs,
         ],
         env: order.stateDir === null ? {} : { CODEX_HOME: order.stateDir },
-        fixedEnv: {},
-        stdin: "",
-        files: [],
-        usageFile: null,
       };
     },
-    speaksFirst: true,
-    isWork: (text) => /"method":\s*"(?:turn|item)\/started"/.test(text),
-    converse: (order, link) => new CodexDialogue(order, link, codex.parseLine),
+    writesBeforeModel: true,
+    showsWork: (text) => /"method":\s*"(?:turn|item)\/started"/.test(text),
+    startDialogue: (order, link) => new CodexDialogue(order, link, codex.parseLine),
   },
   parseLine(line) {
     const type = getText(line, "type");
@@ -115,26 +106,12 @@ export const codex: Adapter = {
     isName: (name, sessionId) => name.endsWith(`-${sessionId}.jsonl`),
     windows: (tail) => {
       const [, json] = [...tail.matchAll(/"rate_limits":(\{.*\})\}\}$/gm)].at(-1) ?? [];
-      const limits = parseObject(json ?? "") ?? {};
-      return ["primary", "secondary"].flatMap((name) => {
-        const window = getObject(limits, name);
-        if (typeof window.used_percent !== "number") return [];
-        const resets = getNumber(window, "resets_at");
-        return [{
-          name: formatWindowName(getNumber(window, "window_minutes")) || name,
-          utilization: window.used_percent / 100,
-          resets_at: resets > 0 ? resets * 1000 : null,
-        }];
-      });
+      return parseWindows(parseObject(json ?? "") ?? {}, ["used_percent", "window_minutes", "resets_at"]);
     },
   },
-  classifyEnd({ stderr }) {
-    const words = formatLastLines(stderr);
-    if (/no rollout found/.test(stderr)) return buildFailure("unknown_session", words);
-    if (/unexpected argument|invalid value|Error loading config|required arguments/i.test(stderr)) {
-      return buildFailure("setup", words);
-    }
-    return classifyFailure(words, "crashed");
+  endings: {
+    unknown_session: /no rollout found/,
+    setup: /unexpected argument|invalid value|Error loading config|required arguments/i,
   },
 };
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line, Order } from "../protocol/adapter.ts";
-import { buildFailure, classifyFailure, classifyStatus, formatLastLines } from "../protocol/failure.ts";
+import { classifyStatus } from "../protocol/failure.ts";
 import {
   formatContent,
   formatInput,
@@ -16,9 +16,8 @@ export const copilot: Adapter = {
   driver: "agent",
   kind: "copilot",
   program: "copilot",
-  measured: { package: "@github/copilot", version: "1.0.102" },
-  plansSession: true,
-  counts: { live: false, cost: false },
+  tested: { package: "@github/copilot", version: "1.0.102" },
+  choosesSessionId: true,
   login: {
     variables: ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"],
     home: ".copilot",
@@ -49,7 +48,7 @@ export const copilot: Adapter = {
     "--connect",
   ],
   buildCommand(order) {
-    const { sessionId, resume, prompt, stateDir, model, extraArgs, runDir } = order;
+    const { sessionId, resume, stateDir, model, extraArgs, runDir } = order;
     const usageFile = join(runDir, "usage.json");
     return {
       args: [
@@ -70,8 +69,6 @@ export const copilot: Adapter = {
         ...extraArgs,
       ],
       env: { ...(stateDir === null ? {} : { COPILOT_HOME: stateDir }), COPILOT_AUTO_UPDATE: "false" },
-      fixedEnv: {},
-      stdin: prompt,
       files: order.tools === null
         ? []
         : [{ path: resolveToolFile(order), content: () => buildToolConfig(order.tools) }],
@@ -99,15 +96,9 @@ export const copilot: Adapter = {
     }
     return [];
   },
-  classifyEnd({ stderr, resume }) {
-    const words = formatLastLines(stderr);
-    if (resume && /no session|session.*not found|could not find/i.test(stderr)) {
-      return buildFailure("unknown_session", words);
-    }
-    if (/unknown option|invalid value|unexpected argument/i.test(stderr)) {
-      return buildFailure("setup", words);
-    }
-    return classifyFailure(words, "crashed");
+  endings: {
+    unknown_session: /no session|session.*not found|could not find/i,
+    setup: /unknown option|invalid value|unexpected argument/i,
   },
   parseUsageFile(text) {
     const metrics = getObject(parseObject(text) ?? {}, "modelMetrics");

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, EngineFile, Line, Order, ToolServer } from "../protocol/adapter.ts";
-import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
+import { buildFailure, classifyFailure } from "../protocol/failure.ts";
 import { formatInput, getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
 
 /** Gemini CLI: `gemini` with a stream of JSON lines (facts, engines 5). */
@@ -10,10 +10,9 @@ export const gemini: Adapter = {
   program: "gemini",
   noise:
     /^(Warning: (Basic terminal|256-color)|YOLO mode is enabled|Ripgrep is not available|\s+at .*(file|node):)/,
-  measured: { package: "@google/gemini-cli", version: "0.61.0" },
+  tested: { package: "@google/gemini-cli", version: "0.61.0" },
   needs: "Node 20 or newer",
-  plansSession: true,
-  counts: { live: false, cost: false },
+  choosesSessionId: true,
   login: {
     variables: ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_GCA"],
     home: "",
@@ -47,7 +46,7 @@ export const gemini: Adapter = {
     "--worktree",
   ],
   buildCommand(order) {
-    const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
+    const { sessionId, resume, stateDir, model, extraArgs } = order;
     return {
       args: [
         "--output-format",
@@ -64,10 +63,7 @@ export const gemini: Adapter = {
         // Without this variable Gemini starts a second Node process.
         GEMINI_CLI_NO_RELAUNCH: "true",
       },
-      fixedEnv: {},
-      stdin: prompt,
       files: stateDir === null ? [] : [buildSettingsFile(stateDir, order)],
-      usageFile: null,
     };
   },
   parseLine(line) {
@@ -91,16 +87,10 @@ export const gemini: Adapter = {
     const waits = /^Attempt \d+ failed with status 429\b/.test(line);
     return waits ? [{ kind: "failure", failure: buildFailure("rate_limited", line) }] : [];
   },
-  classifyEnd({ stderr, resume }) {
-    const words = formatLastLines(stderr);
-    if (
-      resume && /Invalid session identifier|No previous sessions found|Error resuming session/.test(stderr)
-    ) {
-      return buildFailure("unknown_session", words);
-    }
-    if (/already exists\. Use --resume/.test(stderr)) return buildFailure("session_exists", words);
-    if (/Unknown argument|untrusted|not a trusted/i.test(stderr)) return buildFailure("setup", words);
-    return classifyFailure(words, "crashed");
+  endings: {
+    unknown_session: /Invalid session identifier|No previous sessions found|Error resuming session/,
+    session_exists: /already exists\. Use --resume/,
+    setup: /Unknown argument|untrusted|not a trusted/i,
   },
 };
 

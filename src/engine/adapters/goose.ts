@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line } from "../protocol/adapter.ts";
-import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
+import { classifyFailure } from "../protocol/failure.ts";
 import {
   formatContent,
   formatInput,
@@ -15,12 +15,11 @@ export const goose: Adapter = {
   driver: "agent",
   kind: "goose",
   program: "goose",
-  measured: { package: "@aaif/goose", version: "1.34.0", release: "0.20.1" },
+  tested: { package: "@aaif/goose", version: "1.34.0", release: "0.20.1" },
   // The package `@aaif/goose` has another program.
   install:
     "npm install -g @aaif/goose-binary-<system>-<processor>@<version>, such as linux-x64, and name its bin/goose",
-  plansSession: true,
-  counts: { live: false, cost: false },
+  choosesSessionId: true,
   login: {
     variables: ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY"],
     home: ".config/goose",
@@ -48,7 +47,7 @@ export const goose: Adapter = {
     "--render-recipe",
   ],
   buildCommand(order) {
-    const { sessionId, resume, prompt, stateDir, model, extraArgs, permissions, runDir, tools } = order;
+    const { sessionId, resume, stateDir, model, extraArgs, permissions, runDir, tools } = order;
     const shell = join(runDir, "shell");
     return {
       args: [
@@ -74,9 +73,7 @@ export const goose: Adapter = {
         GOOSE_MODE: "auto",
       },
       fixedEnv: { SHELL: shell, GOOSE_SHELL: shell },
-      stdin: prompt,
       files: [{ path: shell, content: () => PLAIN_SHELL, executable: true }],
-      usageFile: null,
     };
   },
   parseLine(line) {
@@ -91,13 +88,9 @@ export const goose: Adapter = {
     }
     return [];
   },
-  classifyEnd({ stderr }) {
-    const words = formatLastLines(stderr);
-    if (/No session found|Session .* not found/i.test(stderr)) return buildFailure("unknown_session", words);
-    if (/unexpected argument|No provider configured|invalid value/i.test(stderr)) {
-      return buildFailure("setup", words);
-    }
-    return classifyFailure(words, "crashed");
+  endings: {
+    unknown_session: /No session found|Session .* not found/i,
+    setup: /unexpected argument|No provider configured|invalid value/i,
   },
 };
 

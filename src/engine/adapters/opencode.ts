@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, Line, Order, ToolServer } from "../protocol/adapter.ts";
-import { buildFailure, classifyFailure, classifyStatus, formatLastLines } from "../protocol/failure.ts";
+import { classifyFailure, classifyStatus } from "../protocol/failure.ts";
 import { formatInput, getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
 
 /** opencode: `opencode run` with a stream of JSON lines (facts, engines 6). */
@@ -8,9 +8,9 @@ export const opencode: Adapter = {
   driver: "agent",
   kind: "opencode",
   program: "opencode",
-  measured: { package: "opencode-ai", version: "1.18.33" },
-  plansSession: false,
-  counts: { live: true, cost: true },
+  tested: { package: "opencode-ai", version: "1.18.33" },
+  reportsLiveUsage: true,
+  reportsCost: true,
   login: {
     variables: [
       "ANTHROPIC_API_KEY",
@@ -21,7 +21,7 @@ export const opencode: Adapter = {
     ],
     home: ".local/share/opencode",
     files: ["auth.json"],
-    sharedLogin: true,
+    isLoginInHome: true,
     advice:
       "log in with: opencode auth login, or name a provider in OPENCODE_CONFIG_CONTENT (engines.<name>.env)",
   },
@@ -41,7 +41,7 @@ export const opencode: Adapter = {
     "--share",
   ],
   buildCommand(order) {
-    const { sessionId, resume, prompt, stateDir, model, extraArgs } = order;
+    const { sessionId, resume, stateDir, model, extraArgs } = order;
     return {
       args: [
         "run",
@@ -71,9 +71,6 @@ export const opencode: Adapter = {
           buildSettings(order),
         ),
       },
-      stdin: prompt,
-      files: [],
-      usageFile: null,
     };
   },
   parseLine(line) {
@@ -93,13 +90,9 @@ export const opencode: Adapter = {
     const events: AgentEvent[] = session === undefined ? [] : [{ kind: "session", id: session }];
     return [...events, { kind: "failure", failure: classifyFailure(words, "model") }];
   },
-  classifyEnd({ stderr }) {
-    const words = formatLastLines(stderr);
-    if (/Session not found/.test(stderr)) return buildFailure("unknown_session", words);
-    if (/Unknown argument|Model not found|ConfigInvalid|ConfigJson/i.test(stderr)) {
-      return buildFailure("setup", words);
-    }
-    return classifyFailure(words, "crashed");
+  endings: {
+    unknown_session: /Session not found/,
+    setup: /Unknown argument|Model not found|ConfigInvalid|ConfigJson/i,
   },
 };
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, EngineFile, Line, Order } from "../protocol/adapter.ts";
 import { buildPermissionArgs, buildToolServer } from "./gemini.ts";
-import { buildFailure, classifyFailure, formatLastLines } from "../protocol/failure.ts";
+import { classifyFailure } from "../protocol/failure.ts";
 import { getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
 import { parseAssistantMessage, parseToolResults } from "../protocol/assistant_messages.ts";
 
@@ -11,10 +11,9 @@ export const qwen: Adapter = {
   kind: "qwen",
   program: "qwen",
   noise: /^Ripgrep not available/,
-  measured: { package: "@qwen-code/qwen-code", version: "0.24.4" },
+  tested: { package: "@qwen-code/qwen-code", version: "0.24.4" },
   needs: "Node 22 or newer",
-  plansSession: true,
-  counts: { live: false, cost: false },
+  choosesSessionId: true,
   login: {
     variables: ["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"],
     home: ".qwen",
@@ -44,7 +43,7 @@ export const qwen: Adapter = {
     "--input-file",
   ],
   buildCommand(order) {
-    const { sessionId, resume, prompt, stateDir, model, extraArgs, env } = order;
+    const { sessionId, resume, stateDir, model, extraArgs, env } = order;
     return {
       args: [
         "--output-format",
@@ -60,10 +59,7 @@ export const qwen: Adapter = {
         ...(stateDir === null ? {} : { QWEN_HOME: stateDir, QWEN_RUNTIME_DIR: stateDir }),
         QWEN_CODE_SUPPRESS_YOLO_WARNING: "1",
       },
-      fixedEnv: {},
-      stdin: prompt,
       files: stateDir === null ? [] : [buildSettingsFile(stateDir, order)],
-      usageFile: null,
     };
   },
   parseLine(line) {
@@ -80,14 +76,10 @@ export const qwen: Adapter = {
     const words = /^Retrying in \d+s \(attempt [^)]*\): (.*)/.exec(line)?.[1];
     return words === undefined ? [] : [{ kind: "failure", failure: classifyFailure(words, "model") }];
   },
-  classifyEnd({ stderr, resume }) {
-    const words = formatLastLines(stderr);
-    if (resume && /No saved session found|session.*(not found|does not exist)/i.test(stderr)) {
-      return buildFailure("unknown_session", words);
-    }
-    if (/already (exists|in use)/i.test(stderr)) return buildFailure("session_exists", words);
-    if (/Unknown argument/i.test(stderr)) return buildFailure("setup", words);
-    return classifyFailure(words, "crashed");
+  endings: {
+    unknown_session: /No saved session found|session.*(not found|does not exist)/i,
+    session_exists: /already (exists|in use)/i,
+    setup: /Unknown argument/i,
   },
 };
 

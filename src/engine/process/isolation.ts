@@ -118,16 +118,18 @@ function findTool(name: string): string | null {
   const cached = tools.get(name);
   if (cached !== undefined) return cached;
   const folders = [...(Deno.env.get("PATH") ?? "").split(":"), "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
-  const found =
-    folders.filter((folder) => folder.startsWith("/")).map((folder) => `${folder}/${name}`).find((path) => {
-      try {
-        return Deno.statSync(path).isFile;
-      } catch {
-        return false;
-      }
-    }) ?? null;
+  const paths = folders.filter((folder) => folder.startsWith("/")).map((folder) => `${folder}/${name}`);
+  const found = paths.find(isFile) ?? null;
   tools.set(name, found);
   return found;
+}
+
+export function isFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
 }
 
 let detected: Promise<Isolation> | null = null;

@@ -22,17 +22,19 @@ export interface ProcessSpec {
   stdin: string | ((input: ProcessInput) => void);
   isolation: Isolation;
   umask: number;
-  timeoutMs: number;
-  idleTimeoutMs: number;
+  /** Absent: no limit. */
+  timeoutMs?: number;
+  /** Limit without output. Absent: none. */
+  idleTimeoutMs?: number;
   stopGraceMs: number;
   signal: AbortSignal;
-  /** How long the run has waited for a person so far, in ms. This time does not count for idleTimeoutMs. */
-  waitedMs: () => number;
+  /** How long the run has waited for a person so far, in ms. This time does not count for idleTimeoutMs. Absent: 0. */
+  waitedMs?: () => number;
   /** Called when the program has exited. Its children and output may last longer. */
   onExit?: () => void;
   /** Called for each piece of output. The piece is valid until the function returns. */
   onOutput: (stream: "stdout" | "stderr", chunk: Uint8Array) => void;
-  onStart: (pid: number) => void;
+  onStart?: (pid: number) => void;
 }
 
 export interface ProcessEnd {
@@ -58,7 +60,7 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   faultPoint("spawn.pre");
   const child = spawn(spec);
   faultPoint("spawn.post");
-  spec.onStart(child.pid);
+  spec.onStart?.(child.pid);
   const ending = new ProcessEnding(spec, child.pid);
   const reading = Promise.all([
     read(child.stdout, (chunk) => ending.pass(() => spec.onOutput("stdout", chunk))),
@@ -70,7 +72,11 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   faultPoint("exit.seen");
   spec.onExit?.();
   await ending.finish();
-  if (spec.isolation === "group") await endLeftovers(spec.runId, child.pid);
+  if (spec.isolation === "group") {
+    // Ends the processes that the first process left in its group or elsewhere.
+    send(-child.pid, "SIGKILL");
+    await sweep(new Set([spec.runId]));
+  }
   await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS))]);
   return { reason: ending.reason, code: status.code };
 }
@@ -160,12 +166,6 @@ class ProcessEnding {
     }
     return this.#hasEnded;
   }
-}
-
-// Ends the processes that the first process left in its group or elsewhere.
-async function endLeftovers(runId: string, pid: number): Promise<void> {
-  send(-pid, "SIGKILL");
-  await sweep(new Set([runId]));
 }
 
 async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array) => void): Promise<void> {

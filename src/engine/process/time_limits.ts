@@ -3,17 +3,17 @@ export const STOPPED_MIN_MS = 1_000;
 // A longer timer fires immediately.
 const TIMER_MAX_MS = 2_147_483_647;
 
-/** Time limits of a run. `Infinity` means none. */
+/** Time limits of a run. Absent: none. */
 interface LimitTimes {
-  timeoutMs: number;
-  idleTimeoutMs: number;
+  timeoutMs?: number;
+  idleTimeoutMs?: number;
   /** How long the run has waited for a person so far, in ms. This time does not count as silence. */
-  waitedMs: () => number;
+  waitedMs?: () => number;
 }
 
 /** Calls `onLimit` once when a run lasts too long or is silent for too long. After a stop of the service pending output is read first. */
 export class TimeLimits {
-  readonly #times: LimitTimes;
+  readonly #times: Required<LimitTimes>;
   readonly #onLimit: (reason: "timeout" | "idle_timeout") => void;
   readonly #deadline: number;
   #idle: ReturnType<typeof setTimeout>;
@@ -23,9 +23,9 @@ export class TimeLimits {
   #waitedThen: number;
 
   constructor(times: LimitTimes, onLimit: (reason: "timeout" | "idle_timeout") => void) {
-    this.#times = times;
+    const { timeoutMs = Infinity, idleTimeoutMs = Infinity, waitedMs = () => 0 } = times;
+    this.#times = { timeoutMs, idleTimeoutMs, waitedMs };
     this.#onLimit = onLimit;
-    const { timeoutMs, idleTimeoutMs, waitedMs } = times;
     this.#waitedThen = waitedMs();
     this.#deadline = performance.now() + timeoutMs;
     this.#total = setTimeout(() => this.#checkTotal(), Math.min(timeoutMs, TIMER_MAX_MS));

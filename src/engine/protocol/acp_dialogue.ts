@@ -30,7 +30,11 @@ export class AcpDialogue implements Dialogue {
   readonly #link: Link;
   #take: (events: AgentEvent[]) => void = () => {};
   readonly #stays: boolean;
-  readonly #requests = new JsonRpcClient((message) => this.#say(message));
+  readonly #requests = new JsonRpcClient({
+    say: (message) => this.#say(message),
+    refused: (error) => this.#fail(classifyError(error)),
+    late: (words) => this.#take(this.#fail(buildFailure("setup", words))),
+  });
   /** Aborts the open questions to a person. */
   #stopped = new AbortController();
   #ended = false;
@@ -45,7 +49,7 @@ export class AcpDialogue implements Dialogue {
     this.#order = order;
     this.#link = link;
     this.#stays = stays;
-    this.#request("initialize", {
+    this.#requests.ask("initialize", {
       protocolVersion: PROTOCOL_VERSION,
       clientCapabilities: {
         fs: { readTextFile: false, writeTextFile: false },
@@ -105,7 +109,7 @@ export class AcpDialogue implements Dialogue {
   }
 
   #startSession(): AgentEvent[] {
-    this.#request("session/new", this.#buildSession(), {
+    this.#requests.ask("session/new", this.#buildSession(), {
       answered: (result) => {
         const id = getText(result, "sessionId");
         if (id === "") return this.#fail(buildFailure("setup", "it started a session without an id"));
@@ -125,7 +129,7 @@ export class AcpDialogue implements Dialogue {
       return this.#fail(buildFailure("unknown_session", "it cannot resume a session"));
     }
     this.#replaying = !resumes;
-    this.#request(resumes ? "session/resume" : "session/load", { sessionId, ...this.#buildSession() }, {
+    this.#requests.ask(resumes ? "session/resume" : "session/load", { sessionId, ...this.#buildSession() }, {
       answered: () => {
         this.#sessionId = sessionId;
         if (resumes) this.#prompt();
@@ -156,7 +160,7 @@ export class AcpDialogue implements Dialogue {
     if (this.#stopped.signal.aborted) {
       return this.#take(this.#onDone({ stopReason: "cancelled" }));
     }
-    this.#request("session/prompt", {
+    this.#requests.ask("session/prompt", {
       sessionId: this.#sessionId,
       prompt: [{ type: "text", text: this.#order.prompt }],
     }, { answered: (result) => this.#onDone(result) });
@@ -232,19 +236,6 @@ export class AcpDialogue implements Dialogue {
     const { ctl, env } = this.#order;
     const own = BRIDGE_VARIABLES.map((name) => ({ name, value: env[name] ?? "" }));
     return { name: "svc", command: ctl, args: ["mcp"], env: own };
-  }
-
-  #request(
-    method: string,
-    params: Line,
-    { answered, refused = (error) => this.#fail(classifyError(error)), maxMs }: {
-      answered: (result: Line) => AgentEvent[];
-      refused?: (error: Line) => AgentEvent[];
-      maxMs?: number;
-    },
-  ): void {
-    const late = (words: string) => this.#take(this.#fail(buildFailure("setup", words)));
-    this.#requests.ask(method, params, { answered, refused, maxMs, late });
   }
 
   #say(message: Line): void {

@@ -80,7 +80,7 @@ function listChoices(field: Line): string[] {
   const fit = values.every((value) =>
     value !== DECLINE && value !== "" && value.length <= OPTION_MAX_CHARACTERS
   );
-  return fit ? removeDuplicates(values) : [];
+  return fit ? [...new Set(values)] : [];
 }
 
 function parseAnswer(field: Line, answer: string): unknown {
@@ -123,14 +123,8 @@ function formatToolInput(input: unknown): string {
 
 // The refusal is always one of the options.
 function buildOptions(names: readonly string[], refused: string): string[] {
-  return removeDuplicates([
-    ...names.filter((name) => name !== "" && name !== refused).slice(0, OPTIONS_MAX - 1),
-    refused,
-  ]);
-}
-
-function removeDuplicates(texts: readonly string[]): string[] {
-  return [...new Set(texts)];
+  const others = names.filter((name) => name !== "" && name !== refused).slice(0, OPTIONS_MAX - 1);
+  return [...new Set([...others, refused])];
 }
 
 function shorten(text: string, max: number): string {

@@ -39,7 +39,7 @@ export interface ProviderWindow {
 }
 
 export type AgentEvent =
-  /** The id of the session; null: the requested one. */
+  /** The id of the open session; null: the requested one. */
   | { kind: "session"; id: string | null }
   /** Text of the agent. A `piece` continues the last one, a `part` starts on a new line, a `whole` replaces all before it. */
   | { kind: "text"; text: string; mode: "piece" | "part" | "whole" }
@@ -54,7 +54,7 @@ export type AgentEvent =
     key?: string;
   }
   | { kind: "windows"; windows: ProviderWindow[] }
-  /** Also fails the run, unless the agent writes or acts afterwards. */
+  /** Fails the run, too, unless the agent writes or calls a tool afterwards. */
   | { kind: "failure"; failure: EngineFailure }
   /** The engine's final event. `text` is the answer; null: the answer is the last text. */
   | { kind: "done"; ok: boolean; text: string | null; failure: EngineFailure | null };
@@ -103,17 +103,16 @@ export interface EngineFile {
   executable?: boolean;
 }
 
-/** How to start an agent. The prompt goes to stdin, tokens into the environment or a file, never into arguments. */
+/** How to start an agent. The driver writes the prompt to stdin. Tokens go into the environment or a file, never into arguments. */
 export interface AgentCommand {
   args: string[];
   /** Variables that the operator may override. */
   env: Record<string, string>;
-  /** Variables that stay fixed. */
-  fixedEnv: Record<string, string>;
-  stdin: string;
-  files: EngineFile[];
+  /** Variables that override the operator's. */
+  fixedEnv?: Record<string, string>;
+  files?: EngineFile[];
   /** The file where the engine writes its usage when it ends. */
-  usageFile: string | null;
+  usageFile?: string;
 }
 
 /** The variables that `svc mcp` needs, for agents that do not pass on their whole environment. */
@@ -127,16 +126,16 @@ export interface OpenMode {
    */
   buildCommand(order: Order): AgentCommand;
   /** Whether the process may stay open with these operator arguments. Absent: always. */
-  takes?(args: readonly string[]): boolean;
+  acceptsArgs?(args: readonly string[]): boolean;
   /**
-   * Whether the agent answers before it asks its model. If so, silence means that the model got no request, and another process may do
-   * the turn.
+   * Whether the agent writes a line before it asks its model. If so, silence means that the model got no request, and another process
+   * may run the turn.
    */
-  speaksFirst: boolean;
+  writesBeforeModel: boolean;
   /** Whether output between turns shows that the agent works without a request, which ends its process. Absent: never. */
-  isWork?(text: string): boolean;
+  showsWork?(text: string): boolean;
   /** Starts a dialogue with a new process; `order` belongs to its first turn. */
-  converse(order: Order, link: Link): Dialogue;
+  startDialogue(order: Order, link: Link): Dialogue;
 }
 
 /** The stdin of an agent that reads lines. */
@@ -151,20 +150,14 @@ export interface Dialogue {
   /** Starts a turn; `take` receives events that have no line. */
   turn(order: Order, take: (events: AgentEvent[]) => void): void;
   hear(line: Line): AgentEvent[];
-  /** Ends the turn and keeps the process. */
+  /** Asks the agent to end its turn. The process continues. */
   interrupt(): void;
-  /** Called after the end of the process. */
+  /** Called when the process has ended. */
   close(): void;
 }
 
-/** The end of a process without a final event. */
-interface SilentEnd {
-  code: number;
-  /** The end of stderr. */
-  stderr: string;
-  /** Whether the process had a session to resume. */
-  resume: boolean;
-}
+/** Patterns for the stderr of a process that ends without a final event, by kind of failure. */
+export type Endings = { [Kind in "unknown_session" | "session_exists" | "setup"]?: RegExp };
 
 /** The file of a session below the engine's state directory. */
 interface SessionLog {
@@ -183,8 +176,8 @@ export interface Login {
   home: string;
   /** Any one of these files below the state directory is enough. */
   files: readonly string[];
-  /** The login is in the home directory, whatever the state directory. */
-  sharedLogin?: boolean;
+  /** Whether the login is in the home directory, whatever the state directory. */
+  isLoginInHome?: boolean;
   advice: string;
 }
 
@@ -216,20 +209,22 @@ export interface Adapter {
   kind: string;
   /** The program's name on PATH. */
   program: string;
-  /** Meaningless stderr lines of every run. */
+  /** Lines of stderr that are neither logged nor part of a failure. */
   noise?: RegExp;
   /**
    * The tested package and version; null when the configuration may name any program. `release`: the package's version, if it differs.
    */
-  measured: { package: string; version: string; release?: string } | null;
-  /** The usage that the engine reports: `live` during the run, `cost` in US dollars. */
-  counts: { live: boolean; cost: boolean };
-  /** How to install `<version>`; absent: `npm install -g` with the package. */
+  tested: { package: string; version: string; release?: string } | null;
+  /** Whether the engine reports its usage during the run. */
+  reportsLiveUsage?: boolean;
+  /** Whether the engine reports its cost in US dollars. */
+  reportsCost?: boolean;
+  /** How to install `<version>`. Absent: `npm install -g` with the package. */
   install?: string;
   /** Another required program, such as a version of Node. */
   needs?: string;
-  /** Whether the service chooses the id of a new session. If not, the engine does. */
-  plansSession: boolean;
+  /** Whether the service chooses the id of a new session. Absent: the engine does. */
+  choosesSessionId?: boolean;
   login: Login;
   /** Further variables of the service's environment that the engine gets. */
   variables: readonly string[];
@@ -239,15 +234,14 @@ export interface Adapter {
    */
   reservedFlags: readonly string[];
   buildCommand(order: Order): AgentCommand;
-  /** For engines whose process may stay open between turns. */
+  /** Absent: each process ends after one turn. */
   open?: OpenMode;
-  /** Starts a dialogue with a process for one turn. Absent: the prompt is the command's stdin. */
-  converse?(order: Order, link: Link): Dialogue;
+  /** Starts a dialogue with a process for one turn. Absent: stdin is the prompt. */
+  startDialogue?(order: Order, link: Link): Dialogue;
   parseLine(line: Line): AgentEvent[];
   /** Parses a line of stderr, for engines that report a wait there. */
   parseStderr?(line: string): AgentEvent[];
-  /** Returns the failure of a process that ended without a final event. */
-  classifyEnd(end: SilentEnd): EngineFailure;
+  endings: Endings;
   /** The engine's session file, for engines that report their provider's windows only there. */
   sessionLog?: SessionLog;
   parseUsageFile?(text: string): AgentEvent[];

@@ -60,8 +60,12 @@ export class CodexDialogue implements Dialogue {
     this.#order = order;
     this.#events = events;
     this.#say = (message) => link.say(`${JSON.stringify(message)}\n`);
-    this.#requests = new JsonRpcClient(this.#say);
-    this.#ask("initialize", {
+    this.#requests = new JsonRpcClient({
+      say: this.#say,
+      refused: (error) => buildFailedTurn(classifyFailure(getText(error, "message"), "model")),
+      late: (words) => this.#take(buildFailedTurn(buildFailure("setup", words))),
+    });
+    this.#requests.ask("initialize", {
       clientInfo: { name: "svc", title: "svc", version: VERSION },
       capabilities: null,
     }, {
@@ -123,8 +127,8 @@ export class CodexDialogue implements Dialogue {
       this.#startTurn();
       return [{ kind: "session", id: this.#threadId }];
     };
-    if (!resume) return this.#ask("thread/start", place, { maxMs: SESSION_MAX_MS, answered });
-    this.#ask("thread/resume", { threadId: sessionId, excludeTurns: true, ...place }, {
+    if (!resume) return this.#requests.ask("thread/start", place, { maxMs: SESSION_MAX_MS, answered });
+    this.#requests.ask("thread/resume", { threadId: sessionId, excludeTurns: true, ...place }, {
       maxMs: SESSION_MAX_MS,
       answered,
       refused: (error) => {
@@ -142,7 +146,7 @@ export class CodexDialogue implements Dialogue {
     this.#turnId = "";
     this.#usage = [];
     const input = [{ type: "text", text: this.#order.prompt, text_elements: [] }];
-    this.#ask("turn/start", { threadId: this.#threadId, input }, {
+    this.#requests.ask("turn/start", { threadId: this.#threadId, input }, {
       answered: (result) => {
         this.#turnId = getText(getObject(result, "turn"), "id");
         if (this.#interrupted) this.interrupt();
@@ -152,7 +156,11 @@ export class CodexDialogue implements Dialogue {
   }
 
   #onNotification(method: string, params: Line): AgentEvent[] {
-    if (method === "account/rateLimits/updated") return parseWindows(getObject(params, "rateLimits"));
+    if (method === "account/rateLimits/updated") {
+      const limits = getObject(params, "rateLimits");
+      const windows = parseWindows(limits, ["usedPercent", "windowDurationMins", "resetsAt"]);
+      return windows.length === 0 ? [] : [{ kind: "windows", windows }];
+    }
     // Subagents have other threads.
     if (getText(params, "threadId") !== this.#threadId) return [];
     const turnId = getText(params, "turnId") || getText(getObject(params, "turn"), "id");
@@ -184,23 +192,6 @@ export class CodexDialogue implements Dialogue {
     const words = getText(getObject(turn, "error"), "message") || `its turn is ${status}`;
     return [...this.#usage, ...buildFailedTurn(classifyFailure(words, "model"))];
   }
-
-  #ask(
-    method: string,
-    params: Line,
-    {
-      answered,
-      refused = (error) => buildFailedTurn(classifyFailure(getText(error, "message"), "model")),
-      maxMs,
-    }: {
-      answered: (result: Line) => AgentEvent[];
-      refused?: (error: Line) => AgentEvent[];
-      maxMs?: number;
-    },
-  ): void {
-    const late = (words: string) => this.#take(buildFailedTurn(buildFailure("setup", words)));
-    this.#requests.ask(method, params, { answered, refused, maxMs, late });
-  }
 }
 
 function buildFailedTurn(failure: EngineFailure): AgentEvent[] {
@@ -230,22 +221,26 @@ function formatError(params: Line): string {
   return params.willRetry === true && !words.startsWith("Reconnecting") ? `Reconnecting: ${words}` : words;
 }
 
-function parseWindows(limits: Line): AgentEvent[] {
-  const windows = ["primary", "secondary"].flatMap((name): ProviderWindow[] => {
+/** Parses the provider's windows. `keys` name the percentage, the length in minutes and the end in Unix seconds. */
+export function parseWindows(
+  limits: Line,
+  keys: [used: string, minutes: string, resets: string],
+): ProviderWindow[] {
+  const [used, minutes, resets] = keys;
+  return ["primary", "secondary"].flatMap((name) => {
     const window = getObject(limits, name);
-    if (typeof window.usedPercent !== "number") return [];
-    const resets = getNumber(window, "resetsAt");
+    if (typeof window[used] !== "number") return [];
+    const resetsAt = getNumber(window, resets);
     return [{
-      name: formatWindowName(getNumber(window, "windowDurationMins")) || name,
-      utilization: window.usedPercent / 100,
-      resets_at: resets > 0 ? resets * 1000 : null,
+      name: formatWindowName(getNumber(window, minutes)) || name,
+      utilization: window[used] / 100,
+      resets_at: resetsAt > 0 ? resetsAt * 1000 : null,
     }];
   });
-  return windows.length === 0 ? [] : [{ kind: "windows", windows }];
 }
 
 /** Formats the length of a window as its name; "" for 0 minutes. */
-export function formatWindowName(minutes: number): string {
+function formatWindowName(minutes: number): string {
   if (minutes === 0) return "";
   return minutes % 1_440 === 0
     ? `${minutes / 1_440}d`

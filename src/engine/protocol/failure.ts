@@ -1,4 +1,4 @@
-import type { EngineFailure, EngineFailureKind } from "./adapter.ts";
+import type { Endings, EngineFailure, EngineFailureKind } from "./adapter.ts";
 import { parseReset } from "./reset.ts";
 
 const LIMIT =
@@ -6,15 +6,18 @@ const LIMIT =
 const AUTH =
   /\b40[13]\b|unauthori[sz]ed|unauthenticated|authenticat|\bauth\b|api.?key|not logged in|log ?in\b|credential|permission_denied/i;
 
-/** Finds the kind of failure that a message of an engine or provider describes, or `otherwise`. */
-function classifyKind(words: string, otherwise: EngineFailureKind): EngineFailureKind {
-  if (LIMIT.test(words)) return "rate_limited";
-  return AUTH.test(words) ? "auth" : otherwise;
-}
-
 /** Classifies a failure by its message. A rate limit gets the time of its end, if the message names it. */
 export function classifyFailure(words: string, otherwise: EngineFailureKind): EngineFailure {
-  return buildFailure(classifyKind(words, otherwise), words);
+  if (LIMIT.test(words)) return buildFailure("rate_limited", words);
+  return buildFailure(AUTH.test(words) ? "auth" : otherwise, words);
+}
+
+/** Classifies the end of a process without a final event. Only a process that resumed a session can report that it is unknown. */
+export function classifyEnd(endings: Endings, stderr: string, resume: boolean): EngineFailure {
+  const words = formatLastLines(stderr);
+  const kinds = [...(resume ? ["unknown_session" as const] : []), "session_exists", "setup"] as const;
+  const kind = kinds.find((kind) => endings[kind]?.test(stderr));
+  return kind === undefined ? classifyFailure(words, "crashed") : buildFailure(kind, words);
 }
 
 /** Classifies a failure by its HTTP status, or by its message when the status is 0. */

@@ -1,54 +1,54 @@
 import type { AgentEvent, Line } from "./adapter.ts";
 import { getObject, isObject } from "./json_fields.ts";
 
-interface AnswerHandlers {
-  answered: (result: Line) => AgentEvent[];
+interface ClientOptions {
+  say: (message: Line) => void;
+  /** Handles an error response, if the request does not. */
   refused: (error: Line) => AgentEvent[];
+  /** Called with a message when a response does not arrive within the request's limit. */
+  late: (words: string) => void;
 }
 
-/** Sends JSON-RPC requests to an agent, and passes on the answers. */
+interface Request {
+  answered: (result: Line) => AgentEvent[];
+  refused?: (error: Line) => AgentEvent[];
+  /** Limit for the response. Absent: none. */
+  maxMs?: number;
+}
+
+/** Sends JSON-RPC requests to an agent, and passes on the responses. */
 export class JsonRpcClient {
-  readonly #say: (message: Line) => void;
-  readonly #pending = new Map<
-    number,
-    AnswerHandlers & { timer: ReturnType<typeof setTimeout> | undefined }
-  >();
+  readonly #options: ClientOptions;
+  readonly #pending = new Map<number, Request & { timer: ReturnType<typeof setTimeout> | undefined }>();
   #lastId = 0;
 
-  constructor(say: (message: Line) => void) {
-    this.#say = say;
+  constructor(options: ClientOptions) {
+    this.#options = options;
   }
 
-  /** Sends a request. Calls `late` with a message when there is no answer within `maxMs`. */
-  ask(
-    method: string,
-    params: Line,
-    { maxMs, late, ...handlers }: AnswerHandlers & {
-      maxMs?: number | undefined;
-      late?: (words: string) => void;
-    },
-  ): void {
+  ask(method: string, params: Line, request: Request): void {
+    const { maxMs } = request;
     const id = ++this.#lastId;
-    const onLate = () => {
+    const timer = maxMs === undefined ? undefined : setTimeout(() => {
       this.#pending.delete(id);
-      late?.(`it did not answer ${method} within ${(maxMs ?? 0) / 1_000} s`);
-    };
-    const timer = maxMs === undefined ? undefined : setTimeout(onLate, maxMs);
-    this.#pending.set(id, { ...handlers, timer });
-    this.#say({ id, method, params });
+      this.#options.late(`it did not answer ${method} within ${maxMs / 1_000} s`);
+    }, maxMs);
+    this.#pending.set(id, { ...request, timer });
+    this.#options.say({ id, method, params });
   }
 
-  /** Returns the events of an answer; none for an answer without a request. */
+  /** Returns the events of a response; none for a response without a request. */
   hear(line: Line): AgentEvent[] {
     const { id, error } = line;
-    const handlers = typeof id === "number" ? this.#pending.get(id) : undefined;
-    if (handlers === undefined) return [];
+    const request = typeof id === "number" ? this.#pending.get(id) : undefined;
+    if (request === undefined) return [];
     this.#pending.delete(Number(id));
-    clearTimeout(handlers.timer);
-    return isObject(error) ? handlers.refused(error) : handlers.answered(getObject(line, "result"));
+    clearTimeout(request.timer);
+    const { answered, refused = this.#options.refused } = request;
+    return isObject(error) ? refused(error) : answered(getObject(line, "result"));
   }
 
-  /** Drops all requests without an answer. */
+  /** Drops all requests without a response. */
   close(): void {
     for (const { timer } of this.#pending.values()) clearTimeout(timer);
     this.#pending.clear();

@@ -11,7 +11,7 @@ interface ParserOptions {
   adapter: Adapter;
   parse: (line: Line) => AgentEvent[];
   /** Whether the session id goes over stdin instead of into an argument. */
-  converses: boolean;
+  hasDialogue: boolean;
   sessionId: string;
   log: RunLog;
   /** The file of events for programs. */
@@ -95,9 +95,7 @@ export class OutputParser {
   end(usageFile: string | null): void {
     this.#out.end();
     this.#err.end();
-    if (usageFile !== null) {
-      for (const event of this.#options.adapter.parseUsageFile?.(usageFile) ?? []) this.#take(event);
-    }
+    if (usageFile !== null) this.take(this.#options.adapter.parseUsageFile?.(usageFile) ?? []);
     this.#transcript.usage(this.usage.run);
   }
 
@@ -114,7 +112,7 @@ export class OutputParser {
     );
     const events = this.#options.adapter.parseStderr?.(line) ?? [];
     if (events.length === 0) return this.#transcript.other(line);
-    for (const event of events) this.#take(event);
+    this.take(events);
   }
 
   #take(event: AgentEvent): void {
@@ -134,18 +132,16 @@ export class OutputParser {
       this.#answer = "";
     } else if (event.kind === "usage") this.usage.add(event.span, event.usage, event.key);
     else if (event.kind === "failure") this.failure = mergeFailures(this.failure, event.failure);
-    else if (event.kind === "done") this.#finish(event);
+    else if (event.kind === "done") {
+      this.done = event;
+      if (event.failure !== null) this.failure = mergeFailures(this.failure, event.failure);
+    }
     this.#transcript.event(event);
     this.#options.onEvent(event);
   }
 
   #mayKeep(id: string): boolean {
-    return isSessionId(id) || this.#options.converses && PLAIN_ID.test(id);
-  }
-
-  #finish(done: Extract<AgentEvent, { kind: "done" }>): void {
-    this.done = done;
-    if (done.failure !== null) this.failure = mergeFailures(this.failure, done.failure);
+    return isSessionId(id) || this.#options.hasDialogue && PLAIN_ID.test(id);
   }
 
   #say({ text, mode }: Extract<AgentEvent, { kind: "text" }>): void {

@@ -21,26 +21,26 @@ export class Transcript {
 
   event(event: AgentEvent): void {
     if (event.kind === "text") {
-      if (event.mode === "piece") this.#piece(event.text);
-      else this.#line(event.text.trimEnd());
+      if (event.mode === "piece") this.#log.write(new TextEncoder().encode(event.text));
+      else this.#log.line(event.text.trimEnd());
     } else if (event.kind === "tool_start") {
       const input = shorten(this.#safe(event.input), INPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
-      this.#line(`> ${event.name}${input === "" ? "" : `: ${indent(input)}`}`);
+      this.#log.line(`> ${event.name}${input === "" ? "" : `: ${indent(input)}`}`);
     } else if (event.kind === "tool_end") {
       const output = this.#safe(event.output).trimEnd();
       const short = shorten(output, OUTPUT_MAX_CHARACTERS, OUTPUT_MAX_LINES);
       const size = formatBytes(countBytes(event.output));
-      this.#line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indent(short)} `}(${size})`);
-    } else if (event.kind === "notice") this.#line(`[${this.#safe(event.text)}]`);
-    else if (event.kind === "session" && event.id !== null) this.#line(`[session ${event.id}]`);
+      this.#log.line(`< ${event.ok ? "" : "failed: "}${short === "" ? "" : `${indent(short)} `}(${size})`);
+    } else if (event.kind === "notice") this.#log.line(`[${this.#safe(event.text)}]`);
+    else if (event.kind === "session" && event.id !== null) this.#log.line(`[session ${event.id}]`);
     else if (event.kind === "failure") {
-      this.#line(`! ${event.failure.kind}: ${this.#safe(event.failure.words)}`);
+      this.#log.line(`! ${event.failure.kind}: ${this.#safe(event.failure.words)}`);
     }
   }
 
   /** Writes a line of stderr, or a line of stdout that is not an event. */
   other(line: string): void {
-    if (line.trim() !== "") this.#line(stripEscapes(line));
+    if (line.trim() !== "") this.#log.line(stripEscapes(line));
   }
 
   usage(usage: Usage): void {
@@ -50,20 +50,12 @@ export class Transcript {
       ...(output_tokens === null ? [] : [`${output_tokens} tokens out`]),
       ...(cost_usd === null ? [] : [`${cost_usd} USD`]),
     ];
-    if (parts.length > 0) this.#line(`[used ${parts.join(", ")}]`);
+    if (parts.length > 0) this.#log.line(`[used ${parts.join(", ")}]`);
   }
 
   // Masks before a text is cut. A failure's words are cut already, which maskText() recognizes by the mark.
   #safe(text: string): string {
     return this.#log.maskText(stripEscapes(text));
-  }
-
-  #piece(text: string): void {
-    this.#log.write(new TextEncoder().encode(text));
-  }
-
-  #line(text: string): void {
-    this.#log.line(text);
   }
 }
 

@@ -128,8 +128,10 @@ export class BeeRunner {
       signal,
       grant: () => Promise.resolve({ subject: BEE_SUBJECT, scopes: BEE_SCOPES }),
       brief: () => Promise.resolve(briefing),
-      ...recorder,
-      onUsage: (now) => recorder.onUsage(addUsage(before?.usage ?? USAGE_UNKNOWN, now)),
+      reports: {
+        ...recorder,
+        onUsage: (now) => recorder.onUsage(addUsage(before?.usage ?? USAGE_UNKNOWN, now)),
+      },
       opening: `[${engine.name} starts, attempt ${identity.attempt}${again}]`,
       closing: (outcome) => {
         const read = this.#read(outcome, context);

@@ -48,7 +48,7 @@ export function addShell({ config }: Engine, command: string[]): string[] {
  * program is an outcome, too.
  */
 export async function runCommand(
-  { runId, workDir, env, umask, stopGraceMs, signal, onStart = () => {} }: CommandContext,
+  { runId, workDir, env, umask, stopGraceMs, signal, onStart }: CommandContext,
   { words: [program = "", ...args], timeout_ms, onOutput }: CommandRequest,
 ): Promise<CommandEnd> {
   let tail: Uint8Array = new Uint8Array();
@@ -63,19 +63,18 @@ export async function runCommand(
       isolation: await detectIsolation(),
       umask,
       timeoutMs: timeout_ms,
-      idleTimeoutMs: timeout_ms,
-      waitedMs: () => 0,
       stopGraceMs,
       signal,
-      onStart,
+      ...(onStart === undefined ? {} : { onStart }),
       onOutput(stream, chunk) {
         tail = concatBytes([tail, chunk.subarray(-TAIL_BYTES)]).slice(-TAIL_BYTES);
         onOutput(stream, chunk);
       },
     });
     const code = end.reason === "exited" ? end.code : null;
-    const late = end.reason === "timeout" || end.reason === "idle_timeout";
-    const words = late ? `it did not end within ${timeout_ms / 1000} s` : `exit code ${end.code}`;
+    const words = end.reason === "timeout"
+      ? `it did not end within ${timeout_ms / 1000} s`
+      : `exit code ${end.code}`;
     return { code, words, tail: decodeText(tail) };
   } catch (error) {
     if (!(error instanceof SpawnError)) throw error;

@@ -2,8 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Verify, VerifyResult } from "../../domain/work/command.ts";
 import { formatStep } from "../../domain/work/progress.ts";
 import type { Config } from "../../config/schema.ts";
-import { addUsage, type Usage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
-import type { ProviderWindow } from "../../engine/protocol/adapter.ts";
+import { addUsage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import {
   buildFailedOutcome,
   type EngineOutcome,
@@ -28,6 +27,16 @@ export interface EngineRunOptions {
   umask: number;
 }
 
+/** Receives the reports of a run in progress. */
+export interface RunReports extends Pick<EngineRun, "waitedMs" | "onStart" | "onUsage" | "onWindows"> {
+  /** Called after each write to a log. */
+  onWrite: () => void;
+  /** Called with a description of the agent's next step. */
+  onStep: (words: string) => void;
+  /** Called when the engine has reported its session, with the totals before this run. */
+  onSession: (session: EngineSession) => void;
+}
+
 interface EngineRequest
   extends LaunchRequest, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
   /** The log's first line. */
@@ -36,20 +45,7 @@ interface EngineRequest
   closing: (outcome: EngineOutcome) => string | null;
   /** The check of the work, or null (contract 13). */
   verify?: Verify | null;
-  /** Called after each write to a log. */
-  onWrite?: () => void;
-  /** How long the run has waited for a person so far, in ms. */
-  waitedMs?: () => number;
-  /** Called when the engine has started, with its pid where it has one, and again for each further process. */
-  onStart?: (pid?: number) => void;
-  /** Called with the usage so far by engines that report it during the run. */
-  onUsage?: (usage: Usage) => void;
-  /** Called with the provider's windows that the engine reports. */
-  onWindows?: (windows: ProviderWindow[]) => void;
-  /** Called with what the agent does, in plain words. */
-  onStep?: (words: string) => void;
-  /** Called when the engine has reported its session, with the totals before this run. */
-  onSession?: (session: EngineSession) => void;
+  reports: Partial<RunReports>;
 }
 
 /**
@@ -61,10 +57,11 @@ export async function runEngine(
   request: EngineRequest,
 ): Promise<EngineOutcome & { verify?: VerifyResult }> {
   const { identity, engine, signal } = request;
-  // A run may start its engine several times, so the directory has a separate id.
+  const reports = { ...NO_REPORTS, ...request.reports };
+  // A run may call this several times, so each call has its own directory.
   const runDir = getRunDir(options.paths, createId());
   try {
-    const { log, events } = openLogs(options, request);
+    const { log, events } = openLogs(options, request, reports.onWrite);
     try {
       const { secrets, ...launchOptions } = await prepareLaunch(
         options,
@@ -82,12 +79,9 @@ export async function runEngine(
         log,
         events,
         signal,
-        waitedMs: () => request.waitedMs?.() ?? 0,
-        onStart: (pid) => request.onStart?.(pid),
-        onUsage: (usage) => request.onUsage?.(usage),
-        onWindows: (windows) => request.onWindows?.(windows),
-        onStep: (tool, input) => request.onStep?.(formatStep(log.maskText(tool), log.maskText(input))),
-        onSession: (id) => request.onSession?.(resolveSession(launchOptions.session, id)),
+        ...reports,
+        onStep: (tool, input) => reports.onStep(formatStep(log.maskText(tool), log.maskText(input))),
+        onSession: (id) => reports.onSession(resolveSession(launchOptions.session, id)),
       };
       const outcome = signal.aborted ? ENDED_EARLY : await runChecked(options, request, run, secrets);
       const masked = maskOutcome(secrets, outcome);
@@ -137,6 +131,16 @@ async function runChecked(
   );
 }
 
+const NO_REPORTS: RunReports = {
+  waitedMs: () => 0,
+  onStart() {},
+  onUsage() {},
+  onWindows() {},
+  onWrite() {},
+  onStep() {},
+  onSession() {},
+};
+
 const ENDED_EARLY = buildFailedOutcome("cancelled", "the run was ended");
 
 function resolveSession(resumed: EngineSession | null, id: string): EngineSession {
@@ -145,7 +149,8 @@ function resolveSession(resumed: EngineSession | null, id: string): EngineSessio
 
 function openLogs(
   { clock, config, paths }: EngineRunOptions,
-  { identity: { execution_id }, engine, onWrite = () => {} }: EngineRequest,
+  { identity: { execution_id }, engine }: EngineRequest,
+  onWrite: () => void,
 ): { log: RunLog; events: RunLog | null } {
   const common = { maxBytes: config.limits.max_log_bytes, now: () => clock.now(), onWrite };
   return {

@@ -41,7 +41,7 @@ export class Executor {
   readonly #runs: RunRegistry;
   readonly #gates: Gates;
   readonly #recorder: Recorder;
-  /** Number of stopAll() calls. */
+  /** Number of stopAll() calls so far. */
   #stops = 0;
 
   constructor(options: ExecutorOptions) {
@@ -54,7 +54,7 @@ export class Executor {
 
   /** The executions in progress, and the gates before them. */
   get running(): RunIdentity[] {
-    return [...this.#gates.running, ...this.#runs.running];
+    return [...this.#gates.runs.running, ...this.#runs.running];
   }
 
   /**
@@ -70,14 +70,14 @@ export class Executor {
   }
 
   async #end(executionId: string, reason: Interruption): Promise<void> {
-    await this.#gates.interrupt(executionId, reason);
+    await this.#gates.runs.interrupt({ execution_id: executionId }, reason);
     await this.#runs.interrupt({ execution_id: executionId }, reason);
   }
 
   /** Ends every run. Their tasks return to their earlier status for the next start (reliability SHD-2). */
   async stopAll(): Promise<void> {
     this.#stops++;
-    await Promise.all([this.#gates.stopAll(), this.#runs.stopAll()]);
+    await Promise.all([this.#gates.runs.stopAll(), this.#runs.stopAll()]);
   }
 
   /** Runs a claim after its gate has passed (contract 15). Never throws. */
@@ -110,8 +110,6 @@ export class Executor {
     const { execution, workDir, task } = claim;
     const { db, wakeups, paths, logWakeup, config, waits, steps } = this.#options;
     const { execution_id: id } = execution;
-    const createRecorder = (engine: Engine) => createUsageRecorder(this.#options, id, engine);
-    let usageRecorder: ReturnType<typeof createUsageRecorder> | null = null;
     return runWorker(this.#options, {
       execution,
       workDir,
@@ -122,25 +120,23 @@ export class Executor {
           ctl: getCtlPath(paths),
           maxPromptBytes: config.limits.max_prompt_bytes,
         }),
-    }, {
       signal,
-      reports: {
+      listen: (engine) => ({
+        ...createUsageRecorder(this.#options, id, engine),
         onWrite: () => wakeups.notify(logWakeup(id)),
         waitedMs: () => waits.getWaitedMs(id),
-        onStart: (engine) => this.#onStart(claim, engine, start),
+        onStart: () => this.#onStart(claim, engine, start),
         onStep: (words) => steps.note(id, words),
         onSession: (session) => void this.#storeSession(claim, session),
-        onUsage: (usage, engine) => (usageRecorder ??= createRecorder(engine)).onUsage(usage),
-        onWindows: (windows, engine) => (usageRecorder ??= createRecorder(engine)).onWindows(windows),
-      },
+      }),
     });
   }
 
   #onStart(claim: Claim, engine: Engine, start: StartState): void {
-    // An engine that restarts has more than one process.
+    // Called again for each further process of the run.
     if (start.at !== null) return;
     start.at = this.#options.clock.now();
-    // A run inside this process ends immediately, so its start is stored with its outcome.
+    // A built-in engine ends immediately, so its start is stored with the outcome.
     if (engine.external) void this.#storeStart(claim, start.at, start);
   }
 

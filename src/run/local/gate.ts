@@ -7,7 +7,6 @@ import { faultPoint } from "../../base/fault_point.ts";
 import { createId } from "../../base/id.ts";
 import { createLogger } from "../../base/log.ts";
 import { getRunDir } from "../../base/paths.ts";
-import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
@@ -38,7 +37,7 @@ interface GateOptions extends EngineRunOptions {
 interface GateAnswer {
   code: number | null;
   words: string;
-  /** The beginning of its stdout. */
+  /** The start of its stdout. */
   output: string;
   /** The end of its output, for an error. */
   tail: string;
@@ -51,29 +50,15 @@ const WANTED_POLL_MS = 1_000;
 const GO = 0;
 const SKIP = 1;
 
-/** Runs the gates of schedules. The ids of a gate are those of its possible execution. */
+/** Runs the gates of schedules. A gate has the ids of the execution that it may start. */
 export class Gates {
   readonly #options: GateOptions;
-  readonly #runs: RunRegistry;
+  readonly runs: RunRegistry;
 
   constructor(options: GateOptions) {
     const { db, clock } = options;
     this.#options = options;
-    this.#runs = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
-  }
-
-  get running(): RunIdentity[] {
-    return this.#runs.running;
-  }
-
-  /** Ends a gate. Resolves when its processes are gone. Unknown ids resolve immediately. */
-  interrupt(executionId: string, reason: Interruption): Promise<void> {
-    return this.#runs.interrupt({ execution_id: executionId }, reason);
-  }
-
-  /** Ends every gate. The next start asks them again. */
-  stopAll(): Promise<void> {
-    return this.#runs.stopAll();
+    this.runs = new RunRegistry(clock, new OutcomeWriter(clock, () => db.broken !== null));
   }
 
   /**
@@ -82,7 +67,7 @@ export class Gates {
    */
   async pass(claim: Claim, gate: Gate): Promise<Claim | null> {
     let passed: Claim | null = null;
-    await this.#runs.start<GateAnswer>({
+    await this.runs.start<GateAnswer>({
       identity: claim.execution,
       work: (signal) => this.#ask(claim, gate, signal),
       broken: buildRefusal("the service could not prepare it. See the service's log"),
@@ -153,14 +138,14 @@ export class Gates {
     return { env: removeKeys(env, secrets, context), secrets };
   }
 
-  // Ends the gate of a cancelled task. A wakeup reports the change immediately, and the poll within a second.
+  // Ends the gate when its task is cancelled. A wakeup reports the change immediately, and the poll within a second.
   async #watch({ execution: { task_id, execution_id } }: Claim, ended: AbortSignal): Promise<void> {
     const { db, wakeups, clock } = this.#options;
     const wakeup = wakeups.listen(WAKEUP.gate);
     try {
       while (!ended.aborted) {
         const wanted = await isGateWanted(db, task_id, execution_id).catch(() => true);
-        if (!wanted && !ended.aborted) return void this.interrupt(execution_id, "cancelled");
+        if (!wanted && !ended.aborted) return void this.runs.interrupt({ execution_id }, "cancelled");
         await wakeup.next(clock, WANTED_POLL_MS, ended);
       }
     } finally {

@@ -16,14 +16,12 @@ import { buildScheduleEnd, formatGateFailure, formatTitle } from "../schedule_en
 export type GateVerdict =
   | { kind: "skip"; exit: number }
   | { kind: "fail"; exit: number | null; error: string }
-  /** The next time replaces this one. */
+  /** The schedule's next run replaces this one. */
   | { kind: "replaced" }
-  /** The service ended the gate, which says nothing about the schedule. */
+  /** The service ended the gate. The schedule counts no failure. */
   | { kind: "again" }
   /** The service died during the gate. `attempt` counts earlier lost runs and gates. */
   | { kind: "lost"; attempt: number };
-
-const SKIPPED = "its gate skipped the last time";
 
 /** Builds the batch that ends a gate whose task does not run, guarded as endGate() is. */
 export function buildGateEnd(
@@ -61,7 +59,7 @@ function finishOrReschedule(
   { defaultZone }: Rules,
   now: number,
 ): Statement[] {
-  // The execution does not exist.
+  // The task did not run, so there is no execution.
   const keys = { ...pickRunKeys(run), execution_id: "" };
   const { status, failure, error, exit } = describeVerdict(verdict);
   const to = status === "completed" ? "gated" as const : status;
@@ -73,41 +71,29 @@ function finishOrReschedule(
   const words = failure === "" ? error : `${failure}: ${error}`;
   const ended = endGate(run, { to, exit, error: words }, now);
   if (task?.type === "scheduled") {
-    const around = {
+    const context = {
       keys: { ...keys, execution_id: run.execution_id },
       of: "gate" as const,
       defaultZone,
       now,
     };
-    const last = { status: status === "completed" ? "gated" as const : status, failure, error };
-    return [...ended, ...report, ...buildScheduleEnd(task, last, around)];
+    return [...ended, ...report, ...buildScheduleEnd(task, { status: to, failure, error }, context)];
   }
   const reason = failure === "" ? "its gate skipped it" : words;
   const closed = closeCountdown(run.task_id, status, reason, now);
   return [...ended, ...report, ...recordTransition(closed, now, { kind: `task.${status}`, ...keys })];
 }
 
+const OUTCOMES = {
+  skip: { status: "completed", failure: "", error: "its gate skipped the last time" },
+  replaced: { status: "cancelled", failure: "cancelled", error: "its next run replaced it" },
+  lost: { status: "failed", failure: "server_lost", error: "the service died while its gate ran" },
+} as const;
+
 function describeVerdict(verdict: Exclude<GateVerdict, { kind: "again" }>) {
-  switch (verdict.kind) {
-    case "skip":
-      return { status: "completed", failure: "", error: SKIPPED, exit: verdict.exit } as const;
-    case "fail":
-      return { status: "failed", failure: "gate_failed", error: verdict.error, exit: verdict.exit } as const;
-    case "replaced":
-      return {
-        status: "cancelled",
-        failure: "cancelled",
-        error: "its next run replaced it",
-        exit: null,
-      } as const;
-    case "lost":
-      return {
-        status: "failed",
-        failure: "server_lost",
-        error: "the service died while its gate ran",
-        exit: null,
-      } as const;
-  }
+  const exit = "exit" in verdict ? verdict.exit : null;
+  if (verdict.kind !== "fail") return { ...OUTCOMES[verdict.kind], exit };
+  return { status: "failed", failure: "gate_failed", error: verdict.error, exit } as const;
 }
 
 function reportFailure(

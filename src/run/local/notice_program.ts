@@ -34,11 +34,8 @@ export async function runNoticeProgram(
       isolation: await detectIsolation(),
       umask,
       timeoutMs: TIMEOUT_MS,
-      idleTimeoutMs: TIMEOUT_MS,
-      waitedMs: () => 0,
       stopGraceMs: STOP_GRACE_MS,
       signal,
-      onStart: () => {},
       onOutput: (_stream, chunk) => {
         output = (output + new TextDecoder().decode(chunk)).slice(-OUTPUT_MAX_CHARACTERS);
       },

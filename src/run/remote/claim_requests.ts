@@ -4,7 +4,7 @@ import type { RunnerRow } from "../../store/workers/runner.ts";
 export interface ClaimRequest {
   runner: Pick<RunnerRow, "id" | "name" | "epoch">;
   requestId: string;
-  /** The write that is about to give it a run. Only the row shows whether it did. */
+  /** The pending write that assigns a run. Only the row shows whether the write has succeeded. */
   giving: Promise<unknown> | null;
   /** Whether the same request arrived again. The client may no longer read this response. */
   isRepeated: boolean;
@@ -12,7 +12,7 @@ export interface ClaimRequest {
   wake: () => void;
 }
 
-/** The waiting claim requests, one per runner. A lost request is repeated, and its row answers it. */
+/** The waiting claim requests, one per runner. The runner repeats a lost request, and the service answers it from the row. */
 export class ClaimRequests {
   /** By runner id, the longest waiting first. */
   readonly #open = new Map<string, ClaimRequest>();
@@ -22,7 +22,7 @@ export class ClaimRequests {
     return [...this.#open.values()].filter(({ giving }) => giving === null);
   }
 
-  /** Adds a request. Wakes the earlier request of the same runner, and waits for the run that it is about to get. */
+  /** Adds a request. Wakes the earlier request of the same runner, and waits for its pending write. */
   async add(request: ClaimRequest): Promise<void> {
     const { id, epoch } = request.runner;
     for (let earlier = this.#open.get(id); earlier !== undefined; earlier = this.#open.get(id)) {
@@ -45,7 +45,7 @@ export class ClaimRequests {
     if (this.#open.get(request.runner.id) === request) this.#open.delete(request.runner.id);
   }
 
-  /** Gives the request the run that `giving` writes. */
+  /** Waits for `giving`, which writes a run for this request, and wakes the request. */
   async give<T>(request: ClaimRequest, giving: Promise<T>): Promise<T> {
     request.giving = giving;
     try {

@@ -45,9 +45,9 @@ interface RemoteClaimsOptions {
 
 // A run may take longer than its engine's time limit. Its token ends with the run in any case.
 const TOKEN_LIFE_S = 31 * 24 * 60 * 60;
-// Leases count from the sending of a claim. A waiting claim uses 25 s of the default 120 s, and at most this share of shorter leases.
+// A lease counts from the sending of its claim, so a claim waits for at most this share of the lease.
 const WAIT_SHARE = 1 / 4;
-// Each note is a commit. A runner noted this recently stays online during its longest wait.
+// Storing a contact is a commit. A runner whose contact is this recent stays online during its longest wait.
 const SEEN_EVERY_MS = 5_000;
 
 const REPEATED = new ServiceError("unavailable", "Cannot answer this claim: the same request arrived again", {
@@ -94,7 +94,7 @@ export class RemoteClaims {
       wake: () => wakeup.abort("woken"),
     };
     try {
-      // From here on an earlier copy of this request no longer waits, and its run is stored.
+      // After this an earlier copy of the request no longer waits, and its run, if any, is stored.
       await polls.add(request);
       if (await findClaimedRun(db, runner.id, claim.request_id) === null) {
         wakeDispatcher();
@@ -130,7 +130,7 @@ export class RemoteClaims {
     return won ? order : null;
   }
 
-  /** Notes the process of this runner and returns the runner's row. Throws `conflict` when another process runs. */
+  /** Stores the contact and returns the runner's row. Throws `conflict` when another process runs as this runner. */
   async #connect(binding: RunnerBinding, claim: RunnerClaim): Promise<RunnerRow> {
     const { db, clock } = this.#options;
     if (claim.protocol !== RUNNER_PROTOCOL) {

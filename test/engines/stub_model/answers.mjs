@@ -1,7 +1,6 @@
 // Writes one answer in the format of each of the four model APIs.
 import { IN_TOTAL, OUT_TOTAL, USAGE } from "./usage.mjs";
 
-const sleep = (ms) => new Promise((r) => setTimeout(r, ms));
 let seq = 0;
 const uid = (p) => `${p}_stub${String(Date.now()).slice(-8)}${String(++seq).padStart(4, "0")}`;
 
@@ -24,17 +23,6 @@ class Sse {
         typeof data === "string" ? data : JSON.stringify(data)
       }\n\n`,
     );
-  }
-  async chunks(plan, fn) {
-    for (const c of plan.chunks) {
-      if (this.gone) return;
-      fn(c);
-      if (plan.delay) await sleep(plan.delay);
-      if (plan.drop) {
-        this.res.destroy();
-        return;
-      }
-    }
   }
   end() {
     if (!this.gone) this.res.end();
@@ -116,7 +104,7 @@ const geminiUsage = {
   totalTokenCount: IN_TOTAL + OUT_TOTAL,
 };
 
-async function sendAnthropic(res, turn, p) {
+function sendAnthropic(res, turn, p) {
   const id = uid("msg");
   const base = { id, type: "message", role: "assistant", model: turn.model };
   const call = p.kind === "tool"
@@ -124,7 +112,6 @@ async function sendAnthropic(res, turn, p) {
     : null;
   const textOf = () => p.chunks.join("");
   if (!turn.stream) {
-    if (p.delay) await sleep(p.delay * p.chunks.length);
     return json(res, 200, {
       ...base,
       content: call ? [call] : [{ type: "text", text: textOf() }],
@@ -139,24 +126,22 @@ async function sendAnthropic(res, turn, p) {
     message: { ...base, content: [], stop_reason: null, stop_sequence: null, usage: anthropicUsage(1) },
   }, "message_start");
   let index = 0;
-  const textBlock = async (chunks) => {
+  const textBlock = (chunks) => {
     s.send(
       { type: "content_block_start", index, content_block: { type: "text", text: "" } },
       "content_block_start",
     );
-    await s.chunks(
-      chunks,
-      (text) =>
-        s.send(
-          { type: "content_block_delta", index, delta: { type: "text_delta", text } },
-          "content_block_delta",
-        ),
-    );
+    for (const text of chunks) {
+      s.send(
+        { type: "content_block_delta", index, delta: { type: "text_delta", text } },
+        "content_block_delta",
+      );
+    }
     s.send({ type: "content_block_stop", index }, "content_block_stop");
     index++;
   };
   if (call) {
-    if (p.say) await textBlock({ chunks: [p.say], delay: 0 });
+    if (p.say) textBlock([p.say]);
     s.send(
       { type: "content_block_start", index, content_block: { ...call, input: {} } },
       "content_block_start",
@@ -167,7 +152,7 @@ async function sendAnthropic(res, turn, p) {
       delta: { type: "input_json_delta", partial_json: JSON.stringify(p.args) },
     }, "content_block_delta");
     s.send({ type: "content_block_stop", index }, "content_block_stop");
-  } else await textBlock(p);
+  } else textBlock(p.chunks);
   s.send({
     type: "message_delta",
     delta: { stop_reason: call ? "tool_use" : "end_turn", stop_sequence: null },
@@ -177,7 +162,7 @@ async function sendAnthropic(res, turn, p) {
   s.end();
 }
 
-async function sendResponses(res, turn, p) {
+function sendResponses(res, turn, p) {
   const id = uid("resp");
   const response = (status, output) => ({
     id,
@@ -233,7 +218,6 @@ async function sendResponses(res, turn, p) {
     : null;
   const output = intro ? [intro, item] : [item];
   if (!turn.stream) {
-    if (p.delay) await sleep(p.delay * p.chunks.length);
     return json(res, 200, response("completed", output));
   }
   const s = new Sse(res);
@@ -241,7 +225,7 @@ async function sendResponses(res, turn, p) {
   const ev = (type, data) => s.send({ type, sequence_number: n++, ...data }, type);
   ev("response.created", { response: response("in_progress", []) });
   ev("response.in_progress", { response: response("in_progress", []) });
-  const message = async (it, index, q) => {
+  const message = (it, index, chunks) => {
     ev("response.output_item.added", {
       output_index: index,
       item: { ...it, status: "in_progress", content: [] },
@@ -252,16 +236,14 @@ async function sendResponses(res, turn, p) {
       content_index: 0,
       part: { type: "output_text", text: "", annotations: [] },
     });
-    await s.chunks(
-      q,
-      (delta) =>
-        ev("response.output_text.delta", { item_id: it.id, output_index: index, content_index: 0, delta }),
-    );
+    for (const delta of chunks) {
+      ev("response.output_text.delta", { item_id: it.id, output_index: index, content_index: 0, delta });
+    }
     ev("response.output_text.done", {
       item_id: it.id,
       output_index: index,
       content_index: 0,
-      text: q.chunks.join(""),
+      text: chunks.join(""),
     });
     ev("response.content_part.done", {
       item_id: it.id,
@@ -272,7 +254,7 @@ async function sendResponses(res, turn, p) {
     ev("response.output_item.done", { output_index: index, item: it });
   };
   if (p.kind === "tool") {
-    if (intro) await message(intro, 0, { chunks: [p.say] });
+    if (intro) message(intro, 0, [p.say]);
     const index = output.length - 1;
     ev("response.output_item.added", {
       output_index: index,
@@ -307,12 +289,12 @@ async function sendResponses(res, turn, p) {
       });
     }
     ev("response.output_item.done", { output_index: index, item });
-  } else await message(item, 0, p);
+  } else message(item, 0, p.chunks);
   ev("response.completed", { response: response("completed", output) });
   s.end();
 }
 
-async function sendChat(res, turn, p) {
+function sendChat(res, turn, p) {
   const id = uid("chatcmpl");
   const created = Math.floor(Date.now() / 1000);
   const call = p.kind === "tool"
@@ -324,7 +306,6 @@ async function sendChat(res, turn, p) {
     : null;
   const finish = call ? "tool_calls" : "stop";
   if (!turn.stream) {
-    if (p.delay) await sleep(p.delay * p.chunks.length);
     const message = call
       ? { role: "assistant", content: p.say ?? null, tool_calls: [call] }
       : { role: "assistant", content: p.chunks.join("") };
@@ -350,7 +331,7 @@ async function sendChat(res, turn, p) {
   if (call) {
     if (p.say) chunk({ content: p.say });
     chunk({ tool_calls: [{ index: 0, ...call }] });
-  } else await s.chunks(p, (content) => chunk({ content }));
+  } else for (const content of p.chunks) chunk({ content });
   chunk({}, finish);
   if (turn.wantUsage) {
     s.send({
@@ -366,7 +347,7 @@ async function sendChat(res, turn, p) {
   s.end();
 }
 
-async function sendGemini(res, turn, p, url) {
+function sendGemini(res, turn, p, url) {
   const responseId = uid("gem");
   const part = (parts, last) => ({
     candidates: [{ content: { role: "model", parts }, index: 0, ...(last ? { finishReason: "STOP" } : {}) }],
@@ -381,7 +362,6 @@ async function sendGemini(res, turn, p, url) {
     }]
     : null;
   if (!turn.stream) {
-    if (p.delay) await sleep(p.delay * p.chunks.length);
     return json(res, 200, part(callParts ?? [{ text: p.chunks.join("") }], true));
   }
   if (url.searchParams.get("alt") !== "sse") {
@@ -390,7 +370,7 @@ async function sendGemini(res, turn, p, url) {
   const s = new Sse(res);
   if (callParts) s.send(part(callParts, true));
   else {
-    await s.chunks(p, (text) => s.send(part([{ text }], false)));
+    for (const text of p.chunks) s.send(part([{ text }], false));
     s.send(part([{ text: "" }], true));
   }
   s.end();

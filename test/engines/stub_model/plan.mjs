@@ -1,5 +1,5 @@
 // Chooses the answer to one request from the [[markers]] in the newest user prompt.
-export function markers(text) {
+function markers(text) {
   const out = [];
   const re = /\[\[([a-z]+\d*)(?::([\s\S]*?))?\]\]/gi;
   for (let m; (m = re.exec(text));) out.push({ name: m[1].toLowerCase(), arg: m[2] });
@@ -13,7 +13,7 @@ function bare(v) {
 }
 
 // A value that satisfies a JSON schema, well enough for tool arguments and structured answers.
-export function fill(schema, root = schema, depth = 0) {
+function fill(schema, root = schema, depth = 0) {
   if (!schema || depth > 8) return {};
   if (schema.$ref) {
     const path = schema.$ref.replace(/^#\//, "").split("/");
@@ -102,9 +102,9 @@ function namedCall(tools, arg) {
   };
 }
 
-export const failures = new Map(); // "prompt|marker" -> how often it already failed
+const failures = new Map(); // "prompt|marker" -> how often it already failed
 
-export function plan(turn, opt) {
+export function plan(turn) {
   const ms = markers(turn.prompt);
   const has = (n) => ms.find((m) => m.name === n);
   const step = turn.results.length;
@@ -121,20 +121,17 @@ export function plan(turn, opt) {
     }
   }
   if (turn.jsonSchema && !turn.tools.length) {
-    return { kind: "text", chunks: [JSON.stringify(fill(turn.jsonSchema))], delay: 0 };
+    return { kind: "text", chunks: [JSON.stringify(fill(turn.jsonSchema))] };
   }
   if (has("hang")) return { kind: "hang" };
 
   // Tool steps run in the order of their markers; step n is the answer after n tool results.
-  const steps = ms.filter((m) => m.name === "tool" || m.name === "call" || m.name === "mcp");
+  const steps = ms.filter((m) => m.name === "tool" || m.name === "call");
   if (step < steps.length && turn.tools.length) {
     const m = steps[step];
     const call = m.name === "tool"
       ? shellCall(turn.tools, m.arg ?? "echo hi > out.txt && cat out.txt")
-      : namedCall(
-        turn.tools,
-        m.name === "mcp" ? `stub_ping ${JSON.stringify({ text: m.arg ?? "hello" })}` : m.arg,
-      );
+      : namedCall(turn.tools, m.arg);
     if (call) return { kind: "tool", ...call, say: has("say")?.arg };
     return {
       kind: "text",
@@ -143,11 +140,10 @@ export function plan(turn, opt) {
           turn.tools.map((t) => (t.namespace ? t.namespace + "/" : "") + t.name).join(",")
         }`,
       ],
-      delay: 0,
     };
   }
 
-  let text = has("text")?.arg ?? opt.text;
+  let text = has("text")?.arg ?? "STUB-OK final answer";
   if (steps.length && turn.results.length) {
     text += ` | tool output: ${turn.results[turn.results.length - 1].trim().slice(0, 400)}`;
   }
@@ -155,32 +151,13 @@ export function plan(turn, opt) {
     const ids = turn.history.flatMap((h) => markers(h).filter((m) => m.name === "id").map((m) => m.arg));
     text += ` | recall: ${ids.join(",") || "none"} | user texts: ${turn.history.length}`;
   }
-  if (has("tools")) {
-    text += ` | tools: ${turn.tools.map((t) => (t.namespace ? t.namespace + "/" : "") + t.name).join(",")}`;
-  }
   if (has("seen")) {
     const where = Object.entries(turn.raw).filter(([, v]) => bare(v).includes(has("seen").arg ?? "")).map((
       [k],
     ) => k);
     text += ` | seen in: ${where.join(",") || "nothing"}`;
   }
-  const slow = has("slow");
-  if (slow) {
-    const [n, d] = (slow.arg ?? "20,500").split(",").map(Number);
-    const words = Array.from({ length: n || 20 }, (_, i) => `chunk${i + 1} `);
-    return { kind: "text", chunks: [...words, text], delay: d || 500 };
-  }
-  if (has("long")) {
-    return {
-      kind: "text",
-      chunks: Array.from(
-        { length: Number(has("long").arg) || 200 },
-        (_, i) => `line ${i + 1} of a long answer\n`,
-      ).concat(text),
-      delay: 0,
-    };
-  }
-  return { kind: "text", chunks: split(text), delay: 0, drop: !!has("drop") };
+  return { kind: "text", chunks: split(text) };
 }
 
 function split(text) {

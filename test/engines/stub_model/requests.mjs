@@ -1,5 +1,5 @@
 // Reads the request formats of four model APIs into one form:
-// { api, model, stream, prompt, history[], results[], tools[], jsonSchema, system }.
+// { model, stream, prompt, history[], results[], tools[], jsonSchema }.
 // prompt  = newest user text; history = all user texts; results = tool outputs after that text.
 
 // Text that CLIs put in the user role themselves.
@@ -43,7 +43,7 @@ function flat(content) {
 }
 
 function collector() {
-  const t = { prompt: "", history: [], results: [], system: "" };
+  const t = { prompt: "", history: [], results: [] };
   return {
     t,
     user(text) {
@@ -61,7 +61,6 @@ function collector() {
 
 export function readAnthropic(body) {
   const c = collector();
-  c.t.system = flat(body.system);
   for (const m of body.messages ?? []) {
     if (m.role !== "user") continue;
     const blocks = typeof m.content === "string" ? [{ type: "text", text: m.content }] : m.content ?? [];
@@ -70,7 +69,6 @@ export function readAnthropic(body) {
   }
   return {
     ...c.t,
-    api: "anthropic",
     model: body.model,
     stream: !!body.stream,
     tools: (body.tools ?? []).filter((t) => t.input_schema).map((t) => ({
@@ -83,7 +81,6 @@ export function readAnthropic(body) {
 
 export function readResponses(body) {
   const c = collector();
-  c.t.system = body.instructions ?? "";
   const items = typeof body.input === "string"
     ? [{ type: "message", role: "user", content: body.input }]
     : body.input ?? [];
@@ -92,7 +89,7 @@ export function readResponses(body) {
     if (type === "message") {
       if (it.role === "user") {
         for (const part of Array.isArray(it.content) ? it.content : [it.content]) c.user(flat(part));
-      } else if (it.role === "system" || it.role === "developer") c.t.system += "\n" + flat(it.content);
+      }
     } else if (/_output$/.test(type)) c.result(it.output ?? it);
   }
   const tools = [];
@@ -108,7 +105,6 @@ export function readResponses(body) {
   const fmt = body.text?.format;
   return {
     ...c.t,
-    api: "responses",
     model: body.model,
     stream: !!body.stream,
     tools,
@@ -122,12 +118,10 @@ export function readChat(body) {
     if (m.role === "user") {
       for (const part of Array.isArray(m.content) ? m.content : [m.content]) c.user(flat(part));
     } else if (m.role === "tool") c.result(m.content);
-    else if (m.role === "system" || m.role === "developer") c.t.system += "\n" + flat(m.content);
   }
   const rf = body.response_format;
   return {
     ...c.t,
-    api: "chat",
     model: body.model,
     stream: !!body.stream,
     wantUsage: !body.stream || body.stream_options?.include_usage !== false,
@@ -141,7 +135,6 @@ export function readChat(body) {
 
 export function readGemini(body, url) {
   const c = collector();
-  c.t.system = flat(body.systemInstruction?.parts);
   for (const m of body.contents ?? []) {
     if (m.role && m.role !== "user" && m.role !== "function") continue;
     for (const p of m.parts ?? []) if (p.functionResponse) c.result(p.functionResponse.response);
@@ -151,7 +144,6 @@ export function readGemini(body, url) {
   const g = body.generationConfig ?? {};
   return {
     ...c.t,
-    api: "gemini",
     model,
     stream: /^stream/.test(verb ?? ""),
     tools: (body.tools ?? []).flatMap((t) => t.functionDeclarations ?? []).map((f) => ({

@@ -151,6 +151,6 @@ async function applyFault(world: World, fault: Fault, action: () => Promise<void
   const value = `${fault.point}:${fault.passage}:kill`;
   const { server } = await world.start(value);
   await action();
-  await server.child.status;
+  await server.ended;
   expect(server.stderr).toContain(`SVC_FAULT fired: ${value}`);
 }

@@ -4,19 +4,24 @@ import { ROOT } from "../house/tree.ts";
 
 /** A real `svc serve` process. */
 export class ServerProcess {
-  readonly #stderr: () => string;
+  readonly #stderr: StderrReader;
 
   constructor(
     readonly dataDir: string,
     readonly child: Deno.ChildProcess,
     readonly url: string,
-    stderr: () => string,
+    stderr: StderrReader,
   ) {
     this.#stderr = stderr;
   }
 
   get stderr(): string {
-    return this.#stderr();
+    return this.#stderr.text;
+  }
+
+  /** Resolves when the process has ended and `stderr` is complete. */
+  get ended(): Promise<Deno.CommandStatus> {
+    return this.#stderr.ended;
   }
 
   async memory(): Promise<number> {
@@ -46,7 +51,7 @@ export class ServerProcess {
     signal: Deno.Signal = "SIGTERM",
   ): Promise<{ code: number; signal: Deno.Signal | null; ms: number }> {
     const started = performance.now();
-    const { code, signal: by } = await endProcess(this.child, signal);
+    const { code, signal: by } = await endProcess(this.child, signal, this.ended);
     return { code, signal: by, ms: performance.now() - started };
   }
 
@@ -56,13 +61,33 @@ export class ServerProcess {
 }
 
 /** Sends a signal to a process that may already have ended, and waits for its end. */
-export async function endProcess(child: Deno.ChildProcess, signal: Deno.Signal): Promise<Deno.CommandStatus> {
+export async function endProcess(
+  child: Deno.ChildProcess,
+  signal: Deno.Signal,
+  ended: Promise<Deno.CommandStatus> = child.status,
+): Promise<Deno.CommandStatus> {
   try {
     child.kill(signal);
   } catch {
     // The process has already ended.
   }
-  return await child.status;
+  return await ended;
+}
+
+/** Reads the stderr of a process. */
+export class StderrReader {
+  text = "";
+  /** Resolves when the process has ended and the text is complete. The status alone can come before the last text. */
+  readonly ended: Promise<Deno.CommandStatus>;
+
+  constructor(child: Deno.ChildProcess) {
+    this.ended = Promise.all([child.status, this.#read(child.stderr)]).then(([status]) => status);
+  }
+
+  async #read(stderr: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of stderr) this.text += decoder.decode(chunk, { stream: true });
+  }
 }
 
 interface ProcessOptions {
@@ -97,19 +122,15 @@ export async function startServer(options: ProcessOptions): Promise<ServerProces
     stdout: "null",
     stderr: "piped",
   }).spawn();
-  let said = "";
-  void (async () => {
-    const decoder = new TextDecoder();
-    for await (const chunk of child.stderr) said += decoder.decode(chunk, { stream: true });
-  })();
+  const stderr = new StderrReader(child);
   let ended = false;
-  void child.status.then(() => ended = true);
+  void stderr.ended.then(() => ended = true);
   while (!ended) {
     const url = await findReadyUrl(dataDir, standby ? ["ready", "standby"] : ["ready"]);
-    if (url !== null) return new ServerProcess(dataDir, child, url, () => said);
+    if (url !== null) return new ServerProcess(dataDir, child, url, stderr);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  throw new Error(`svc serve ended before it was ready: ${said}`);
+  throw new Error(`svc serve ended before it was ready: ${stderr.text}`);
 }
 
 async function findReadyUrl(dataDir: string, words: string[]): Promise<string | null> {

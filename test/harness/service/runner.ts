@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { App } from "./app.ts";
-import { endProcess, SVC } from "./process.ts";
+import { endProcess, StderrReader, SVC } from "./process.ts";
 import { waitUntil } from "../wait.ts";
 
 interface RunnerOptions {
@@ -15,24 +15,19 @@ interface RunnerOptions {
 
 /** A real `svc runner` process. */
 export class RunnerProcess {
-  #said = "";
+  readonly #stderr: StderrReader;
 
   constructor(readonly child: Deno.ChildProcess, readonly root: string) {
-    void this.#read();
+    this.#stderr = new StderrReader(child);
   }
 
   get stderr(): string {
-    return this.#said;
-  }
-
-  async #read(): Promise<void> {
-    const decoder = new TextDecoder();
-    for await (const chunk of this.child.stderr) this.#said += decoder.decode(chunk, { stream: true });
+    return this.#stderr.text;
   }
 
   /** Sends a signal and waits for the end; returns the exit code. */
   async end(signal: Deno.Signal = "SIGTERM"): Promise<number> {
-    return (await endProcess(this.child, signal)).code;
+    return (await endProcess(this.child, signal, this.#stderr.ended)).code;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -92,6 +87,28 @@ export async function createTask(
 ): Promise<string> {
   const body = { worker_id: worker, message_id: "script", type: "immediate", instruction };
   return (await app.call("POST /api/tasks", body)).id;
+}
+
+/** Resolves when the task has completed. */
+export async function waitUntilCompleted(app: Pick<App, "call">, task: string): Promise<void> {
+  await waitUntil(
+    `task ${task} completes`,
+    async () => (await app.call(`GET /api/tasks/${task}`)).status === "completed",
+  );
+}
+
+/** Resolves when the run has failed with `server_lost`. */
+export async function waitUntilLost(app: Pick<App, "call">, id: string): Promise<void> {
+  await waitUntil(
+    `run ${id} is lost`,
+    async () => (await app.call(`GET /api/executions/${id}`)).failure === "server_lost",
+  );
+}
+
+/** Creates a runner with the label `x` that consists of requests. */
+export async function createFakeRunner(app: App, name = "r1"): Promise<FakeRunner> {
+  const { token } = await app.call("POST /api/runners", { name, labels: ["x"] });
+  return new FakeRunner(app, token);
 }
 
 /**

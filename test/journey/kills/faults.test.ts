@@ -186,7 +186,7 @@ describe.skipIf(LEFT_OUT)(
           } else {
             const { server, api } = await talk.world.start(`${point}:${seed}:kill`);
             let ended = false;
-            void server.child.status.then(() => ended = true);
+            void server.ended.then(() => ended = true);
             await (WAYS[point] ?? sayAll)(talk, api, () => ended);
             const { signal } = await server.end("SIGTERM");
             expect([point, seed, signal, server.stderr]).toEqual([
@@ -254,7 +254,7 @@ it("the log of a run is on the disk before its outcome [DUR-9]", async () => {
   for (let k = 1; k <= RETRIES; k++) {
     const { server, api } = await talk.world.start("outcome.post-commit:1:kill");
     await talk.say(api, `say the last words ${k}`);
-    await server.child.status;
+    await server.ended;
     expect(server.stderr).toContain("SVC_FAULT fired: outcome.post-commit:1:kill");
     const [run] = await readRows<{ id: string; result: string }>(
       talk.world.dataDir,
@@ -272,7 +272,7 @@ it("a stored reply that was not delivered reaches a reconnecting client once [DU
   const { server, api } = await talk.world.start("outcome.post-commit:1:kill");
   const before = await api.stream(talk.sessionId);
   await talk.say(api, "say hello");
-  await server.child.status;
+  await server.ended;
   await before.close();
   expect(server.stderr).toContain("SVC_FAULT fired: outcome.post-commit:1:kill");
   expect(before.named("message")).toEqual([]);

@@ -62,7 +62,7 @@ describe("an uncaught error [SHD-8]", () => {
         async () => (await api.call("GET /api/executions?status=running")).length === 1,
       );
       await Deno.writeTextFile(file, "");
-      const { code } = await server.child.status;
+      const { code } = await server.ended;
       expect(code).toBe(1);
       const line =
         server.stderr.split("\n").find((one) => one.includes("Stopping after an uncaught error")) ?? "";
