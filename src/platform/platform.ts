@@ -46,6 +46,9 @@ export interface ReceiveResult {
   message_id: string;
 }
 
+/** Outcome of a press. undefined: the service could not store it. */
+export type Outcome = ReceiveResult["outcome"] | undefined;
+
 /** Stores a message. Resolves after the commit. Only then may a platform acknowledge. */
 export type Receive = (incoming: IncomingMessage) => Promise<ReceiveResult>;
 

@@ -25,9 +25,7 @@ export class DiscordError extends PlatformError {
   constructor(
     status: number,
     message: string,
-    { code = 0, retryAfterMs = null, isGlobal = false }:
-      & { retryAfterMs?: number | null }
-      & Partial<Pick<DiscordError, "code" | "isGlobal">> = {},
+    { code = 0, retryAfterMs = null as number | null, isGlobal = false } = {},
   ) {
     super(message, retryAfterMs);
     this.status = status;

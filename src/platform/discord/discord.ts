@@ -5,12 +5,12 @@ import { createConnectedPlatform, type SessionDeps } from "../connected_platform
 import type { Session } from "../keep_connected.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { truncate } from "../message_parts.ts";
-import type { IncomingMessage, Platform, ReceiveResult } from "../platform.ts";
+import type { IncomingMessage, Outcome, Platform } from "../platform.ts";
 import { formatChoice, isAnswered, MAY_NOT_ANSWER, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
 import { parsePauseSeconds } from "../retry_after.ts";
 import { type Channel, Channels, type Server } from "./channels.ts";
 import { DiscordClient, DiscordError } from "./client.ts";
-import { listen, type Session as GatewaySession } from "./gateway.ts";
+import { type Event, listen, type Session as GatewaySession } from "./gateway.ts";
 import { History } from "./history.ts";
 import { registerCommands } from "./commands.ts";
 import {
@@ -108,7 +108,7 @@ async function connect(bot: Bot, last: GatewaySession | null) {
   const { client, token, clock, connection, signal } = bot;
   const session = last !== null && client.isDiscord(last.url) ? last : null;
   const url = session?.url ?? await findGateway(client, signal);
-  const handle = (event: { name: string; data: unknown }, ended: AbortSignal) =>
+  const handle = (event: Event, ended: AbortSignal) =>
     handleEvent(bot, event, AbortSignal.any([signal, ended]));
   return await listen({ url, token, session, clock, connection, handle, signal });
 }
@@ -125,24 +125,20 @@ async function findGateway(client: DiscordClient, signal: AbortSignal): Promise<
   return url;
 }
 
-async function handleEvent(
-  parts: Bot,
-  { name, data }: { name: string; data: unknown },
-  signal: AbortSignal,
-): Promise<void> {
-  const { channels, history } = parts;
+async function handleEvent(bot: Bot, { name, data }: Event, signal: AbortSignal): Promise<void> {
+  const { channels, history } = bot;
   switch (name) {
     case "READY": {
       const { user, application, guilds = [] } = data as Ready;
       channels.setBotId(user.id);
-      void registerCommands(parts.client, application.id, signal);
-      await storeMessages(parts, await history.startGap(await parts.lastHeard(), guilds, signal));
+      void registerCommands(bot.client, application.id, signal);
+      await storeMessages(bot, await history.startGap(await bot.lastHeard(), guilds, signal));
       return await history.markStored();
     }
     case "GUILD_CREATE": {
       const server = data as Server;
       channels.store(server);
-      await storeMessages(parts, await history.readServer(server, signal));
+      await storeMessages(bot, await history.readServer(server, signal));
       return await history.markStored(server);
     }
     case "CHANNEL_CREATE":
@@ -151,9 +147,9 @@ async function handleEvent(
     case "THREAD_LIST_SYNC":
       return channels.store({ threads: (data as Server).threads ?? [] });
     case "MESSAGE_CREATE":
-      return await receiveMessage(parts, channels, data as Message, signal);
+      return await receiveMessage(bot, data as Message, signal);
     case "INTERACTION_CREATE":
-      return await receiveInteraction(parts, channels, data as Interaction, signal);
+      return await receiveInteraction(bot, data as Interaction, signal);
   }
 }
 
@@ -161,12 +157,8 @@ async function storeMessages({ receive }: Run, said: readonly IncomingMessage[])
   for (const incoming of said) await storeOrDrop("Discord", receive, incoming);
 }
 
-async function receiveMessage(
-  { receive }: Run,
-  channels: Channels,
-  message: Message & { guild_id?: string },
-  signal: AbortSignal,
-): Promise<void> {
+async function receiveMessage(bot: Bot, message: Message, signal: AbortSignal): Promise<void> {
+  const { receive, channels } = bot;
   const where = message.guild_id === undefined
     ? { chat: message.channel_id, thread: "", isDirect: true }
     : await channels.find(message.channel_id, signal);
@@ -176,12 +168,8 @@ async function receiveMessage(
   if (incoming !== null) await storeOrDrop("Discord", receive, incoming);
 }
 
-async function receiveInteraction(
-  { client, receive }: Run,
-  channels: Channels,
-  interaction: Interaction,
-  signal: AbortSignal,
-): Promise<void> {
+async function receiveInteraction(bot: Bot, interaction: Interaction, signal: AbortSignal): Promise<void> {
+  const { client, receive, channels } = bot;
   const where = await channels.find(interaction.channel_id, signal);
   const incoming = where === null ? null : parseOrDrop("Discord", () => parseInteraction(interaction, where));
   if (incoming === null) return;
@@ -193,7 +181,7 @@ async function receiveInteraction(
 async function confirm(
   client: DiscordClient,
   interaction: Interaction,
-  outcome: ReceiveResult["outcome"] | undefined,
+  outcome: Outcome,
 ): Promise<void> {
   try {
     const { id, token } = interaction;
@@ -206,7 +194,7 @@ async function confirm(
   }
 }
 
-function answerPress(pressed: Interaction, outcome: ReceiveResult["outcome"] | undefined): object {
+function answerPress(pressed: Interaction, outcome: Outcome): object {
   const choice = formatChoice(outcome, findLabel(pressed));
   if (choice === null) return formatPrivate(MAY_NOT_ANSWER);
   const content = `${truncate(pressed.message?.content ?? "", ASKED_CHARACTERS)}\n\n${choice}`;
@@ -214,7 +202,7 @@ function answerPress(pressed: Interaction, outcome: ReceiveResult["outcome"] | u
 }
 
 /** Confirms that the service has the command. Its result is a message in the chat. */
-function answerCommand(given: Interaction, outcome: ReceiveResult["outcome"] | undefined): object {
+function answerCommand(given: Interaction, outcome: Outcome): object {
   return formatPrivate(
     isAnswered(outcome) || outcome === "over"
       ? `> ${truncate(formatCommand(given), ASKED_CHARACTERS)}`

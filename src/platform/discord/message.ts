@@ -25,6 +25,8 @@ export interface Message extends Body {
   id: string;
   type: number;
   channel_id: string;
+  /** Server of the channel. A direct chat has none. */
+  guild_id?: string;
   author: Author;
   webhook_id?: string;
   member?: { nick?: string | null };

@@ -60,11 +60,8 @@ export interface FeishuSettings {
   base_url: string;
 }
 
-interface CallOptions {
+interface CallOptions extends Pick<JsonRequest, "body" | "form" | "signal"> {
   query?: Record<string, string>;
-  body?: object;
-  form?: FormData;
-  signal?: AbortSignal;
 }
 
 interface Answer {
@@ -92,8 +89,7 @@ export class FeishuClient {
   }
 
   /** Returns the `data` of the answer, else all of it. Throws FeishuError for a refusal, DeliveryError without an answer. */
-  async call<T>(method: string, path: string, call: CallOptions = {}): Promise<T> {
-    const { query, ...rest } = call;
+  async call<T>(method: string, path: string, { query, ...rest }: CallOptions = {}): Promise<T> {
     const search = query === undefined ? "" : `?${new URLSearchParams(query)}`;
     const answer = await this.#token.use((token) =>
       this.#json(`/open-apis${path}${search}`, { method, headers: buildAuthorization(token), ...rest })

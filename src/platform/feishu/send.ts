@@ -66,7 +66,7 @@ async function send(
 ): Promise<string> {
   // In a thread, the first message takes the place of a deleted one.
   for (const target of new Set([answers, thread])) {
-    if (!/^om_/.test(target)) continue;
+    if (!isMessageId(target)) continue;
     try {
       const body = { ...content, ...(thread === "" ? {} : { reply_in_thread: true }) };
       const path = `/im/v1/messages/${target}/reply`;
@@ -78,4 +78,8 @@ async function send(
   const query = { receive_id_type: "chat_id" };
   const body = { receive_id: chat, ...content };
   return (await client.call<{ message_id: string }>("POST", "/im/v1/messages", { query, body })).message_id;
+}
+
+export function isMessageId(id: string): boolean {
+  return id.startsWith("om_");
 }

@@ -4,15 +4,16 @@ import { createLogger } from "../../base/log.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { Session } from "../keep_connected.ts";
 import type { PlatformBase } from "../manifest.ts";
-import type { Platform, Receive, ReceiveResult } from "../platform.ts";
+import { listen } from "../monitored_socket.ts";
+import type { Outcome, Platform, Receive } from "../platform.ts";
 import { formatChoice, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
-import { SlackClient } from "./client.ts";
+import { SlackClient, SlackError } from "./client.ts";
 import { readMissedMessages } from "./history.ts";
 import { type Envelope, parseEnvelope, type Press } from "./message.ts";
 import { buildText, deliver, showProgress } from "./send.ts";
-import { listenEnvelopes } from "./socket.ts";
 
 const log = createLogger("slack");
+const PING_MS = 10_000;
 const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
 // Messages that have the reaction already.
 const SEEN_MAX = 1_000;
@@ -78,14 +79,11 @@ interface Work extends Slack {
   readingSignal: AbortSignal;
 }
 
+/** Listens on one socket until Slack wants the next one. Throws when the socket ends. */
 async function runSession({ client, sockets, receive, resetBackoff, ...deps }: Work): Promise<void> {
   const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, deps.signal);
   const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, deps.signal);
   const { heard, heardUpTo } = await storeGap(deps);
-  const handle = async (envelope: Envelope) => {
-    resetBackoff();
-    await handleEnvelope(client, receive, envelope, user_id);
-  };
   // Runs next to the socket: Slack wants the acknowledgement of a new message within 3 s.
   const readHistory = async () => {
     const { clock, readingSignal: signal, gap } = deps;
@@ -93,7 +91,30 @@ async function runSession({ client, sockets, receive, resetBackoff, ...deps }: W
     for await (const incoming of missed) await storeOrDrop("Slack", receive, incoming);
     if (heard.length > 0 && !signal.aborted) await gap?.save("");
   };
-  await listenEnvelopes({ ...deps, url, handle, readHistory });
+  await listen({
+    ...deps,
+    platform: "Slack",
+    url,
+    pingMs: PING_MS,
+    async take(data, socket) {
+      const frame = JSON.parse(new TextDecoder().decode(data));
+      if (frame.type === "hello") {
+        socket.ready();
+        void readHistory().catch((error) =>
+          log.warning("Cannot read the history of Slack: {error}", { error })
+        );
+      } else if (frame.type === "disconnect") {
+        if (frame.reason === "link_disabled") throw new SlackError("link_disabled");
+        socket.next();
+      } else if (typeof frame.envelope_id === "string") {
+        deps.connection.recordEvent();
+        resetBackoff();
+        await handleEnvelope(client, receive, frame, user_id);
+        // Slack sends an unacknowledged message again, which changes nothing.
+        socket.send(JSON.stringify({ envelope_id: frame.envelope_id }));
+      }
+    },
+  });
 }
 
 /** Stores the start of the gap before a new message hides it. A gap that is not read yet keeps its start. */
@@ -123,7 +144,7 @@ async function handleEnvelope(
 async function confirm(
   client: SlackClient,
   { container, message, actions: [action] }: Press,
-  outcome: ReceiveResult["outcome"] | undefined,
+  outcome: Outcome,
 ): Promise<void> {
   const choice = formatChoice(outcome, action?.text?.text ?? "");
   if (choice === null) return;

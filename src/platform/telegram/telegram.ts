@@ -3,7 +3,7 @@ import { createLogger } from "../../base/log.ts";
 import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { PlatformBase } from "../manifest.ts";
-import type { Platform, ReceiveResult } from "../platform.ts";
+import type { Outcome, Platform } from "../platform.ts";
 import {
   CLOSED_QUESTION,
   formatChoice,
@@ -75,7 +75,7 @@ async function poll(
 async function confirm(
   client: TelegramClient,
   click: ButtonPress,
-  outcome: ReceiveResult["outcome"] | undefined,
+  outcome: Outcome,
 ): Promise<void> {
   const refusal = outcome === "late" ? CLOSED_QUESTION : MAY_NOT_ANSWER;
   try {

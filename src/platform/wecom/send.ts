@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import { truncate } from "../message_parts.ts";
 import { translateMarkdown } from "../markdown.ts";
 import { readPartFile } from "../part_file.ts";
-import type { Delivery, Progress, ReceiveResult } from "../platform.ts";
+import type { Delivery, Outcome, Progress } from "../platform.ts";
 import { formatChoice } from "../receive_guard.ts";
 import { type WeComClient, WeComError } from "./client.ts";
 import { WECOM_MARKDOWN } from "./format.ts";
@@ -72,7 +72,7 @@ export class Sender {
   }
 
   /** Replaces the buttons of a card with the answer. WeCom allows it within 5 s after the press. */
-  async confirm(callback: string, task: string, key: string, outcome: ReceiveResult["outcome"] | undefined) {
+  async confirm(callback: string, task: string, key: string, outcome: Outcome) {
     const card = this.#cards.get(task);
     const choice = formatChoice(outcome, card?.labels.get(key) ?? DONE);
     if (choice === null) return;
