@@ -1,15 +1,10 @@
 // Commands that Discord suggests when a person types `/`.
 import { expect, it } from "vitest";
-import { buildFakeEngines } from "../harness/fakes/agents.ts";
-import { type App, openApp } from "../harness/service/app.ts";
 import { waitUntil } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
+import { openWorld } from "./worlds/open.ts";
 
-async function open(world: DiscordWorld, allow = ["7"]): Promise<App> {
-  const guild = { ...world.config, worker: "Ada", allow };
-  return await openApp({ config: { engines: buildFakeEngines(), platforms: { guild: guild as never } } });
-}
-
+const open = (world: DiscordWorld) => openWorld("guild", world, { more: { allow: ["7"] } });
 const offered = (world: DiscordWorld) =>
   waitUntil("six commands", () => world.fake.commands.filter(({ type }) => type === 1).length === 6);
 const hears = (world: DiscordWorld, text: string) =>
@@ -44,7 +39,6 @@ it("work in direct chats and channels as if typed, and are answered in the chat"
   await using world = new DiscordWorld();
   await using app = await open(world);
   await offered(world);
-  await app.call("POST /api/workers", { name: "Ada" });
   world.pick("workers", "");
   await hears(world, "@Ada");
   world.pick("status", "", { isGroup: true });

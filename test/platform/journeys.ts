@@ -1,8 +1,10 @@
 import { join } from "node:path";
 import { expect } from "vitest";
+import { MANIFESTS } from "../../src/platform/registry.ts";
 import type { App } from "../harness/service/app.ts";
 import { createTempDir } from "../harness/service/process.ts";
 import { waitUntil } from "../harness/wait.ts";
+import { listTexts, readPlatformCheck, readReply, waitForState, waitForText } from "./worlds/open.ts";
 import type { Ability, MessageOptions, World } from "./worlds/world.ts";
 
 /** A service with one platform, named `there`, and its worker Ada. */
@@ -19,20 +21,16 @@ export interface Journey {
   needs: Ability[];
   /** The platform allows no person at first. */
   isClosed?: boolean;
+  /** The key is invalid at first. */
+  isRevoked?: boolean;
   /** Speed of the service's clock. */
   speed?: number;
   go: (stage: Stage) => Promise<void>;
 }
 
-interface Message {
-  content: string;
-  media: { path: string } | null;
-}
-
-const texts = ({ world }: Stage) => world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
+const texts = ({ world }: Stage) => listTexts(world);
 const said = (stage: Stage, text: string) => texts(stage).filter((one) => one === text).length;
-const hears = (stage: Stage, text: string) =>
-  waitUntil(`${stage.world.kind} gets ${text}`, () => said(stage, text) > 0);
+const hears = ({ world }: Stage, text: string) => waitForText(world, text);
 const inbound = ({ app }: Stage) => app.call("GET /api/messages/inbound");
 
 async function send({ app }: Stage, messageId: string, content: string, file?: File): Promise<void> {
@@ -143,7 +141,7 @@ export const JOURNEYS: Journey[] = [
       const bytes = new TextEncoder().encode("what is in the file");
       await stage.world.say("say got it", { file: { name: "notes.txt", bytes } });
       await hears(stage, "got it");
-      const messages: Message[] = await inbound(stage);
+      const messages: { content: string; media: { path: string } | null }[] = await inbound(stage);
       const message = messages.find(({ media }) => media !== null);
       expect(messages.map(({ content }) => content).join("")).toBe("say got it");
       expect(messages).toHaveLength(stage.world.can.has("files alone") ? 2 : 1);
@@ -315,6 +313,39 @@ export const JOURNEYS: Journey[] = [
       world.limit(world.person, false);
       await hears(stage, "later");
       expect(said(stage, "later")).toBe(1);
+    },
+  },
+  {
+    name: "an invalid key is reported without showing it, and the service continues (contract 10.4)",
+    needs: ["keys"],
+    isRevoked: true,
+    go: async ({ world, app }) => {
+      await waitForState(app, "there", "refused");
+      const check = await readPlatformCheck(app);
+      expect(check).toMatchObject({ status: "warn", detail: expect.stringMatching(world.refusal) });
+      const tested = await app.call("POST /api/platforms/there/test");
+      expect(tested).toMatchObject({ ok: false, detail: expect.stringMatching(world.refusal) });
+      for (const name of MANIFESTS.find(({ kind }) => kind === world.kind)?.secrets ?? []) {
+        expect(JSON.stringify([check, tested])).not.toContain(world.config[name]);
+      }
+    },
+  },
+  {
+    name: "replies wait without an attempt while the key is invalid (contract 10.3)",
+    needs: ["keys at work"],
+    go: async ({ world, app }) => {
+      await world.say("sleep 1");
+      await app.until("execution.started");
+      world.revoke(true);
+      await app.until("message.undelivered");
+      expect(await readReply(app)).toMatchObject({
+        status: "failed",
+        attempt: 0,
+        error: expect.stringMatching(world.refusal),
+        next_attempt_at: expect.any(Number),
+      });
+      world.revoke(false);
+      await waitForText(world, "slept 1");
     },
   },
   {

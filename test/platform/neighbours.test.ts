@@ -64,19 +64,4 @@ describe("chats", () => {
       "bee_processed",
     ]);
   });
-
-  it("wait without an attempt while the platform's token is invalid (contract 10.3)", async () => {
-    await using fake = new FakeTelegram();
-    await using app = await openTelegram(fake, { allow: ["*"] });
-    fake.say("sleep 1");
-    await app.until("execution.started");
-    fake.revoked = true;
-    await app.until("message.undelivered");
-    expect((await app.call("GET /api/messages/outbound?status=failed"))[0]).toMatchObject({
-      attempt: 0,
-      next_attempt_at: expect.any(Number),
-    });
-    fake.revoked = false;
-    await waitUntil("it arrives", () => texts(fake).includes("slept 1"), 30_000);
-  });
 });
