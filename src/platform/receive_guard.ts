@@ -42,6 +42,14 @@ export function isAnswered(outcome: Outcome): boolean {
   return outcome === "queued" || outcome === "repeated";
 }
 
+/** Shows people the outcome of a press in the background. Logs an error: the outcome is stored already. */
+export function showOutcome(platform: string, show: () => Promise<unknown>): void {
+  // then() also catches an error that `show` throws before its first await.
+  void Promise.resolve().then(show).catch((error) =>
+    log.info("Cannot show the outcome of a press on {platform}: {error}", { platform, error })
+  );
+}
+
 /** Formats the line that takes the place of the buttons after a press. Returns null when the buttons stay. */
 export function formatChoice(outcome: Outcome, label: string): string | null {
   if (isAnswered(outcome)) return `> ${label}`;

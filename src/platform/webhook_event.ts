@@ -14,7 +14,7 @@ export interface Target {
 }
 
 interface WebhookEvent {
-  /** The same in every try. */
+  /** Equal in every try. */
   id: string;
   kind: string;
   at: number;

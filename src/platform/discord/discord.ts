@@ -1,12 +1,17 @@
-import type { Backoff } from "../../base/backoff.ts";
 import { sleep } from "../../base/clock.ts";
-import { createLogger } from "../../base/log.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { Session } from "../keep_connected.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { truncate } from "../message_parts.ts";
 import type { IncomingMessage, Outcome, Platform } from "../platform.ts";
-import { formatChoice, isAnswered, MAY_NOT_ANSWER, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
+import {
+  formatChoice,
+  isAnswered,
+  MAY_NOT_ANSWER,
+  parseOrDrop,
+  showOutcome,
+  storeOrDrop,
+} from "../receive_guard.ts";
 import { parsePauseSeconds } from "../retry_after.ts";
 import { type Channel, Channels, type Server } from "./channels.ts";
 import { DiscordClient, DiscordError } from "./client.ts";
@@ -23,31 +28,24 @@ import {
 } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
 
-const log = createLogger("discord");
-const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
 /** A shorter connection counts as a failure: Discord revokes the token of a bot that starts too many sessions in a day. */
 const STEADY_MS = 60_000;
 // Discord wants a pause of 1 to 5 times this before a new session.
 const NEW_MS = 1_000;
 const CONTENT_FLAGS = (1 << 18) | (1 << 19);
-/** Answers to an interaction: change the message, or say something that only the person sees. */
+/** Answers to an interaction: change the message, or send one that only the person sees. */
 const CHANGE = 7;
 const ANSWER = 4;
 const ALONE = 64;
-// The answer to a question needs the rest of 2,000 characters.
+// Discord's limit of 2,000 characters minus space for the answer to a question.
 const ASKED_CHARACTERS = 1_850;
 
-interface Settings {
-  token: string;
-  base_url: string;
-}
-
 /** Creates a Discord bot. The bot connects to a gateway, so it needs no public address. */
-export function createDiscord(base: PlatformBase, settings: Settings): Platform {
+export function createDiscord(base: PlatformBase, settings: Record<"token" | "base_url", string>): Platform {
   const { token, base_url } = settings;
   const client = new DiscordClient(token, base_url, base.clock);
   return createConnectedPlatform({
-    ...{ base, retry: RETRY, required: { token } },
+    ...{ base, required: { token } },
     createSession: (deps) => createSession({ ...deps, client, token }),
     deliver: (delivery) => deliver(client, delivery),
     progress: (progress) => showProgress(client, progress),
@@ -95,7 +93,7 @@ interface Bot extends Run {
 interface Ready {
   user: { id: string };
   application: { id: string };
-  /** A GUILD_CREATE for each follows. */
+  /** Servers of the bot. Discord sends a GUILD_CREATE for each. */
   guilds?: { id: string }[];
 }
 
@@ -174,24 +172,12 @@ async function receiveInteraction(bot: Bot, interaction: Interaction, signal: Ab
   const incoming = where === null ? null : parseOrDrop("Discord", () => parseInteraction(interaction, where));
   if (incoming === null) return;
   const received = await storeOrDrop("Discord", receive, incoming);
-  void confirm(client, interaction, received?.outcome);
-}
-
-// Only people see this, so an error is not fatal.
-async function confirm(
-  client: DiscordClient,
-  interaction: Interaction,
-  outcome: Outcome,
-): Promise<void> {
-  try {
-    const { id, token } = interaction;
-    const body = formatCommand(interaction) === ""
-      ? answerPress(interaction, outcome)
-      : answerCommand(interaction, outcome);
-    await client.call("POST", `/interactions/${id}/${token}/callback`, { body, isOpen: true });
-  } catch (error) {
-    log.info("Cannot answer a button or command of Discord: {error}", { error });
-  }
+  const { id, token } = interaction;
+  const answer = formatCommand(interaction) === "" ? answerPress : answerCommand;
+  showOutcome("Discord", () => {
+    const body = answer(interaction, received?.outcome);
+    return client.call("POST", `/interactions/${id}/${token}/callback`, { body, isOpen: true });
+  });
 }
 
 function answerPress(pressed: Interaction, outcome: Outcome): object {

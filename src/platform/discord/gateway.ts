@@ -3,7 +3,7 @@ import { ConnectionRefused } from "../connected_platform.ts";
 import type { Connection } from "../connection.ts";
 import { openWire, type Wire } from "../websocket.ts";
 
-// Servers with their channels, messages there and in direct chats, and the text of messages.
+// Discord sends the bot servers with their channels, messages in channels and direct chats, and the texts of messages.
 const INTENTS = 1 | 512 | 4_096 | 32_768;
 const READY_MS = 30_000;
 const OP = {

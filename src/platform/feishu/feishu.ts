@@ -1,5 +1,4 @@
 import { Buffer } from "node:buffer";
-import type { Backoff } from "../../base/backoff.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { MessageSigns } from "../message_signs.ts";
@@ -13,8 +12,6 @@ import { Frame } from "./frame.ts";
 import { type FeishuEvent, isPress, parseEvent, type PressValue } from "./message.ts";
 import { Pieces } from "./pieces.ts";
 import { deliver, isMessageId, showText } from "./send.ts";
-
-const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
 
 // Limits of the ping interval that Feishu asks for, so that the service notices a dead connection.
 const PING_MAX_MS = 30_000;
@@ -30,7 +27,7 @@ export function createFeishu(base: PlatformBase, settings: FeishuSettings): Plat
   const client = new FeishuClient(settings, base.clock);
   const signs = createSigns(client);
   return createConnectedPlatform({
-    ...{ base, retry: RETRY, required: { app_id, app_secret } },
+    ...{ base, required: { app_id, app_secret } },
     createSession: (deps) => (resetBackoff) => runSession(client, deps, resetBackoff),
     async deliver(delivery) {
       const sentAs = await deliver(client, delivery);

@@ -1,12 +1,11 @@
 import { LRUCache } from "lru-cache";
-import type { Backoff } from "../../base/backoff.ts";
 import { createLogger } from "../../base/log.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { Session } from "../keep_connected.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { listen } from "../monitored_socket.ts";
 import type { Outcome, Platform, Receive } from "../platform.ts";
-import { formatChoice, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
+import { formatChoice, parseOrDrop, showOutcome, storeOrDrop } from "../receive_guard.ts";
 import { SlackClient, SlackError } from "./client.ts";
 import { readMissedMessages } from "./history.ts";
 import { type Envelope, parseEnvelope, type Press } from "./message.ts";
@@ -14,24 +13,20 @@ import { buildText, deliver, showProgress } from "./send.ts";
 
 const log = createLogger("slack");
 const PING_MS = 10_000;
-const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
-// Messages that have the reaction already.
+// Messages of which the process knows that they have the reaction.
 const SEEN_MAX = 1_000;
 
-interface Settings {
-  app_token: string;
-  bot_token: string;
-  base_url: string;
-}
-
 /** Creates a Slack app. The app opens a socket, so it needs no public address. */
-export function createSlack(base: PlatformBase, settings: Settings): Platform {
+export function createSlack(
+  base: PlatformBase,
+  settings: Record<"app_token" | "bot_token" | "base_url", string>,
+): Platform {
   const { app_token, bot_token, base_url } = settings;
   const client = new SlackClient(bot_token, base_url);
   const sockets = new SlackClient(app_token, base_url);
   const seen = new LRUCache<string, true>({ max: SEEN_MAX });
   return createConnectedPlatform({
-    ...{ base, retry: RETRY, required: { app_token, bot_token } },
+    ...{ base, required: { app_token, bot_token } },
     createSession: (deps) => createSession({ ...deps, client, sockets }),
     deliver: (delivery) => deliver(client, delivery),
     progress(progress) {
@@ -56,7 +51,7 @@ interface Slack extends SessionDeps {
 }
 
 function createSession(slack: Slack): Session {
-  // A socket that Slack replaces stays open until the next one is. After any other end, messages may be missing.
+  // A socket that Slack replaces stays open until the next one is open. After any other end, messages may be missing.
   let hasGap = true;
   let reading = new AbortController();
   return async (resetBackoff) => {
@@ -136,11 +131,11 @@ async function handleEnvelope(
   const received = incoming === null ? null : await storeOrDrop("Slack", receive, incoming);
   // An unreadable envelope has a form that confirm() does not know.
   if (envelope.type === "interactive" && incoming !== null) {
-    void confirm(client, envelope.payload, received?.outcome);
+    showOutcome("Slack", () => confirm(client, envelope.payload, received?.outcome));
   }
 }
 
-// Replaces the buttons. Only people see this, so an error is not fatal.
+/** Replaces the buttons. */
 async function confirm(
   client: SlackClient,
   { container, message, actions: [action] }: Press,
@@ -148,15 +143,11 @@ async function confirm(
 ): Promise<void> {
   const choice = formatChoice(outcome, action?.text?.text ?? "");
   if (choice === null) return;
-  try {
-    await client.call("chat.update", {
-      channel: container.channel_id,
-      ts: container.message_ts,
-      ...buildText(""),
-      text: `${message?.text ?? ""}\n\n${choice}`,
-      blocks: [],
-    });
-  } catch (error) {
-    log.info("Cannot change a button of Slack: {error}", { error });
-  }
+  await client.call("chat.update", {
+    channel: container.channel_id,
+    ts: container.message_ts,
+    ...buildText(""),
+    text: `${message?.text ?? ""}\n\n${choice}`,
+    blocks: [],
+  });
 }
