@@ -19,7 +19,7 @@ async function ask(world: DingTalkWorld, app: App, text: string, options: string
   const begun = () => listTexts(world).filter((one) => one === "begun").length;
   const before = begun();
   await world.say("say begun");
-  await waitUntil("begun", () => begun() > before);
+  await waitUntil("the first reply", () => begun() > before);
   await app.settle();
   const [{ id }] = await app.call("GET /api/messages/inbound");
   const question = await app.call("POST /api/questions", { message_id: id, text, options });
@@ -35,13 +35,13 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     world.fake.system("ping");
     world.fake.event();
     world.fake.system("disconnect");
-    await waitUntil("the next one is open first", () => world.fake.opened === 2);
+    await waitUntil("the next socket is open before the old one ends", () => world.fake.opened === 2);
     await world.say("say replaced");
     await waitForText(world, "replaced");
     world.fake.drop();
     await world.say("say dropped");
     await waitForText(world, "dropped");
-    await waitUntil("all is acknowledged", () => world.fake.waiting.size === 0);
+    await waitUntil("all events are acknowledged", () => world.fake.waiting.size === 0);
     await app.settle();
     expect(listTexts(world)).toEqual(["replaced", "dropped"]);
     expect(world.faults()).toEqual([]);
@@ -86,11 +86,11 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     world.fake.modes.push({ status: 403, code: qps }, { status: 503, code: "ServiceUnavailable" });
     await world.say("say later");
     await waitForText(world, "later");
-    await waitUntil("it is noted", async () => (await readReply(app)).status === "sent");
+    await waitUntil("the reply is sent", async () => (await readReply(app)).status === "sent");
     expect(await readReply(app)).toMatchObject({ attempt: 1 });
     world.fake.gone.add("8");
     await world.say("say nobody", { from: "8" });
-    await waitUntil("it is given up", async () => {
+    await waitUntil("the service gives the reply up", async () => {
       const { next_attempt_at, error } = await readReply(app);
       return next_attempt_at === null && error.includes("the person does not exist");
     });
@@ -116,7 +116,7 @@ describe("DingTalk (contract 10, decision 0023)", () => {
     await world.say("sleep 2");
     await waitUntil("a sign", () => world.fake.emotionsNow.size === 1);
     await waitForText(world, "slept 2");
-    await waitUntil("it is gone", () => world.fake.emotionsNow.size === 0);
+    await waitUntil("the sign is gone", () => world.fake.emotionsNow.size === 0);
     world.fake.isPlain = true;
     await world.say("say without it");
     await waitForText(world, "without it");

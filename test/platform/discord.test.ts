@@ -33,6 +33,12 @@ const createMessage = (id: string, content: string, more = {}) => ({
   ...more,
 });
 
+/** Builds more messages than a page of the history has. */
+const createManyMessages = (fake: DiscordWorld["fake"]) =>
+  Array.from({ length: 130 }, (_, i) => createMessage(fake.id(Date.now() - 50_000 + i), `${i}`));
+
+const listHeard = (id: string) => [{ chat: "D7", thread: "", id }];
+
 const mention = ({ fake: { bot } }: DiscordWorld) => ({ mentions: [{ id: bot, username: "svc" }] });
 
 describe("the gateway of Discord (contract 10)", () => {
@@ -77,7 +83,7 @@ describe("the gateway of Discord (contract 10)", () => {
       },
     });
     for (const text of ["one", "two", "three"]) await world.say(text);
-    await waitUntil("all three", () => there.came.length === 3);
+    await waitUntil("all three messages", () => there.came.length === 3);
     expect(there.texts()).toEqual(["one", "two", "three"]);
     expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 1 });
   });
@@ -101,10 +107,10 @@ describe("the gateway of Discord (contract 10)", () => {
       ...{ message: { id: "9", components: [null] }, data: { custom_id: "x" } },
     }, "9");
     await world.say("two");
-    await waitUntil("all that can be read", () => there.came.length === 3);
+    await waitUntil("all readable messages", () => there.came.length === 3);
     expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 0 });
     world.fake.gateway.end(4000);
-    await waitUntil("it begins anew", () => world.fake.gateway.asked.identify === 2);
+    await waitUntil("a new session", () => world.fake.gateway.asked.identify === 2);
     expect(world.fake.gateway.asked.resume).toBe(0);
   });
 
@@ -114,13 +120,13 @@ describe("the gateway of Discord (contract 10)", () => {
     await using there = await startPlatform(world);
     const { gateway } = world.fake;
     await world.say("one");
-    await waitUntil("some beats", () => gateway.asked.beats >= 4);
+    await waitUntil("some heartbeats", () => gateway.asked.beats >= 4);
     expect(gateway.asked).toMatchObject({ identify: 1, resume: 0 });
     gateway.isDeaf = true;
-    await waitUntil("it comes again", () => gateway.asked.resume > 0);
+    await waitUntil("it connects again", () => gateway.asked.resume > 0);
     gateway.isDeaf = false;
     await world.say("two");
-    await waitUntil("both", () => there.came.length === 2);
+    await waitUntil("both messages", () => there.came.length === 2);
     expect(world.faults()).toEqual([]);
   });
 
@@ -157,7 +163,7 @@ describe("a refused connection to Discord (contract 10.4)", () => {
     expect(world.fake.gateway.asked.identify).toBe(0);
   });
 
-  it("asks again after a day at most, even when Discord names a longer pause", async () => {
+  it("asks for a session after a day at most, even when Discord names a longer pause", async () => {
     await using world = new DiscordWorld();
     const clock = new TestClock(Date.now());
     Object.assign(world.fake, { remaining: 0, resetAfterMs: Date.now() });
@@ -165,7 +171,7 @@ describe("a refused connection to Discord (contract 10.4)", () => {
     await waitForState(app, "guild", "limited");
     world.fake.remaining = 1000;
     clock.advance(DAY_MS);
-    await waitUntil("it begins", () => {
+    await waitUntil("it connects", () => {
       clock.advance(500);
       return world.fake.gateway.asked.identify > 0;
     });
@@ -216,7 +222,7 @@ describe("limits of Discord (contract 10.3)", () => {
     expect(retryAfterMs).toBeLessThanOrEqual(DAY_MS);
   });
 
-  it("a reply waits at most a day for a channel with one long limit", async () => {
+  it("lets a reply wait for a day at most, even when the limit of its channel is longer", async () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     world.fake.nextResetAfter = String(Date.now() / 1000);
@@ -231,7 +237,7 @@ describe("limits of Discord (contract 10.3)", () => {
   });
 
   it.each([[500, "unreachable"], [403, "refused"], [404, "refused"]])(
-    "%i is %s",
+    "a reply that Discord refuses with %i is %s",
     async (status, why) => {
       await using world = new DiscordWorld();
       await using there = await startPlatform(world);
@@ -247,10 +253,7 @@ describe("the history of Discord (contract 10.1)", () => {
     const { fake } = world;
     for (const id of ["D7", "D8"]) fake.channels.set(id, { type: 1 });
     const known = fake.id(Date.now() - 60_000);
-    const long = Array.from(
-      { length: 130 },
-      (_, i) => createMessage(fake.id(Date.now() - 50_000 + i), `${i}`),
-    );
+    const long = createManyMessages(fake);
     fake.said.set("D7", [
       createMessage(fake.id(Date.now() - 90_000), "before"),
       createMessage(known, "known"),
@@ -266,7 +269,7 @@ describe("the history of Discord (contract 10.1)", () => {
       { chat: "gone", thread: "", id: "1" },
     ];
     await using there = await startPlatform(world, { lastHeard: heard });
-    await waitUntil("all of it", () => there.came.length === 132);
+    await waitUntil("all messages", () => there.came.length === 132);
     expect(there.texts()).toEqual([
       "known",
       ...long.map(({ content }) => content),
@@ -291,8 +294,8 @@ describe("the history of Discord (contract 10.1)", () => {
       { id: "57", type: 0, last_message_id: null },
     ];
     fake.broken = 1;
-    await using there = await startPlatform(world, { lastHeard: [{ chat: "D7", thread: "", id: known }] });
-    await waitUntil("it is found", () => there.came.length === 1);
+    await using there = await startPlatform(world, { lastHeard: listHeard(known) });
+    await waitUntil("the message", () => there.came.length === 1);
     expect(there.came).toMatchObject([{ chat: "55", text: "new here", isMentioned: true, isDirect: false }]);
   });
 
@@ -329,7 +332,7 @@ describe("the history of Discord (contract 10.1)", () => {
     expect(world.faults()).toEqual([]);
   });
 
-  it("waits for the pause that Discord asks for, which counts as no try", async () => {
+  it("waits for the pause that Discord asks for, without counting a try", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     const clock = new TestClock(Date.now());
@@ -342,11 +345,8 @@ describe("the history of Discord (contract 10.1)", () => {
       return Response.json({ message: "limited", retry_after: 200, global: false }, { status: 429 });
     };
     fake.breaking.set("D7", { pages: 0, then });
-    await using there = await startPlatform(world, {
-      lastHeard: [{ chat: "D7", thread: "", id: known }],
-      clock,
-    });
-    await waitUntil("it is read", () => {
+    await using there = await startPlatform(world, { lastHeard: listHeard(known), clock });
+    await waitUntil("the service reads the message", () => {
       clock.advance(5_000);
       return there.came.at(-1)?.text === "missed";
     });
@@ -357,25 +357,19 @@ describe("the history of Discord (contract 10.1)", () => {
     ["fails", () => new Response("", { status: 500 })],
     ["answers something else", () => Response.json({})],
   ])(
-    "ends where a channel %s permanently: its earlier messages stay, and other channels are read",
+    "skips the rest of a channel that %s permanently, and reads other channels",
     async (_words, then) => {
       await using world = new DiscordWorld();
       const { fake } = world;
       const clock = new TestClock(Date.now());
       fake.channels.set("D7", { type: 1 });
       const known = fake.id(Date.now() - 60_000);
-      const long = Array.from(
-        { length: 130 },
-        (_, i) => createMessage(fake.id(Date.now() - 50_000 + i), `${i}`),
-      );
+      const long = createManyMessages(fake);
       fake.said.set("D7", long);
       fake.breaking.set("D7", { pages: 1, then });
-      await using there = await startPlatform(world, {
-        lastHeard: [{ chat: "D7", thread: "", id: known }],
-        clock,
-      });
+      await using there = await startPlatform(world, { lastHeard: listHeard(known), clock });
       await world.say("live", { from: "8" });
-      await waitUntil("what is said now", () => {
+      await waitUntil("the new message", () => {
         clock.advance(500);
         return there.came.at(-1)?.text === "live";
       });
@@ -390,21 +384,21 @@ describe("the history of Discord (contract 10.1)", () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     const known = fake.id(Date.now() - 600_000);
-    await using there = await startPlatform(world, { lastHeard: [{ chat: "D7", thread: "", id: known }] });
-    await waitUntil("it listens", () => fake.gateway.listening === 1);
-    const [before, behind] = [fake.id(Date.now() - 60_000), fake.id(Date.now() - 10_000)];
+    await using there = await startPlatform(world, { lastHeard: listHeard(known) });
+    await waitUntil("it is connected", () => fake.gateway.listening === 1);
+    const [before, after] = [fake.id(Date.now() - 60_000), fake.id(Date.now() - 10_000)];
     const elsewhere = { channel_id: "65" };
     fake.said.set("65", [
       createMessage(before, "before", elsewhere),
-      createMessage(behind, "behind", elsewhere),
+      createMessage(after, "after", elsewhere),
     ]);
     fake.gateway.event("GUILD_CREATE", {
       id: "901",
       joined_at: new Date(Date.now() - 30_000).toISOString(),
-      channels: [{ id: "65", type: 0, last_message_id: behind }],
+      channels: [{ id: "65", type: 0, last_message_id: after }],
     });
-    await waitUntil("what was said behind it", () => there.came.length > 0);
-    expect(there.texts()).toEqual(["behind"]);
+    await waitUntil("the message from after the join", () => there.came.length > 0);
+    expect(there.texts()).toEqual(["after"]);
   });
 
   it("contains no message that is older than a day", async () => {
@@ -416,10 +410,10 @@ describe("the history of Discord (contract 10.1)", () => {
       createMessage(fake.id(Date.now() - day - 60_000), "old"),
       createMessage(fake.id(Date.now() - day + 60_000), "new"),
     ]);
-    await using there = await startPlatform(world, { lastHeard: [{ chat: "D7", thread: "", id: "1000" }] });
-    await waitUntil("what is new", () => there.came.length === 1);
+    await using there = await startPlatform(world, { lastHeard: listHeard("1000") });
+    await waitUntil("the new message", () => there.came.length === 1);
     await world.say("live");
-    await waitUntil("what is said now", () => there.came.length === 2);
+    await waitUntil("the new message", () => there.came.length === 2);
     expect(there.texts()).toEqual(["new", "live"]);
   });
 });
@@ -444,7 +438,7 @@ describe("messages of Discord (contract 10.1)", () => {
       content: "to <@8> and <@99>",
       mentions: [{ id: "99", username: "svc" }, { id: "8", username: "Bo" }],
     });
-    await waitUntil("five", () => there.came.length === 5);
+    await waitUntil("five messages", () => there.came.length === 5);
     expect(there.came.slice(1).map(({ text, isMentioned }) => [text, isMentioned])).toEqual([
       ["by role", true],
       ["@role-78 other role #12 :wave:", false],

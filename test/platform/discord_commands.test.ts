@@ -22,13 +22,13 @@ it("are registered once, next to other commands of the bot, and again after a ch
   });
   {
     await using _app = await open(world);
-    await waitUntil("all of them", () => fake.commandsMade === 6);
+    await waitUntil("all commands", () => fake.commandsMade === 6);
   }
   expect(fake.commands.map(({ name }) => name)).toEqual([
     ...["menu", "help", "workers", "status", "stop", "new", "answer"],
   ]);
   await using _again = await open(world);
-  await waitUntil("it listens again", () => fake.gateway.listening === 1);
+  await waitUntil("it is connected again", () => fake.gateway.listening === 1);
   await world.say("/help");
   await hears(world, "list the commands");
   expect(fake.commandsMade).toBe(6);
@@ -55,7 +55,7 @@ it("work in direct chats and channels as if typed, and are answered in the chat"
     "it is answered",
     async () => (await app.call(`GET /api/questions/${id}`)).answer === "dark green",
   );
-  await waitUntil("each is told", () => told(world).length === 3);
+  await waitUntil("all answers to the commands", () => told(world).length === 3);
   expect(told(world)).toEqual(["> /workers", "> /status", "> /answer dark green"]);
   expect(world.faults()).toEqual([]);
 });
@@ -65,7 +65,7 @@ it("are refused to strangers, and a bot without the right to register works with
   await using app = await open(world);
   await offered(world);
   world.pick("stop", "", { from: "66", isGroup: true });
-  await waitUntil("it is said", () => told(world).length === 1);
+  await waitUntil("the answer to the command", () => told(world).length === 1);
   expect(told(world)).toEqual(["You can't use this command here."]);
   expect(await app.call("GET /api/messages/inbound")).toEqual([]);
   expect(world.sent()).toEqual([]);

@@ -37,8 +37,8 @@ describe("Feishu (contract 10, decision 0023)", () => {
     expect(world.fake.opened).toBe(2);
     world.pieces = 7;
     await world.say(`say ${"grüße ".repeat(200)}`);
-    await waitUntil("all of it", () => listTexts(world).some((text) => text.length === 1_199));
-    await waitUntil("all is acknowledged", () => world.fake.waiting.size === 0);
+    await waitUntil("all messages", () => listTexts(world).some((text) => text.length === 1_199));
+    await waitUntil("all events are acknowledged", () => world.fake.waiting.size === 0);
     await app.settle();
     expect(listTexts(world)).toHaveLength(2);
     expect(world.faults()).toEqual([]);
@@ -51,14 +51,14 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await using app = await open(world, {}, clock);
     await waitForState(app, "lark", "connected");
     const pings = world.fake.pings;
-    await waitUntil("it asks", () => {
+    await waitUntil("it sends a ping", () => {
       clock.advance(1_000);
       return world.fake.pings > pings;
     });
     expect(world.fake.opened).toBe(1);
     world.fake.isSilent = true;
     let waited = 0;
-    await waitUntil("it is opened again", () => {
+    await waitUntil("it connects again", () => {
       clock.advance(1_000);
       waited++;
       return world.fake.opened === 2;
@@ -119,7 +119,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const table = "| a |\n|---|\n| <at id=all> |\n";
     await app.call("POST /api/messages", { message_id: id, content: Array(6).fill(table).join("\n") });
-    await waitUntil("it is there", () => world.sent().length === 2);
+    await waitUntil("the reply", () => world.sent().length === 2);
     expect(world.fake.sent[1]).toMatchObject({ isText: true });
     expect(world.faults()).toEqual([]);
   });
@@ -141,7 +141,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     const id = await world.say("sleep 2");
     await waitUntil("a sign", () => [...world.fake.reactionsNow.values()].includes(id));
     await waitForText(world, "slept 2");
-    await waitUntil("it is gone", () => world.fake.reactionsNow.size === 0);
+    await waitUntil("the sign is gone", () => world.fake.reactionsNow.size === 0);
     expect(world.fake.reactions).toEqual([`${id} Typing`]);
   });
 
@@ -152,7 +152,7 @@ describe("Feishu (contract 10, decision 0023)", () => {
     await waitForText(world, "begun");
     const { id, message } = await ask(world, app, `Go on? ${"x".repeat(3_000)}`, ["Yes", "No"]);
     world.press(message, "Yes", "66");
-    await waitUntil("it is told", () => world.fake.toasts.length === 1);
+    await waitUntil("the toast", () => world.fake.toasts.length === 1);
     expect((await app.call(`GET /api/questions/${id}`)).status).toBe("open");
     world.press(message, "Yes");
     await waitUntil("it is answered", () => world.fake.toasts.length === 2);

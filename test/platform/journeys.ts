@@ -99,7 +99,7 @@ export const JOURNEYS: Journey[] = [
       const [{ id: message_id }] = await inbound(stage);
       const more = { message_id, worker_id: bob.id, instruction: `until ${done[1]}`, type: "immediate" };
       await app.call("POST /api/tasks", more);
-      await waitUntil("it is edited", () => shows("Ada, Bob work on it"));
+      await waitUntil("the message is edited", () => shows("Ada, Bob work on it"));
       for (const file of done) await Deno.writeTextFile(file, "");
       for (const file of done) await hears(stage, `found ${file}`);
       await waitUntil("progress is gone", () => texts(stage).length === 2);
@@ -214,7 +214,10 @@ export const JOURNEYS: Journey[] = [
     go: async (stage) => {
       const { world, app } = stage;
       await world.say("!help");
-      await waitUntil("help", () => texts(stage).some((text) => text.includes("/stop: cancel the work")));
+      await waitUntil(
+        "the list of commands",
+        () => texts(stage).some((text) => text.includes("/stop: cancel the work")),
+      );
       await world.say("!workers");
       await hears(stage, "@Ada");
       await world.say("until /never/there");
@@ -355,11 +358,11 @@ export const JOURNEYS: Journey[] = [
       const { world, app } = stage;
       world.loseAnswer();
       await world.say("say once or twice");
-      await waitUntil("it is there", () => said(stage, "once or twice") === world.copiesOfLost);
+      await waitUntil("the reply", () => said(stage, "once or twice") === world.copiesOfLost);
       await app.settle();
       for (let i = 0; i < 2; i++) world.loseAnswer();
       await world.say("say never a third");
-      await waitUntil("it is given up", async () => {
+      await waitUntil("the service gives the reply up", async () => {
         const [row] = await app.call("GET /api/messages/outbound?status=failed");
         return row?.next_attempt_at === null && row.error.includes("may have arrived");
       });
@@ -374,7 +377,7 @@ export const JOURNEYS: Journey[] = [
       const long = Array.from({ length: 8_000 }, (_, i) => `sentence ${i}.`).join(" ");
       await send(stage, await begin(stage), long);
       const whole = () => [...texts(stage), ...world.uploads().map(({ text }) => text)];
-      await waitUntil("the whole of it", () => whole().includes(long));
+      await waitUntil("the whole text", () => whole().includes(long));
       expect(texts(stage).length).toBeLessThanOrEqual(4);
     },
   },

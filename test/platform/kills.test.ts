@@ -213,14 +213,14 @@ async function settle(
 ): Promise<{ again: number; doubted: number }> {
   let doubted = 0;
   let lost: number[] = [];
-  await waitUntil("every message that was stored is answered", async () => {
+  await waitUntil("the replies to all stored messages", async () => {
     doubted += await four.resendDoubted();
     const missing = await four.missing(said);
     lost = await four.lost(missing);
     return missing.length === lost.length;
   }, 120_000);
   for (const number of lost) await four.say(number);
-  await waitUntil("every message is answered", async () => {
+  await waitUntil("the replies to all messages", async () => {
     doubted += await four.resendDoubted();
     return (await four.missing(said)).length === 0;
   }, 120_000);

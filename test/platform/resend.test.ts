@@ -43,7 +43,7 @@ describe("message resend (contract 10.3)", () => {
     expect(given).toMatchObject({ status: "failed", next_attempt_at: null, attempt: 1 });
     receiver.modes.push(503);
     await say(app, "second", "m2");
-    await waitUntil("it waits", async () => (await readReply(app)).error === "reply_url answered 503");
+    await waitUntil("the reply waits", async () => (await readReply(app)).error === "reply_url answered 503");
     const headers = { "idempotency-key": "again" };
     const resent = await app.call(`POST /api/messages/${given.id}/resend`, {}, headers);
     expect(resent).toMatchObject({ id: given.id, status: "failed", error: "", next_attempt_at: clock.now() });
@@ -81,19 +81,22 @@ describe("message resend (contract 10.3)", () => {
 
     receiver.otherwise = 503;
     await say(app, "away", "m2");
-    await waitUntil("it waits", async () => (await readReply(app)).error !== "");
+    await waitUntil("the reply waits", async () => (await readReply(app)).error !== "");
     // The clock stops during a try, since the receiver checks the time of signatures.
     for (let day = 1; day <= 7; day++) {
       // Otherwise the service could store the try with the time of the next day.
       await waitUntil(
-        "the try is noted",
+        "the try is stored",
         async () => (await readReply(app)).next_attempt_at > clock.now(),
       );
       const tries = receiver.got.length;
       clock.advance(DAY_MS);
       await waitUntil("another try", () => receiver.got.length > tries);
     }
-    await waitUntil("it is given up", async () => (await readReply(app)).next_attempt_at === null);
+    await waitUntil(
+      "the service gives the reply up",
+      async () => (await readReply(app)).next_attempt_at === null,
+    );
     expect((await readReply(app)).error).toContain("after 7 days");
     const tried = receiver.got.length;
     const sent = await ctl(app, [
@@ -107,8 +110,8 @@ describe("message resend (contract 10.3)", () => {
     ]);
     expect([sent.code, sent.out]).toEqual([0, "1\n"]);
     clock.advance(300_000);
-    await waitUntil("it is tried again", () => receiver.got.length > tried);
-    await waitUntil("it waits again", async () => (await readReply(app)).error !== "");
+    await waitUntil("the reply is sent again", () => receiver.got.length > tried);
+    await waitUntil("the reply waits again", async () => (await readReply(app)).error !== "");
     expect((await readReply(app)).next_attempt_at).not.toBe(null);
     receiver.otherwise = "ok";
     clock.advance(300_000);
@@ -168,14 +171,14 @@ describe("message resend (contract 10.3)", () => {
     receiver.modes.push("lost", 503);
     await say(app, "doubt", "m2");
     await waitUntil(
-      "it waits",
+      "the reply waits",
       async () => (await readReply(app)).error === "reply_url answered 503",
     );
     receiver.modes.push("ok", "lost");
     await app.call(`POST /api/messages/${(await outbound(app))[1].id}/resend`, {});
     clock.advance(300_000);
     await waitUntil(
-      "it is given up",
+      "the service gives the reply up",
       async () => (await readReply(app)).error.includes("may have arrived"),
     );
     expect(texts(receiver).filter((text) => text === "doubt")).toHaveLength(3);

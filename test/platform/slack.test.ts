@@ -22,7 +22,7 @@ import {
 const open = (world: SlackWorld, clock?: Clock) => openWorld("team", world, { clock });
 
 const waitForAcknowledgements = ({ fake }: SlackWorld) =>
-  waitUntil("nothing waits", () => fake.waiting.size === 0);
+  waitUntil("no event waits", () => fake.waiting.size === 0);
 
 /** Builds a message of the history. */
 function createMissed(world: SlackWorld, number: number, more: Record<string, unknown> = {}) {
@@ -43,7 +43,7 @@ describe("Slack (contract 10)", () => {
     await using app = await open(world);
     await waitUntil("a socket", () => world.fake.sockets.size === 1);
     world.fake.disconnect("refresh_requested");
-    await waitUntil("the next one is open first", () => world.fake.opened === 2);
+    await waitUntil("the next socket is open before the old one ends", () => world.fake.opened === 2);
     await world.say("say refreshed");
     await waitForText(world, "refreshed");
     world.fake.disconnect("drop");
@@ -82,7 +82,7 @@ describe("Slack (contract 10)", () => {
     // A socket that Slack replaces makes no gap.
     const after = world.fake.asked.length;
     world.fake.disconnect("refresh_requested");
-    await waitUntil("the next one", () => world.fake.opened === 3);
+    await waitUntil("the next session", () => world.fake.opened === 3);
     await world.say("say last");
     await waitForText(world, "last");
     expect(world.fake.asked.length).toBe(after);
@@ -99,7 +99,7 @@ describe("Slack (contract 10)", () => {
     world.fake.history.push(createMissed(world, 1));
     world.fake.historyErrors.push("internal_error", "fatal_error");
     world.fake.disconnect("drop");
-    await waitUntil("it is read", async () => {
+    await waitUntil("the service reads the message", async () => {
       clock.advance(500);
       return (await listInbound(app)).length === 2;
     });
@@ -125,7 +125,7 @@ describe("Slack (contract 10)", () => {
       world.fake.history.push(createMissed(world, 9, { channel: "D8", user: "8", text: "say elsewhere" }));
       world.fake.historyErrors.push(...errors);
       world.fake.disconnect("drop");
-      await waitUntil("the other conversation is read, too", async () => {
+      await waitUntil("the service reads the other conversation, too", async () => {
         clock.advance(500);
         return (await listInbound(app)).includes("say elsewhere");
       });
@@ -153,7 +153,7 @@ describe("Slack (contract 10)", () => {
       world.fake.historyErrors.push(...errors);
       {
         await using app = await start();
-        await waitUntil("the history waits", () => world.fake.asked.length === errors.length);
+        await waitUntil("the service waits for the history", () => world.fake.asked.length === errors.length);
         // A new message is the last one now, after the gap.
         const live = createMissed(world, 8, { text: "say live", type: "message", channel_type: "im" });
         world.fake.event(live);
@@ -166,7 +166,7 @@ describe("Slack (contract 10)", () => {
     },
   );
 
-  it("keeps a gap open until the history of the latest one is read (contract 10.1)", async () => {
+  it("keeps a gap open until the service has read the history of the latest gap (contract 10.1)", async () => {
     await using world = new SlackWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
@@ -174,7 +174,7 @@ describe("Slack (contract 10)", () => {
       world.fake.disconnect("drop");
       await waitForState(app, "team", "down");
       clock.advance(500);
-      await waitUntil("the history is asked for", () => world.fake.asked.length === asked);
+      await waitUntil("the service asks for the history", () => world.fake.asked.length === asked);
     };
     await world.say("say first");
     await waitForInbound(app, 1);
@@ -191,7 +191,7 @@ describe("Slack (contract 10)", () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(world.fake.asked).toHaveLength(2);
     expect(await gapOf(app)).not.toBe("");
-    await waitUntil("it is closed", async () => {
+    await waitUntil("the gap is closed", async () => {
       clock.advance(1_000);
       return await gapOf(app) === "";
     });

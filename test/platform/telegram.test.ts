@@ -17,7 +17,7 @@ describe("Telegram (contract 10)", () => {
     await using world = new TelegramWorld();
     await using app = await openWorld("phone", world, { more: { allow: ["7"] } });
     await world.say("say begun", { chat: "-5", isGroup: true, isMention: true });
-    await waitUntil("begun", () => texts(world.fake).includes("begun"));
+    await waitUntil("the first reply", () => texts(world.fake).includes("begun"));
     const [{ id }] = await app.call("GET /api/messages/inbound");
     const options = ["Yes", "No"];
     await app.call("POST /api/questions", { message_id: id, text: "Go on?", options });
@@ -48,7 +48,7 @@ describe("Telegram (contract 10)", () => {
     const found = await app.call("POST /api/platforms/pair", { code });
     expect(found).toMatchObject({ platform: "phone", sender: "7", name: "User 7", paired: false });
     fake.say("say still not");
-    await waitUntil("it is taken before the pairing", () => fake.unconfirmed === 0);
+    await waitUntil("the service gets the message before the pairing", () => fake.unconfirmed === 0);
     await app.call("POST /api/platforms/pair", { code, sender: "7" });
     expect((await app.send("POST /api/platforms/pair", { code, sender: "7" })).status).toBe(404);
     fake.say("say **hello** <b>");
@@ -67,7 +67,7 @@ describe("Telegram (contract 10)", () => {
     for (let i = 0; i < 200; i++) fake.say("say hi", { chat: 1000 + i, from: 1000 + i });
     for (let i = 0; i < 20; i++) fake.say("say hi", { chat: 8, from: 8, bot: true });
     fake.say("say done", { chat: 8, from: 8 });
-    await waitUntil("the one who may is heard", () => texts(fake).includes("done"));
+    await waitUntil("the reply to the allowed person", () => texts(fake).includes("done"));
     expect(fake.sent.filter(({ text }) => text.includes("svc ctl platform pair"))).toHaveLength(5);
     expect(await stored(app)).toHaveLength(1);
   });
@@ -145,7 +145,7 @@ describe("files of Telegram (contract 10.1)", () => {
     clock.advance(59_000);
     expect((await stored(app))[0]).toMatchObject({ status: "received", content: "say late" });
     clock.advance(1_500);
-    await waitUntil("it goes on", async () => {
+    await waitUntil("the service continues", async () => {
       clock.advance(100);
       return (await stored(app))[0].status === "bee_processed";
     });
@@ -192,7 +192,7 @@ describe("texts for Telegram", () => {
     ["**a *b* c**", "<b>a <i>b</i> c</b>"],
   ])("%s", (markdown, html) => expect(translateMarkdown(markdown, TELEGRAM_HTML)).toBe(html));
 
-  it("become a file above four parts, or end there on a platform without files", () => {
+  it("become a file above four parts; on a platform without files, the service drops the rest", () => {
     const long = Array.from({ length: 5_000 }, (_, i) => `sentence ${i}.`).join(" ");
     const [beginning, file, ...more] = cutReply(long, null, { characters: 1_000, fileBytes: 1_000_000 });
     expect(more).toEqual([]);

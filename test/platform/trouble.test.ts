@@ -120,7 +120,7 @@ it.each<[string, Pick<Parameters<typeof keepConnected>[0], "session" | "classify
     await yieldOften();
     expect(sessions).toBe(1);
     clock.advance(1);
-    await waitUntil("the next one", () => sessions === 2);
+    await waitUntil("the next session", () => sessions === 2);
     stopped.abort();
     await kept;
   },
@@ -139,8 +139,8 @@ it("listen() ends a connection after a silence of 2.5 ping intervals (contract 1
     ...{ signal: new AbortController().signal, pingMs: 10_000, ping: () => {}, isReadyWhenOpen: true },
     take: () => Promise.resolve(),
   }).catch((error) => said = error.message);
-  await waitUntil("it is open", () => connection.health.state === "connected");
-  await waitUntil("it is given up", () => {
+  await waitUntil("it is connected", () => connection.health.state === "connected");
+  await waitUntil("the service gives the reply up", () => {
     clock.advance(1_000);
     return said !== "";
   });

@@ -282,7 +282,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     platform.test = () => Promise.reject(new DeliveryError("unanswered", "it is silent"));
     receiver.modes.push("lost");
     await say(app, "say first", "m1");
-    await waitUntil("it waits", async () => (await readReply(app))?.error === "it is silent");
+    await waitUntil("the reply waits", async () => (await readReply(app))?.error === "it is silent");
     expect(await readReply(app)).toMatchObject({ attempt: 0, next_attempt_at: expect.any(Number) });
     expect(receiver.got).toHaveLength(1);
     platform.test = test;
@@ -305,7 +305,7 @@ describe("replies to reply_url (contract 10.3)", () => {
       return Promise.reject(new Error("the disk is full"));
     };
     await say(app, "say first", "m1");
-    await waitUntil("it was sent", () => receiver.got.length > 0);
+    await waitUntil("the reply is sent", () => receiver.got.length > 0);
     await say(app, "say second", "m2");
     await app.until("message.sent", 2);
     expect(listReplies(receiver)).toEqual(["first", "first", "second"]);
@@ -322,7 +322,7 @@ describe("replies to reply_url (contract 10.3)", () => {
       await app.until("task.completed", i + 1);
     }
     const held = () => app.call("GET /api/messages/outbound");
-    await waitUntil("it is held", async () => (await held()).some((one: Hook) => one.error !== ""));
+    await waitUntil("the replies wait", async () => (await held()).some((one: Hook) => one.error !== ""));
     for (let minute = 0; minute < 8 * 60; minute += 10) {
       const rounds = countRounds(app);
       clock.advance(10 * 60_000);
@@ -389,7 +389,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     receiver.modes.push({ status, headers: { "retry-after": "120" } });
     const before = clock.now();
     await say(app, "say it", "m1");
-    await waitUntil("it waits", async () => {
+    await waitUntil("the reply waits", async () => {
       const { attempt, error, next_attempt_at } = await readReply(app) ?? {};
       return error !== "" && next_attempt_at === before + 120_000 && attempt === 0;
     });
@@ -428,7 +428,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     await using receiver = new Receiver();
     await using folder = await createTempDir();
     const start = () => open(to(receiver), { dataDir: folder.path });
-    const looked = (app: App) => waitUntil("the outbox has looked", () => countRounds(app) > 0);
+    const looked = (app: App) => waitUntil("the outbox has run", () => countRounds(app) > 0);
     await receiver.goAway();
     {
       await using app = await start();

@@ -54,7 +54,7 @@ async function checkReceived(receiver: Receiver, names: string[]): Promise<void>
   for (const { id, body } of receiver.got) expect(ids.get(body.data.seq)).toBe(id);
   // Only an event in transit at a kill is repeated.
   const again = receiver.got.length - names.length;
-  console.log(`${KILLS} kills, ${names.length} events: ${again} told twice`);
+  console.log(`${KILLS} kills, ${names.length} events: ${again} sent twice`);
   expect(again).toBeLessThanOrEqual(KILLS);
   expect(receiver.faults).toEqual([]);
 }

@@ -69,7 +69,7 @@ describe("webhooks out (contract 11)", () => {
       receiver.otherwise = 503;
       await save(app, "d");
       await tries(10);
-      await waitUntil("it is switched off", async () => !(await state()).enabled);
+      await waitUntil("the webhook is disabled", async () => !(await state()).enabled);
       expect((await state()).disabled_reason).toContain("it answered 503");
       await app.until("webhook.disabled");
       // A webhook that is enabled again continues at its place.
@@ -94,16 +94,16 @@ describe("webhooks out (contract 11)", () => {
       await save(app, "a");
       await waitUntil("it arrives", () => receiver.got.length === 1);
       place = receiver.got[0]?.body.data.seq;
-      await waitUntil("its place is stored", async () => await placeOf(app) === place);
+      await waitUntil("the cursor is stored", async () => await placeOf(app) === place);
       receiver.otherwise = "lost";
       await save(app, "b");
-      await waitUntil("it is tried", () => receiver.got.length === 2);
+      await waitUntil("the event is sent", () => receiver.got.length === 2);
     }
     receiver.otherwise = "ok";
     {
       await using app = await open();
       expect(await placeOf(app)).toBeGreaterThanOrEqual(place);
-      await waitUntil("what was lost comes again", () => keys(receiver).slice(2).join() === "b");
+      await waitUntil("the lost event arrives", () => keys(receiver).slice(2).join() === "b");
       await app.call("POST /api/webhooks/out/replay", { after: 0 });
       await waitUntil("all arrive again", () => keys(receiver).slice(3).join() === "a,b");
       receiver.otherwise = 410;
@@ -117,7 +117,7 @@ describe("webhooks out (contract 11)", () => {
     expect((await app.call("GET /api/webhooks/out")).enabled).toBe(false);
   }, 60_000);
 
-  it("that are no longer in the configuration get nothing after a start", async () => {
+  it("that are no longer in the configuration get no events after a start", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
     await using folder = await createTempDir();
@@ -125,19 +125,19 @@ describe("webhooks out (contract 11)", () => {
     {
       await using app = await openApp({ clock, dataDir: folder.path, config: settings(receiver) });
       await save(app, "a");
-      await waitUntil("it is owed", async () => (await app.call("GET /api/webhooks/out")).attempt === 1);
+      await waitUntil("the try failed", async () => (await app.call("GET /api/webhooks/out")).attempt === 1);
     }
     clock.advance(3_600_000);
     await using other = new Receiver(SECRET, () => clock.now());
     const config = settings(other, { name: "other" });
     await using app = await openApp({ clock, dataDir: folder.path, config });
     await save(app, "b");
-    await waitUntil("the other one works", () => keys(other).includes("b"));
+    await waitUntil("the other webhook gets the event", () => keys(other).includes("b"));
     expect(keys(receiver)).toEqual(["a"]);
   }, 60_000);
 
   it(
-    "keep a change from during a try, whatever the result of the try is",
+    "keep a change that a person makes during a try, after its success and its failure",
     async () => {
       const asked: ((status: number) => void)[] = [];
       await using server = Deno.serve(
@@ -156,20 +156,20 @@ describe("webhooks out (contract 11)", () => {
       await put(false);
       for (const key of ["a", "b"]) await save(app, key);
       await put(true);
-      await waitUntil("the first is tried", () => asked.length === 1);
+      await waitUntil("the first event is sent", () => asked.length === 1);
       await put(false);
       asked[0]?.(200);
-      await waitUntil("the try is noted", async () => await tries() === 1);
+      await waitUntil("the try is stored", async () => await tries() === 1);
       // The webhook is disabled, so the second event waits.
       await put(true);
-      await waitUntil("it goes on", () => asked.length === 2);
+      await waitUntil("the service continues", () => asked.length === 2);
       await put(true);
       asked[1]?.(503);
       // The webhook is enabled again: the try has no pause.
-      await waitUntil("it is tried at once", () => asked.length === 3);
+      await waitUntil("the event is sent immediately", () => asked.length === 3);
       expect(await app.call("GET /api/webhooks/out")).toMatchObject({ attempt: 0 });
       asked[2]?.(200);
-      await waitUntil("the other one comes", () => asked.length === 4);
+      await waitUntil("the other event", () => asked.length === 4);
       asked[3]?.(200);
       const [last, ...earlier] = await app.call("GET /api/webhooks/out/deliveries");
       expect([last, ...earlier].every(({ attempt }: { attempt: number }) => attempt === 1)).toBe(true);
@@ -178,14 +178,14 @@ describe("webhooks out (contract 11)", () => {
     60_000,
   );
 
-  it("of a receiver that hangs delay no other", async () => {
+  it("to a receiver that hangs delay no others", async () => {
     await using quick = new Receiver();
     const slow = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const hanging = buildHook(`http://127.0.0.1:${slow.addr.port}/`, { name: "slow" });
     const webhooks = [hanging, buildHook(quick.url, { name: "quick" })];
     await using app = await openApp({ config: { webhooks } });
     for (const key of ["a", "b", "c"]) await save(app, key);
-    await waitUntil("the other one gets all", () => quick.got.length === 3, 9_000);
+    await waitUntil("the other receiver gets all events", () => quick.got.length === 3, 9_000);
     slow.close();
   }, 60_000);
 

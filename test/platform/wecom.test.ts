@@ -48,7 +48,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await using app = await open(world, clock);
     await waitForState(app, "corp", "connected");
     world.fake.isDeaf = true;
-    await waitUntil("it comes again", () => {
+    await waitUntil("it connects again", () => {
       clock.advance(5_000);
       return world.fake.subscriptions === 2;
     });
@@ -66,7 +66,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     });
     await app.until("platform.down");
     await world.say("hello");
-    await waitUntil("the other one hears", () => other.came.length === 1);
+    await waitUntil("the other service gets the message", () => other.came.length === 1);
     expect(world.fake.subscriptions).toBe(2);
   });
 
@@ -74,7 +74,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await using world = new WeComWorld();
     await using there = await startPlatform(world, { before: failTwice() });
     for (const text of ["one", "two", "three"]) await world.say(text);
-    await waitUntil("all three", () => there.came.length === 3);
+    await waitUntil("all three messages", () => there.came.length === 3);
     expect(there.texts()).toEqual(["one", "two", "three"]);
     expect(world.fake.subscriptions).toBe(1);
   });
@@ -90,7 +90,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     world.fake.push("aibot_event_callback", { msgid: "e1", from });
     world.fake.push("aibot_event_callback", { msgid: "e2", from, chattype: "single", event });
     await world.say("behind it");
-    await waitUntil("both", () => there.came.length === 2);
+    await waitUntil("both messages", () => there.came.length === 2);
     expect(there.came.map(({ text, choice }) => text || choice)).toEqual(["q", "behind it"]);
     expect(world.fake.subscriptions).toBe(1);
   });
@@ -110,7 +110,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     expect(there.texts()[0]).toBe("one");
   });
 
-  it("is used by a test, which opens no second one", async () => {
+  it("serves the test of the platform, which opens no second connection", async () => {
     await using world = new WeComWorld();
     await using there = await startPlatform(world);
     expect(await there.platform.test()).toBe("the bot aib-1 is connected");
@@ -119,12 +119,15 @@ describe("the connection to WeCom (contract 10.4)", () => {
 });
 
 describe("replies to WeCom (contract 10.3)", () => {
-  it.each([[45_009, "limited"], [-1, "unreachable"], [40_058, "refused"]])("%i is %s", async (code, why) => {
-    await using world = new WeComWorld();
-    await using there = await startPlatform(world);
-    world.fake.modes.push(code);
-    await expect(there.platform.deliver(buildDelivery("x"))).rejects.toMatchObject({ why });
-  });
+  it.each([[45_009, "limited"], [-1, "unreachable"], [40_058, "refused"]])(
+    "a reply that WeCom refuses with %i is %s",
+    async (code, why) => {
+      await using world = new WeComWorld();
+      await using there = await startPlatform(world);
+      world.fake.modes.push(code);
+      await expect(there.platform.deliver(buildDelivery("x"))).rejects.toMatchObject({ why });
+    },
+  );
 
   it("wait for a slow answer, need a connection, and mention no person", async () => {
     await using world = new WeComWorld();
@@ -196,7 +199,7 @@ describe("replies to WeCom (contract 10.3)", () => {
     await using world = new WeComWorld();
     await using there = await startPlatform(world);
     const id = await world.say("hello");
-    await waitUntil("it came", () => there.came.length === 1);
+    await waitUntil("the message", () => there.came.length === 1);
     const place = { chat: "7", thread: "" };
     const show = (answers: string, sentAs: string, text: string | null) =>
       there.platform.progress?.({ ...place, answers, sentAs, text });

@@ -45,7 +45,7 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
       }),
     };
     // A bot without a first connection has no history.
-    await waitUntil("the bot is there", () => this.fake.gateway.sessions.length > 0);
+    await waitUntil("the bot is connected", () => this.fake.gateway.sessions.length > 0);
     this.fake.gateway.event(options.isEdit === true ? "MESSAGE_UPDATE" : "MESSAGE_CREATE", message);
     const said = this.fake.said.get(channel) ?? [];
     if (!said.some((one) => one.id === id)) this.fake.said.set(channel, [...said, message]);

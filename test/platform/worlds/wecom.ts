@@ -29,7 +29,7 @@ export class WeComWorld extends ChatWorld<FakeWeCom> {
       from: { userid: from },
       ...(isGroup ? { chatid: options.chat ?? "-5", chattype: "group" } : { chattype: "single" }),
     };
-    await waitUntil("the bot is there", () => this.fake.socket !== null);
+    await waitUntil("the bot is connected", () => this.fake.socket !== null);
     if (options.file !== undefined) {
       const file = this.fake.file(options.file.name, options.file.bytes);
       this.fake.push("aibot_msg_callback", { ...place, msgid: `${msgid}f`, msgtype: "file", file });
