@@ -15,10 +15,11 @@ import {
   toDeliveryError,
 } from "./platform.ts";
 
-// A person has to replace the key or grant a right first.
+const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
+// Long, since a person has to replace the key or grant a right first.
 const REFUSED_PAUSE_MS = 300_000;
 
-/** A platform refuses the connection until a person acts. */
+/** Says that a platform refuses the connection until a person acts. */
 export class ConnectionRefused extends Error {}
 
 export interface SessionDeps {
@@ -32,7 +33,7 @@ export interface SessionDeps {
 
 interface Options {
   base: PlatformBase;
-  retry: Backoff;
+  retry?: Backoff;
   refusedPauseMs?: number;
   /** Settings without which the platform can't connect, by name. */
   required: Record<string, string>;
@@ -46,7 +47,8 @@ interface Options {
 
 /** Creates a platform with a permanent connection. Turns each error of a delivery into a DeliveryError. */
 export function createConnectedPlatform(options: Options): Platform {
-  const { base: { name, kind, limits, clock }, retry, refusedPauseMs = REFUSED_PAUSE_MS, required } = options;
+  const { retry = RETRY, refusedPauseMs = REFUSED_PAUSE_MS, required } = options;
+  const { name, kind, limits, clock } = options.base;
   const connection = new Connection(name, clock);
   const stopped = new AbortController();
   const { signal } = stopped;

@@ -3,7 +3,7 @@ import { type Clock, sleep } from "../base/clock.ts";
 import type { PlatformState } from "../domain/chat/platform.ts";
 import type { Connection } from "./connection.ts";
 
-/** Meaning of a failed session. */
+/** State and pause after a failed session. */
 export interface Trouble {
   state: PlatformState;
   /** Pause before the next try. null: a pause that grows with every failure. */
@@ -22,7 +22,7 @@ interface ConnectionLoop {
   classifyTrouble: (error: unknown) => Trouble;
 }
 
-/** Runs a session after the other until the signal aborts. Never throws. */
+/** Runs one session after the other until the signal aborts. Never throws. */
 export async function keepConnected(loop: ConnectionLoop): Promise<void> {
   const { connection, clock, signal, retry, session, classifyTrouble } = loop;
   let failures = 0;

@@ -10,7 +10,7 @@ export interface Limits {
   fileBytes: number;
 }
 
-/** Values of a platform from its manifest and the configuration. */
+/** Arguments that every kind of platform gets. */
 export interface PlatformBase<L extends Limits | null = Limits> {
   name: string;
   kind: string;
@@ -24,7 +24,7 @@ interface Definition<Settings extends z.ZodType, L extends Limits | null> {
   settings: Settings;
   /** Settings that `svc ctl config` hides. Each has a `<name>_file` next to it. */
   secrets: readonly string[];
-  /** null: the service sends a reply whole. */
+  /** null: the service does not cut replies. */
   limits: L;
   /** Loads the code of the kind. */
   load(): Promise<(base: PlatformBase<L>, settings: z.output<Settings>) => Platform>;

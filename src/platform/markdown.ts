@@ -1,4 +1,4 @@
-/** Markup of a platform. The text inside an argument is in the dialect already. */
+/** Builds the markup of a platform. `escape` and `verbatim` get plain text, the other functions text in the dialect. */
 export interface Dialect {
   /** Escapes marks in plain text and code. */
   escape: (text: string) => string;

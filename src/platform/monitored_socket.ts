@@ -12,7 +12,7 @@ const STOP_MS = 2_000;
 
 export interface Socket {
   send(data: string | Uint8Array): void;
-  /** The platform accepted the connection. */
+  /** Reports that the platform accepted the connection. */
   ready(): void;
   /** Makes listen() return. The socket stays open for some seconds. */
   next(): void;
@@ -20,7 +20,7 @@ export interface Socket {
 }
 
 interface ListenOptions {
-  /** Name in messages. */
+  /** Name of the platform in errors. */
   platform: string;
   url: string;
   clock: Clock;
@@ -28,8 +28,8 @@ interface ListenOptions {
   signal: AbortSignal;
   pingMs: number;
   /** Sends a ping in the form of the platform. Default: a ping of WebSocket. */
-  ping?: (wire: Pick<Wire, "send">) => void;
-  /** The platform sends no greeting. */
+  ping?: (wire: Wire) => void;
+  /** The platform accepts a connection without a message. */
   isReadyWhenOpen?: boolean;
   /** Sends the first message. */
   greet?: (socket: Socket) => void;
@@ -80,7 +80,7 @@ interface Watch {
   lastAt: number;
   pingMs: number;
   isReady: boolean;
-  /** Resolves after the last message so far. */
+  /** Resolves when the caller has taken all messages so far. */
   handling: Promise<void>;
 }
 
@@ -118,7 +118,7 @@ function watchSocket(
 
 /** Waits until the connection is silent. Returns the limit in ms. */
 async function waitForSilence(
-  { clock, ping = (wire) => wire.ping() }: Omit<ListenOptions, "ping"> & { ping?: (wire: Wire) => void },
+  { clock, ping = (wire) => wire.ping() }: ListenOptions,
   wire: Wire,
   watch: Watch,
   signal: AbortSignal,

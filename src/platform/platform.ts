@@ -4,7 +4,7 @@ import type { PlatformState } from "../domain/chat/platform.ts";
 
 /** A file of a message that the service has not fetched yet. */
 export interface RemoteFile {
-  /** Address or id for fetch(). */
+  /** Argument of fetch(). */
   ref: string;
   name: string;
   /** null: unknown. */
@@ -28,11 +28,11 @@ export interface IncomingMessage {
   repliesTo: string;
   /** Value of the pressed button. "": a message. */
   choice: string;
-  /** Data of an authenticated program: without mentions, commands and answers. */
+  /** An authenticated program sent the message. The service looks for no mentions, commands and answers in it. */
   isData: boolean;
 }
 
-/** Adds what all presses of a button have in common. */
+/** Adds the fields that are equal for all presses of a button. */
 export function buildPress(
   press: Omit<IncomingMessage, "text" | "files" | "isMentioned" | "isData">,
 ): IncomingMessage {
@@ -45,6 +45,9 @@ export interface ReceiveResult {
   /** "": not stored. */
   message_id: string;
 }
+
+/** Outcome of a press. undefined: the service could not store it. */
+export type Outcome = ReceiveResult["outcome"] | undefined;
 
 /** Stores a message. Resolves after the commit. Only then may a platform acknowledge. */
 export type Receive = (incoming: IncomingMessage) => Promise<ReceiveResult>;
@@ -75,7 +78,7 @@ export interface Part {
 }
 
 export interface Delivery {
-  /** The same in every try. Some platforms ignore a second message with it. */
+  /** Equal in every try. Some platforms ignore a second message with the same key. */
   key: string;
   chat: string;
   thread: string;
@@ -109,7 +112,7 @@ export class DeliveryError extends Error {
   }
 }
 
-/** A platform answered something else than a result. Each kind of platform knows the meaning of its codes. */
+/** Error that a platform answered. Each kind of platform has a subclass, which knows the meaning of its codes. */
 export abstract class PlatformError extends Error {
   readonly retryAfterMs: number | null;
 
@@ -122,7 +125,7 @@ export abstract class PlatformError extends Error {
   /** The platform refuses the key, so a person must act before another connection helps. */
   abstract get isKeyRefused(): boolean;
 
-  /** Meaning for a reply. */
+  /** Reason why the service could not send a reply. */
   abstract get why(): DeliveryError["why"];
 
   get scope(): DeliveryError["scope"] {

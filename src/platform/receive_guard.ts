@@ -1,5 +1,5 @@
 import { createLogger } from "../base/log.ts";
-import type { IncomingMessage, Receive, ReceiveResult } from "./platform.ts";
+import type { IncomingMessage, Outcome, Receive, ReceiveResult } from "./platform.ts";
 
 const log = createLogger("platform");
 
@@ -38,12 +38,20 @@ export const CLOSED_QUESTION = "This question is closed.";
 export const MAY_NOT_ANSWER = "You can't answer here.";
 
 /** Checks whether a press of a button answered its question. */
-export function isAnswered(outcome: ReceiveResult["outcome"] | undefined): boolean {
+export function isAnswered(outcome: Outcome): boolean {
   return outcome === "queued" || outcome === "repeated";
 }
 
+/** Shows people the outcome of a press in the background. Logs an error: the outcome is stored already. */
+export function showOutcome(platform: string, show: () => Promise<unknown>): void {
+  // then() also catches an error that `show` throws before its first await.
+  void Promise.resolve().then(show).catch((error) =>
+    log.info("Cannot show the outcome of a press on {platform}: {error}", { platform, error })
+  );
+}
+
 /** Formats the line that takes the place of the buttons after a press. Returns null when the buttons stay. */
-export function formatChoice(outcome: ReceiveResult["outcome"] | undefined, label: string): string | null {
+export function formatChoice(outcome: Outcome, label: string): string | null {
   if (isAnswered(outcome)) return `> ${label}`;
   return outcome === "late" ? "(closed)" : null;
 }

@@ -14,7 +14,7 @@ export interface Target {
 }
 
 interface WebhookEvent {
-  /** The same in every try. */
+  /** Equal in every try. */
   id: string;
   kind: string;
   at: number;
@@ -31,6 +31,22 @@ export interface DeliveryResult {
   retryAfterMs: number | null;
 }
 
+/** Sends a body with a signature of Standard Webhooks. Throws as callOutside() does. */
+export function postSigned(target: Target, id: string, now: number, body: string): Promise<OutsideAnswer> {
+  return callOutside({
+    url: target.url,
+    headers: {
+      "content-type": "application/json",
+      "user-agent": "svc",
+      ...signStandard(target.secret, id, now, body),
+    },
+    body,
+    timeoutMs: TIMEOUT_MS,
+    answerMaxBytes: ANSWER_MAX_BYTES,
+    allowPrivate: target.allow_private,
+  });
+}
+
 /** Sends a signed event once. Never throws. */
 export async function sendEvent(target: Target, event: WebhookEvent, now: number): Promise<DeliveryResult> {
   const started = performance.now();
@@ -41,19 +57,7 @@ export async function sendEvent(target: Target, event: WebhookEvent, now: number
     retryAfterMs: parseRetryAfter(answer?.headers["retry-after"], now),
   });
   try {
-    const body = buildBody(event);
-    const answer = await callOutside({
-      url: target.url,
-      headers: {
-        "content-type": "application/json",
-        "user-agent": "svc",
-        ...signStandard(target.secret, event.id, now, body),
-      },
-      body,
-      timeoutMs: TIMEOUT_MS,
-      answerMaxBytes: ANSWER_MAX_BYTES,
-      allowPrivate: target.allow_private,
-    });
+    const answer = await postSigned(target, event.id, now, buildBody(event));
     const isAccepted = answer.status >= 200 && answer.status < 300;
     return done(answer.status, isAccepted ? "" : `it answered ${answer.status}`, answer);
   } catch (error) {

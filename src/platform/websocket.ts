@@ -20,7 +20,7 @@ interface Options {
   perMessageDeflate: boolean;
 }
 
-// Many times the largest real message. Compression is off: a few bytes could unpack to all of it.
+// Real messages are much smaller. Compression is off, since a few bytes could unpack to this limit.
 const MESSAGE_BYTES = 16 * 1024 * 1024;
 
 /** Starts to open a WebSocket, which fails after `handshakeMaxMs`. Loads the package `ws` on demand. */

@@ -6,24 +6,22 @@ import type { IncomingMessage } from "../../src/platform/platform.ts";
 import { parseMessage as discordMessage } from "../../src/platform/discord/message.ts";
 import { parseMessage as slackMessage } from "../../src/platform/slack/message.ts";
 import { parseUpdate as telegramUpdate } from "../../src/platform/telegram/message.ts";
-import { buildFakeEngines } from "../harness/fakes/agents.ts";
-import { type App, openApp } from "../harness/service/app.ts";
+import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { waitUntil } from "../harness/wait.ts";
 import { FakeTelegram } from "./fakes/telegram.ts";
-import { readPlatformCheck } from "./worlds/open.ts";
-import { Receiver } from "./fakes/receiver.ts";
+import {
+  listInbound,
+  openPlatforms,
+  openWorld,
+  readPlatformCheck,
+  waitForInbound,
+  waitForState,
+  waitForText,
+} from "./worlds/open.ts";
+import { Receiver, SECRET } from "./fakes/receiver.ts";
 import { SlackWorld } from "./worlds/slack.ts";
-
-const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
-
-async function open(platforms: Record<string, unknown>, more: Record<string, unknown> = {}): Promise<App> {
-  const app = await openApp({
-    config: { engines: buildFakeEngines(), platforms: platforms as never, ...more },
-  });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
-}
 
 const phoneOf = (fake: FakeTelegram, more: Record<string, unknown> = {}) => ({
   ...{ kind: "telegram", token: fake.token, base_url: fake.url },
@@ -37,14 +35,14 @@ describe("bad messages from people and programs", () => {
     "1,000 messages in a second are stored once each; one notice reports the limit, and the next message gets a reply",
     async () => {
       await using fake = new FakeTelegram();
-      const more = { limits: { max_waiting_messages: 600 }, bee: { quiet_window: "2s" } };
-      await using app = await open({ phone: phoneOf(fake) }, more);
+      const config = { limits: { max_waiting_messages: 600 }, bee: { quiet_window: "2s" } };
+      await using app = await openPlatforms({ phone: phoneOf(fake) }, { config });
       for (let i = 0; i < 1_000; i++) fake.say(`say number ${i}`);
       const count = () => app.db.first<{ n: number }>("select count(*) as n from inbound_message");
       await waitUntil("all are stored", async () => (await count())?.n === 1_000, 60_000);
       await app.settle(60_000);
       fake.say("say after it");
-      await waitUntil("the next is answered", () => texts(fake).includes("after it"), 60_000);
+      await waitUntil("the reply to the next message", () => texts(fake).includes("after it"), 60_000);
       expect(texts(fake).filter((text) => text.startsWith("Cannot accept this message")).length).toBeLessThan(
         5,
       );
@@ -57,9 +55,9 @@ describe("bad messages from people and programs", () => {
     "4 MB of text are cut with a note; emoji and right-to-left text arrive unchanged",
     async () => {
       await using fake = new FakeTelegram();
-      await using app = await open({ phone: phoneOf(fake) });
+      await using app = await openPlatforms({ phone: phoneOf(fake) });
       fake.say(`say ok ${"ß".repeat(2_000_000)}`);
-      await waitUntil("it is stored", async () => (await stored(app)).length === 1);
+      await waitForInbound(app, 1);
       const [long] = await app.db.read<{ content: string }>("select content from inbound_message");
       expect(new TextEncoder().encode(long?.content).length).toBeLessThanOrEqual(256 * 1024);
       expect(long?.content).toMatch(/ß\n\[message truncated: it was too long\]$/);
@@ -69,10 +67,11 @@ describe("bad messages from people and programs", () => {
         fake.say(text, { chat, from: 7 });
       }
       await waitUntil("they are stored", async () => (await stored(app)).length >= 3);
-      const said = (await stored(app)).map(({ content }: { content: string }) => content);
-      expect(said).toEqual(expect.arrayContaining(["👩‍🚀👨🏽‍🚒❤️‍🔥", "שלום \u202eabc\u202c مرحبا"]));
+      expect(await listInbound(app)).toEqual(
+        expect.arrayContaining(["👩‍🚀👨🏽‍🚒❤️‍🔥", "שלום \u202eabc\u202c مرحبا"]),
+      );
       fake.say("say 👩‍🚀", { chat: 11, from: 7 });
-      await waitUntil("and go out so", () => texts(fake).includes("👩‍🚀"), 60_000);
+      await waitUntil("the reply with the emoji", () => texts(fake).includes("👩‍🚀"), 60_000);
       expect(fake.faults).toEqual([]);
     },
     120_000,
@@ -80,7 +79,7 @@ describe("bad messages from people and programs", () => {
 
   it("a file with a wrong type gets the type of its bytes", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open({ phone: phoneOf(fake) });
+    await using app = await openPlatforms({ phone: phoneOf(fake) });
     fake.files.set("f1", new TextEncoder().encode("<script>alert(1)</script>"));
     fake.files.set(
       "f2",
@@ -97,7 +96,7 @@ describe("bad messages from people and programs", () => {
     fake.say("", document("f2", "notes.txt", "text/plain"));
     const media = async (): Promise<{ name: string; mime: string }[]> =>
       (await stored(app)).map((one: { media: unknown }) => one.media).filter((one: unknown) => one !== null);
-    await waitUntil("both are here", async () => (await media()).length === 2);
+    await waitUntil("both files", async () => (await media()).length === 2);
     const byName = new Map((await media()).map(({ name, mime }) => [name.replace(/^.{37}/, ""), mime]));
     expect(byName.get("cat.png")).not.toMatch(/^image/);
     expect(byName.get("notes.txt")).toBe("image/png");
@@ -105,7 +104,7 @@ describe("bad messages from people and programs", () => {
 
   it("a body with too many levels for a template is refused, and the next body is accepted", async () => {
     const alerts = { kind: "webhook", worker: "Ada", template: "{{/a}}", conversation: "x" };
-    await using app = await open({ alerts });
+    await using app = await openPlatforms({ alerts });
     const deep = `{"id":1,"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
     const token = await app.call("POST /api/tokens", { name: "t", scopes: ["write:hooks"] });
     const post = (body: string) =>
@@ -139,7 +138,7 @@ describe("bad replies of agents", () => {
 
   it("unclosed Markdown and marks of the platform are sent as text", async () => {
     await using fake = new FakeTelegram();
-    await using app = await open({ phone: phoneOf(fake) });
+    await using app = await openPlatforms({ phone: phoneOf(fake) });
     fake.say("say begun");
     await waitUntil("a reply", () => texts(fake).includes("begun"));
     const [{ id }] = await stored(app);
@@ -159,9 +158,9 @@ describe("bad replies of agents", () => {
 
   it("a reply mentions no person: a mention of all is sent as text", async () => {
     await using world = new SlackWorld();
-    await using app = await open({ team: { ...world.config, worker: "Ada", allow: ["*"] } });
+    await using app = await openWorld("team", world);
     await world.say("say begun");
-    await waitUntil("a reply", () => world.sent().some(({ text }) => text === "begun"));
+    await waitForText(world, "begun");
     const [{ id }] = await stored(app);
     await send(app, id, "<!channel> <!everyone> <@U1> **<!here>** [x](https://e.org/<!here>)");
     await waitUntil("it arrives", () => world.sent().length === 2);
@@ -174,32 +173,37 @@ describe("bad replies of agents", () => {
 it("two services with one bot token: the list and the doctor of both report it [PLT-6]", async () => {
   await using fake = new FakeTelegram();
   fake.hasRival = true;
-  await using app = await open({ phone: phoneOf(fake) });
-  const phone = () => app.call("GET /api/platforms/phone");
-  await waitUntil("it is refused", async () => (await phone()).state === "refused");
-  expect((await phone()).error).toContain("terminated by other getUpdates request");
+  await using app = await openPlatforms({ phone: phoneOf(fake) });
+  await waitForState(app, "phone", "refused");
+  expect((await app.call("GET /api/platforms/phone")).error).toContain(
+    "terminated by other getUpdates request",
+  );
   expect(await readPlatformCheck(app)).toMatchObject({
     status: "warn",
     detail: expect.stringContaining("phone is refused: Conflict"),
   });
 });
 
-it("a platform that floods and never answers does not slow down the others [PLT-3]", async () => {
-  await using loud = new FakeTelegram();
-  await using quiet = new FakeTelegram();
-  await using app = await open({ loud: phoneOf(loud, { allow: ["8"] }), quiet: phoneOf(quiet) });
-  loud.hangs = true;
-  for (let chat = 100; chat < 130; chat++) loud.say("say nothing", { chat, from: 8 });
-  await waitUntil("replies wait", async () => {
-    return (await app.call("GET /api/platforms/loud")).waiting > 16;
-  }, 60_000);
-  for (let i = 0; i < 1_000; i++) loud.say("let me in", { chat: -1, from: 66, type: "group" });
-  for (let i = 0; i < 5; i++) {
-    quiet.say(`say quiet ${i}`, { chat: 200 + i, from: 7 });
-    await waitUntil("the other answers", () => texts(quiet).includes(`quiet ${i}`), 10_000);
-  }
-  expect(loud.sent).toEqual([]);
-}, 180_000);
+it(
+  "a platform with a flood of messages and no answers does not slow down other platforms [PLT-3]",
+  async () => {
+    await using loud = new FakeTelegram();
+    await using quiet = new FakeTelegram();
+    await using app = await openPlatforms({ loud: phoneOf(loud, { allow: ["8"] }), quiet: phoneOf(quiet) });
+    loud.hangs = true;
+    for (let chat = 100; chat < 130; chat++) loud.say("say nothing", { chat, from: 8 });
+    await waitUntil("replies wait", async () => {
+      return (await app.call("GET /api/platforms/loud")).waiting > 16;
+    }, 60_000);
+    for (let i = 0; i < 1_000; i++) loud.say("let me in", { chat: -1, from: 66, type: "group" });
+    for (let i = 0; i < 5; i++) {
+      quiet.say(`say quiet ${i}`, { chat: 200 + i, from: 7 });
+      await waitUntil("the other platform answers", () => texts(quiet).includes(`quiet ${i}`), 10_000);
+    }
+    expect(loud.sent).toEqual([]);
+  },
+  180_000,
+);
 
 /** Parsers of the platforms that name the size of a file. */
 const WITH_FILE: Record<string, (size: never) => IncomingMessage | null> = {
@@ -290,28 +294,21 @@ it("concurrent failures share one cooldown of the longest pause, more than zero 
 });
 
 it("a stop waits for the running delivery to a webhook, so that no event is sent twice (contract 11) [WHK-3]", async () => {
-  await using receiver = new Receiver(SECRET);
-  const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
-  const webhooks = [{
-    name: "out",
-    url: receiver.url,
-    secret: SECRET,
-    events: ["worker.created"],
-    allow_private: true,
-  }];
-  const start = () => openApp({ dataDir, config: { engines: buildFakeEngines(), webhooks } });
+  await using receiver = new Receiver();
+  await using folder = await createTempDir();
+  const hook = { name: "out", url: receiver.url, secret: SECRET, allow_private: true };
+  const config = { webhooks: [{ ...hook, events: ["worker.created"] }] };
+  const start = () => openPlatforms({}, { dataDir: folder.path, config });
   receiver.delayMs = 700;
   {
-    await using app = await start();
-    await app.call("POST /api/workers", { name: "Ada" });
-    await waitUntil("it is on its way", () => receiver.got.length === 1);
+    await using _app = await start();
+    await waitUntil("the event arrives", () => receiver.got.length === 1);
   }
   await using app = await start();
   await app.call("POST /api/workers", { name: "Bob" });
   await waitUntil(
-    "the next one",
+    "the next session",
     () => receiver.got.some(({ body }) => JSON.stringify(body).includes("Bob")),
   );
   expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(receiver.got.length);
-  await Deno.remove(dataDir, { recursive: true }).catch(() => {});
 });

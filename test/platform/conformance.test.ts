@@ -1,45 +1,29 @@
 // Runs the same journeys on every platform and its fake, and prints the matrix.
 import { afterAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
-import { buildFakeEngines } from "../harness/fakes/agents.ts";
-import { type App, openApp } from "../harness/service/app.ts";
+import type { App } from "../harness/service/app.ts";
 import { createFastClock } from "../harness/clock.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { type Journey, JOURNEYS } from "./journeys.ts";
-import { DingTalkWorld } from "./worlds/dingtalk.ts";
-import { FeishuWorld } from "./worlds/feishu.ts";
-import { DiscordWorld } from "./worlds/discord.ts";
-import { SlackWorld } from "./worlds/slack.ts";
-import { TelegramWorld } from "./worlds/telegram.ts";
-import { WeComWorld } from "./worlds/wecom.ts";
+import { WORLDS } from "./worlds/all.ts";
+import { openWorld } from "./worlds/open.ts";
 import { WebhookWorld } from "./worlds/webhook.ts";
 import type { World } from "./worlds/world.ts";
 
-const WORLDS: (() => World)[] = [
-  () => new TelegramWorld(),
-  () => new SlackWorld(),
-  () => new FeishuWorld(),
-  () => new DingTalkWorld(),
-  () => new DiscordWorld(),
-  () => new WeComWorld(),
-  () => new WebhookWorld(),
-];
-
 const matrix = new Map<string, Map<string, string>>();
 
-async function open(world: World, { isClosed = false, speed = 1 }: Journey, dataDir: string): Promise<App> {
-  const allow = isClosed ? world.can.has("pairing") ? [world.person] : ["*"] : ["*"];
-  const there = { ...world.config, worker: "Ada", allow };
-  const app = await openApp({
-    dataDir,
-    clock: speed === 1 ? systemClock : createFastClock(speed),
-    config: { engines: buildFakeEngines(), platforms: { there: there as never } },
-  });
+async function open(world: World, journey: Journey, dataDir: string): Promise<App> {
+  const { isClosed = false, isRevoked = false, speed = 1 } = journey;
+  if (isRevoked) world.revoke(true);
+  const allow = isClosed ? [world.person] : ["*"];
+  const clock = speed === 1 ? systemClock : createFastClock(speed);
+  const app = await openWorld("there", world, { more: { allow }, dataDir, clock });
   if (world instanceof WebhookWorld) world.url = app.url;
   return app;
 }
 
-for (const create of WORLDS) {
-  const { kind, can } = create();
+for (const SomeWorld of Object.values(WORLDS)) {
+  const { kind, can } = new SomeWorld();
   describe(`${kind}: journeys of every platform (contract 10) [PLT-2]`, () => {
     const cells = new Map<string, string>();
     matrix.set(kind, cells);
@@ -49,21 +33,19 @@ for (const create of WORLDS) {
       if (!needs.every((ability) => can.has(ability))) continue;
       cells.set(name, "failed");
       it(name, async () => {
-        await using world = create();
-        const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
-        const stage = { world, app: await open(world, journey, dataDir), again };
+        await using world = new SomeWorld();
+        await using folder = await createTempDir();
+        const stage = { world, app: await open(world, journey, folder.path), again };
         async function again(meanwhile = () => Promise.resolve()): Promise<void> {
           await stage.app.stop();
           await meanwhile();
-          stage.app = await open(world, journey, dataDir);
+          stage.app = await open(world, journey, folder.path);
         }
         try {
-          await stage.app.call("POST /api/workers", { name: "Ada" });
           await go(stage);
           expect(world.faults()).toEqual([]);
         } finally {
           await stage.app.stop();
-          await Deno.remove(dataDir, { recursive: true }).catch(() => {});
         }
         cells.set(name, "yes");
       });

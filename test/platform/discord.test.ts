@@ -1,40 +1,45 @@
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { DiscordClient } from "../../src/platform/discord/client.ts";
-import { createDiscord } from "../../src/platform/discord/discord.ts";
-import { DISCORD } from "../../src/platform/discord/manifest.ts";
 import { DISCORD_MARKDOWN, formatPlainText } from "../../src/platform/discord/format.ts";
 import { translateMarkdown } from "../../src/platform/markdown.ts";
-import type { IncomingMessage, LastMessage, Receive } from "../../src/platform/platform.ts";
-import { buildFakeEngines } from "../harness/fakes/agents.ts";
-import { type App, openApp } from "../harness/service/app.ts";
+import type { Delivery } from "../../src/platform/platform.ts";
 import { TestClock } from "../harness/clock.ts";
 import { createTempDir } from "../harness/service/process.ts";
 import { waitUntil } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
-import { openWorld, readState, waitForText } from "./worlds/open.ts";
+import {
+  buildDelivery,
+  listInbound,
+  openWorld,
+  readPlatformCheck,
+  readReply,
+  startPlatform,
+  waitForInbound,
+  waitForState,
+  waitForText,
+} from "./worlds/open.ts";
 
 const DAY_MS = 86_400_000;
 
 const open = (world: DiscordWorld, clock?: Clock) => openWorld("guild", world, { clock });
 
-/** Creates the platform without a service, and records its messages. */
-function listening(
-  world: DiscordWorld,
-  receive?: Receive,
-  heard: LastMessage[] = [],
-  clock: Clock = systemClock,
-) {
-  const came: IncomingMessage[] = [];
-  const { token, base_url } = world.config;
-  const platform = createDiscord({ ...DISCORD, name: "guild", clock }, { token, base_url });
-  const taken = (incoming: IncomingMessage) => {
-    came.push(incoming);
-    return Promise.resolve({ outcome: "queued" as const, message_id: "m" });
-  };
-  platform.start(receive ?? taken, () => Promise.resolve(heard));
-  return { platform, came, taken, [Symbol.asyncDispose]: () => platform.stop() };
-}
+const buildReply = (text: string, more: Partial<Delivery> = {}) =>
+  buildDelivery(text, { chat: "D7", ...more });
+
+/** Builds a message in a channel, by default the direct chat of the person 7. */
+const createMessage = (id: string, content: string, more = {}) => ({
+  ...{ id, type: 0, channel_id: "D7", author: { id: "7", username: "user7" }, content },
+  ...more,
+});
+
+/** Builds more messages than a page of the history has. */
+const createManyMessages = (fake: DiscordWorld["fake"]) =>
+  Array.from({ length: 130 }, (_, i) => createMessage(fake.id(Date.now() - 50_000 + i), `${i}`));
+
+const listHeard = (id: string) => [{ chat: "D7", thread: "", id }];
+
+const mention = ({ fake: { bot } }: DiscordWorld) => ({ mentions: [{ id: bot, username: "svc" }] });
 
 describe("the gateway of Discord (contract 10)", () => {
   it("resumes its session after a drop and on request, and loses no message", async () => {
@@ -64,13 +69,7 @@ describe("the gateway of Discord (contract 10)", () => {
     await waitForText(world, "first");
     const { gateway } = world.fake;
     gateway.end("invalid");
-    world.fake.said.get("D7")?.push({
-      id: world.fake.id(),
-      type: 0,
-      channel_id: "D7",
-      author: { id: "7", username: "user7" },
-      content: "say between",
-    });
+    world.fake.said.get("D7")?.push(createMessage(world.fake.id(), "say between"));
     await waitForText(world, "between");
     expect(gateway.asked.identify).toBe(2);
   });
@@ -78,20 +77,21 @@ describe("the gateway of Discord (contract 10)", () => {
   it("gets unstored messages again", async () => {
     await using world = new DiscordWorld();
     let failures = 0;
-    await using there = listening(world, async (incoming) => {
-      if (incoming.text === "two" && failures++ === 0) throw new Error("the disk is full");
-      return await there.taken(incoming);
+    await using there = await startPlatform(world, {
+      before({ text }) {
+        if (text === "two" && failures++ === 0) throw new Error("the disk is full");
+      },
     });
     for (const text of ["one", "two", "three"]) await world.say(text);
-    await waitUntil("all three", () => there.came.length === 3);
-    expect(there.came.map(({ text }) => text)).toEqual(["one", "two", "three"]);
+    await waitUntil("all three messages", () => there.came.length === 3);
+    expect(there.texts()).toEqual(["one", "two", "three"]);
     expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 1 });
   });
 
   it("survives invalid frames, and sends its key to no other host", async () => {
     await using world = new DiscordWorld();
     world.fake.gateway.elsewhere = "ws://127.0.0.1:1/";
-    await using there = listening(world);
+    await using there = await startPlatform(world);
     await world.say("one");
     world.fake.gateway.event("MESSAGE_CREATE", { id: "12", channel_id: "D7", content: "by nobody" });
     world.fake.gateway.event("INTERACTION_CREATE", {
@@ -107,26 +107,26 @@ describe("the gateway of Discord (contract 10)", () => {
       ...{ message: { id: "9", components: [null] }, data: { custom_id: "x" } },
     }, "9");
     await world.say("two");
-    await waitUntil("all that can be read", () => there.came.length === 3);
+    await waitUntil("all readable messages", () => there.came.length === 3);
     expect(world.fake.gateway.asked).toMatchObject({ identify: 1, resume: 0 });
     world.fake.gateway.end(4000);
-    await waitUntil("it begins anew", () => world.fake.gateway.asked.identify === 2);
+    await waitUntil("a new session", () => world.fake.gateway.asked.identify === 2);
     expect(world.fake.gateway.asked.resume).toBe(0);
   });
 
   it("sends heartbeats at Discord's interval, and reconnects without an acknowledgement [PLT-6]", async () => {
     await using world = new DiscordWorld();
     world.fake.gateway.beatMs = 200;
-    await using there = listening(world);
+    await using there = await startPlatform(world);
     const { gateway } = world.fake;
     await world.say("one");
-    await waitUntil("some beats", () => gateway.asked.beats >= 4);
+    await waitUntil("some heartbeats", () => gateway.asked.beats >= 4);
     expect(gateway.asked).toMatchObject({ identify: 1, resume: 0 });
     gateway.isDeaf = true;
-    await waitUntil("it comes again", () => gateway.asked.resume > 0);
+    await waitUntil("it connects again", () => gateway.asked.resume > 0);
     gateway.isDeaf = false;
     await world.say("two");
-    await waitUntil("both", () => there.came.length === 2);
+    await waitUntil("both messages", () => there.came.length === 2);
     expect(world.faults()).toEqual([]);
   });
 
@@ -135,74 +135,43 @@ describe("the gateway of Discord (contract 10)", () => {
     await using app = await open(world);
     await world.say("say ready");
     await waitForText(world, "ready");
-    const author = { id: "7", username: "user7" };
-    const message = (id: string, content: string) => ({ id, type: 0, channel_id: "D7", author, content });
     world.fake.gateway.outOfOrder([
-      ["MESSAGE_CREATE", message("11", "say a")],
-      ["MESSAGE_CREATE", message("12", "say b")],
-      ["MESSAGE_CREATE", message("11", "say a")],
+      ["MESSAGE_CREATE", createMessage("11", "say a")],
+      ["MESSAGE_CREATE", createMessage("12", "say b")],
+      ["MESSAGE_CREATE", createMessage("11", "say a")],
     ]);
-    await waitUntil("both", async () => (await app.call("GET /api/messages/inbound")).length === 3);
+    await waitForInbound(app, 3);
   });
 });
 
-describe("an invalid key of Discord (contract 10.4)", () => {
-  it.each([
-    ["is revoked", (world: DiscordWorld) => void (world.fake.revoked = true), "401: Unauthorized"],
-    [
-      "may not read messages",
-      (world: DiscordWorld) => void (world.fake.gateway.isWithoutContent = true),
-      "Message Content is off",
-    ],
-  ])("a key that %s is reported, and the service continues", async (_words, break_, said) => {
+describe("a refused connection to Discord (contract 10.4)", () => {
+  it("is reported when the bot may not read messages, and the service continues", async () => {
     await using world = new DiscordWorld();
-    break_(world);
+    world.fake.gateway.isWithoutContent = true;
     await using app = await open(world);
-    await waitUntil("it is refused", async () => await readState(app, "guild") === "refused");
-    const { checks } = await app.call("GET /api/system/doctor");
-    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
-      status: "warn",
-      detail: expect.stringContaining(said),
-    });
-    const tested = await app.call("POST /api/platforms/guild/test");
-    expect(tested).toMatchObject({ ok: false, detail: expect.stringContaining(said) });
-    expect(JSON.stringify([checks, tested])).not.toContain(world.fake.token);
-  });
-
-  it("stops deliveries without counting an attempt when it is revoked at work", async () => {
-    await using world = new DiscordWorld();
-    await using app = await open(world);
-    await world.say("say first");
-    await waitForText(world, "first");
-    await world.say("say second");
-    world.fake.revoked = true;
-    await app.until("message.undelivered");
-    expect((await app.call("GET /api/messages/outbound?status=failed"))[0]).toMatchObject({
-      attempt: 0,
-      error: "Discord answered 401: 401: Unauthorized",
-      next_attempt_at: expect.any(Number),
-    });
-    world.fake.revoked = false;
-    await waitForText(world, "second");
+    await waitForState(app, "guild", "refused");
+    const detail = expect.stringContaining("Message Content is off");
+    expect(await readPlatformCheck(app)).toMatchObject({ status: "warn", detail });
+    expect(await app.call("POST /api/platforms/guild/test")).toMatchObject({ ok: false, detail });
   });
 
   it("starts no session after the limit of the day", async () => {
     await using world = new DiscordWorld();
     world.fake.remaining = 0;
     await using app = await open(world);
-    await waitUntil("it waits", async () => await readState(app, "guild") === "limited");
+    await waitForState(app, "guild", "limited");
     expect(world.fake.gateway.asked.identify).toBe(0);
   });
 
-  it("asks again after a day at most, even when Discord names a longer pause", async () => {
+  it("asks for a session after a day at most, even when Discord names a longer pause", async () => {
     await using world = new DiscordWorld();
     const clock = new TestClock(Date.now());
     Object.assign(world.fake, { remaining: 0, resetAfterMs: Date.now() });
     await using app = await open(world, clock);
-    await waitUntil("it waits", async () => await readState(app, "guild") === "limited");
+    await waitForState(app, "guild", "limited");
     world.fake.remaining = 1000;
     clock.advance(DAY_MS);
-    await waitUntil("it begins", () => {
+    await waitUntil("it connects", () => {
       clock.advance(500);
       return world.fake.gateway.asked.identify > 0;
     });
@@ -212,47 +181,40 @@ describe("an invalid key of Discord (contract 10.4)", () => {
 describe("limits of Discord (contract 10.3)", () => {
   it("keeps the rate limit of a channel before Discord reports it", async () => {
     await using world = new DiscordWorld();
-    await using there = listening(world);
-    const part = { media: null };
-    const answer = { chat: "D7", thread: "", answers: "", choices: [] };
-    for (let i = 0; i < 12; i++) {
-      await there.platform.deliver({ ...answer, key: `k${i}`, part: { ...part, text: `${i}` } });
-    }
+    await using there = await startPlatform(world);
+    for (let i = 0; i < 12; i++) await there.platform.deliver(buildReply(`${i}`, { key: `k${i}` }));
     expect(world.sent().map(({ text }) => text)).toEqual(Array.from({ length: 12 }, (_, i) => `${i}`));
     expect(world.fake.tooMany).toBe(0);
   });
 
   it("sends a message once when the answer is late", async () => {
     await using world = new DiscordWorld();
-    await using there = listening(world);
+    await using there = await startPlatform(world);
     world.fake.modes.push("slow");
-    const part = { text: "x", media: null };
-    await there.platform.deliver({ chat: "D7", thread: "", answers: "", choices: [], key: "a", part });
+    await there.platform.deliver(buildReply("x"));
     expect(world.sent()).toHaveLength(1);
   });
 
   it("sends nothing during a global limit, and reports its end", async () => {
     await using world = new DiscordWorld();
-    await using there = listening(world);
-    const answer = { chat: "D7", thread: "", answers: "", choices: [], part: { text: "x", media: null } };
+    await using there = await startPlatform(world);
     world.fake.modes.push("global");
-    await expect(there.platform.deliver({ ...answer, key: "a" })).rejects.toMatchObject({
+    await expect(there.platform.deliver(buildReply("x", { key: "a" }))).rejects.toMatchObject({
       why: "limited",
       scope: "platform",
       retryAfterMs: 500,
     });
     const began = performance.now();
-    await there.platform.deliver({ ...answer, chat: "D8", key: "b" });
+    await there.platform.deliver(buildReply("x", { chat: "D8", key: "b" }));
     expect(performance.now() - began).toBeGreaterThan(400);
   });
 
   it("asks a channel again within a day, even when Discord names a longer pause", async () => {
     await using world = new DiscordWorld();
-    await using there = listening(world);
-    const answer = { chat: "D7", thread: "", answers: "", choices: [], part: { text: "x", media: null } };
+    await using there = await startPlatform(world);
     world.fake.nextResetAfter = String(Date.now() / 1000);
-    await there.platform.deliver({ ...answer, key: "a" });
-    const { why, retryAfterMs } = await there.platform.deliver({ ...answer, key: "b" }).catch((error) =>
+    await there.platform.deliver(buildReply("x", { key: "a" }));
+    const { why, retryAfterMs } = await there.platform.deliver(buildReply("x", { key: "b" })).catch((error) =>
       error
     );
     expect(why).toBe("limited");
@@ -260,7 +222,7 @@ describe("limits of Discord (contract 10.3)", () => {
     expect(retryAfterMs).toBeLessThanOrEqual(DAY_MS);
   });
 
-  it("a reply waits at most a day for a channel with one long limit", async () => {
+  it("lets a reply wait for a day at most, even when the limit of its channel is longer", async () => {
     await using world = new DiscordWorld();
     await using app = await open(world);
     world.fake.nextResetAfter = String(Date.now() / 1000);
@@ -268,61 +230,47 @@ describe("limits of Discord (contract 10.3)", () => {
     await waitForText(world, "first");
     await world.say("say second");
     await app.until("message.undelivered");
-    const [held] = await app.call("GET /api/messages/outbound?status=failed");
-    expect(held).toMatchObject({ attempt: 0, error: "Discord limits the bot" });
+    const held = await readReply(app);
+    expect(held).toMatchObject({ status: "failed", attempt: 0, error: "Discord limits the bot" });
     expect(held.next_attempt_at - Date.now()).toBeGreaterThan(DAY_MS / 2);
     expect(held.next_attempt_at - Date.now()).toBeLessThanOrEqual(DAY_MS);
   });
 
   it.each([[500, "unreachable"], [403, "refused"], [404, "refused"]])(
-    "%i is %s",
+    "a reply that Discord refuses with %i is %s",
     async (status, why) => {
       await using world = new DiscordWorld();
-      await using there = listening(world);
+      await using there = await startPlatform(world);
       world.fake.modes.push(status);
-      const part = { text: "x", media: null };
-      const sent = there.platform.deliver({
-        key: "a",
-        chat: "D7",
-        thread: "",
-        answers: "",
-        choices: [],
-        part,
-      });
-      await expect(sent).rejects.toMatchObject({ why });
+      await expect(there.platform.deliver(buildReply("x"))).rejects.toMatchObject({ why });
     },
   );
 });
 
 describe("the history of Discord (contract 10.1)", () => {
-  const message = (id: string, content: string, more = {}) => ({
-    id,
-    type: 0,
-    channel_id: "D7",
-    author: { id: "7", username: "user7" },
-    content,
-    ...more,
-  });
-
   it("is read from the newest known message, at most a day back, in order, page by page", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     for (const id of ["D7", "D8"]) fake.channels.set(id, { type: 1 });
     const known = fake.id(Date.now() - 60_000);
-    const long = Array.from({ length: 130 }, (_, i) => message(fake.id(Date.now() - 50_000 + i), `${i}`));
-    fake.said.set("D7", [message(fake.id(Date.now() - 90_000), "before"), message(known, "known"), ...long]);
+    const long = createManyMessages(fake);
+    fake.said.set("D7", [
+      createMessage(fake.id(Date.now() - 90_000), "before"),
+      createMessage(known, "known"),
+      ...long,
+    ]);
     fake.said.set("D8", [
-      message(fake.id(Date.now() - 40_000), "a bot", { author: { id: "5", username: "x", bot: true } }),
-      message(fake.id(Date.now() - 40_000), "last", { channel_id: "D8" }),
+      createMessage(fake.id(Date.now() - 40_000), "a bot", { author: { id: "5", username: "x", bot: true } }),
+      createMessage(fake.id(Date.now() - 40_000), "last", { channel_id: "D8" }),
     ]);
     const heard = [
       { chat: "D7", thread: "", id: known },
       { chat: "D8", thread: "", id: fake.id(Date.now() - 70_000) },
       { chat: "gone", thread: "", id: "1" },
     ];
-    await using there = listening(world, undefined, heard);
-    await waitUntil("all of it", () => there.came.length === 132);
-    expect(there.came.map(({ text }) => text)).toEqual([
+    await using there = await startPlatform(world, { lastHeard: heard });
+    await waitUntil("all messages", () => there.came.length === 132);
+    expect(there.texts()).toEqual([
       "known",
       ...long.map(({ content }) => content),
       "last",
@@ -335,9 +283,10 @@ describe("the history of Discord (contract 10.1)", () => {
     const { fake } = world;
     const known = fake.id(Date.now() - 60_000);
     const [before, later] = [fake.id(Date.now() - 120_000), fake.id(Date.now() - 30_000)];
-    const mentions = [{ id: fake.bot, username: "svc" }];
-    fake.said.set("55", [message(later, `<@${fake.bot}> new here`, { channel_id: "55", mentions })]);
-    fake.said.set("56", [message(later, "not read", { channel_id: "56" })]);
+    fake.said.set("55", [
+      createMessage(later, `<@${fake.bot}> new here`, { channel_id: "55", ...mention(world) }),
+    ]);
+    fake.said.set("56", [createMessage(later, "not read", { channel_id: "56" })]);
     fake.gateway.channels = [
       { id: "54", type: 0, last_message_id: "no id" },
       { id: "55", type: 0, last_message_id: later },
@@ -345,8 +294,8 @@ describe("the history of Discord (contract 10.1)", () => {
       { id: "57", type: 0, last_message_id: null },
     ];
     fake.broken = 1;
-    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }]);
-    await waitUntil("it is found", () => there.came.length === 1);
+    await using there = await startPlatform(world, { lastHeard: listHeard(known) });
+    await waitUntil("the message", () => there.came.length === 1);
     expect(there.came).toMatchObject([{ chat: "55", text: "new here", isMentioned: true, isDirect: false }]);
   });
 
@@ -354,56 +303,50 @@ describe("the history of Discord (contract 10.1)", () => {
     await using world = new DiscordWorld();
     await using folder = await createTempDir();
     const { fake } = world;
-    const guild = { ...world.config, worker: "Ada", allow: ["*"] } as never;
-    const start = () =>
-      openApp({ dataDir: folder.path, config: { engines: buildFakeEngines(), platforms: { guild } } });
-    const heard = async (app: App) =>
-      (await app.call("GET /api/messages/inbound")).map((one: { content: string }) => one.content).reverse();
+    const start = () => openWorld("guild", world, { dataDir: folder.path });
     {
       await using app = await start();
-      await app.call("POST /api/workers", { name: "Ada" });
       await world.say("say first", { id: fake.id(Date.now() - 600_000) });
-      await waitUntil("it is heard", async () => (await heard(app)).length === 1);
+      await waitForInbound(app, 1);
     }
     fake.gateway.forget();
     const [missed, direct] = [fake.id(Date.now() - 300_000), fake.id(Date.now() - 60_000)];
-    const mentions = [{ id: fake.bot, username: "svc" }];
     fake.said.set("55", [
-      message("no id", `<@${fake.bot}> say odd`, { channel_id: "55", mentions }),
-      message(missed, `<@${fake.bot}> say missed`, { channel_id: "55", mentions }),
+      createMessage("no id", `<@${fake.bot}> say odd`, { channel_id: "55", ...mention(world) }),
+      createMessage(missed, `<@${fake.bot}> say missed`, { channel_id: "55", ...mention(world) }),
     ]);
-    fake.said.get("D7")?.push(message(direct, "say direct"));
+    fake.said.get("D7")?.push(createMessage(direct, "say direct"));
     fake.gateway.channels = [{ id: "55", type: 0, last_message_id: missed }];
     fake.gateway.isServerGone = true;
     {
       await using app = await start();
-      await waitUntil("it is read where it can be", async () => (await heard(app)).length === 2);
+      await waitForInbound(app, 2);
     }
     fake.gateway.forget();
     fake.gateway.isServerGone = false;
     await using app = await start();
-    await waitUntil("all is here", async () => (await heard(app)).length === 3);
-    expect(await heard(app)).toEqual(["say first", "say direct", "say missed"]);
+    await waitForInbound(app, 3);
+    expect(await listInbound(app)).toEqual(["say first", "say direct", "say missed"]);
     const gap = () => app.db.first<{ value: string }>("select value from setting where name = 'gap:guild'");
     await waitUntil("the gap is closed", async () => (await gap())?.value === "");
     expect(world.faults()).toEqual([]);
   });
 
-  it("waits for the pause that Discord asks for, which counts as no try", async () => {
+  it("waits for the pause that Discord asks for, without counting a try", async () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     const clock = new TestClock(Date.now());
     fake.channels.set("D7", { type: 1 });
     const known = fake.id(Date.now() - 60_000);
-    fake.said.set("D7", [message(fake.id(Date.now() - 50_000), "missed")]);
+    fake.said.set("D7", [createMessage(fake.id(Date.now() - 50_000), "missed")]);
     let refusals = 0;
     const then = () => {
       if (++refusals === 8) fake.breaking.delete("D7");
       return Response.json({ message: "limited", retry_after: 200, global: false }, { status: 429 });
     };
     fake.breaking.set("D7", { pages: 0, then });
-    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }], clock);
-    await waitUntil("it is read", () => {
+    await using there = await startPlatform(world, { lastHeard: listHeard(known), clock });
+    await waitUntil("the service reads the message", () => {
       clock.advance(5_000);
       return there.came.at(-1)?.text === "missed";
     });
@@ -414,23 +357,23 @@ describe("the history of Discord (contract 10.1)", () => {
     ["fails", () => new Response("", { status: 500 })],
     ["answers something else", () => Response.json({})],
   ])(
-    "ends where a channel %s permanently: its earlier messages stay, and other channels are read",
+    "skips the rest of a channel that %s permanently, and reads other channels",
     async (_words, then) => {
       await using world = new DiscordWorld();
       const { fake } = world;
       const clock = new TestClock(Date.now());
       fake.channels.set("D7", { type: 1 });
       const known = fake.id(Date.now() - 60_000);
-      const long = Array.from({ length: 130 }, (_, i) => message(fake.id(Date.now() - 50_000 + i), `${i}`));
+      const long = createManyMessages(fake);
       fake.said.set("D7", long);
       fake.breaking.set("D7", { pages: 1, then });
-      await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }], clock);
+      await using there = await startPlatform(world, { lastHeard: listHeard(known), clock });
       await world.say("live", { from: "8" });
-      await waitUntil("what is said now", () => {
+      await waitUntil("the new message", () => {
         clock.advance(500);
         return there.came.at(-1)?.text === "live";
       });
-      expect(there.came.map(({ text }) => text)).toEqual([
+      expect(there.texts()).toEqual([
         ...long.slice(0, 100).map(({ content }) => content),
         "live",
       ]);
@@ -441,18 +384,21 @@ describe("the history of Discord (contract 10.1)", () => {
     await using world = new DiscordWorld();
     const { fake } = world;
     const known = fake.id(Date.now() - 600_000);
-    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: known }]);
-    await waitUntil("it listens", () => fake.gateway.listening === 1);
-    const [before, behind] = [fake.id(Date.now() - 60_000), fake.id(Date.now() - 10_000)];
+    await using there = await startPlatform(world, { lastHeard: listHeard(known) });
+    await waitUntil("it is connected", () => fake.gateway.listening === 1);
+    const [before, after] = [fake.id(Date.now() - 60_000), fake.id(Date.now() - 10_000)];
     const elsewhere = { channel_id: "65" };
-    fake.said.set("65", [message(before, "before", elsewhere), message(behind, "behind", elsewhere)]);
+    fake.said.set("65", [
+      createMessage(before, "before", elsewhere),
+      createMessage(after, "after", elsewhere),
+    ]);
     fake.gateway.event("GUILD_CREATE", {
       id: "901",
       joined_at: new Date(Date.now() - 30_000).toISOString(),
-      channels: [{ id: "65", type: 0, last_message_id: behind }],
+      channels: [{ id: "65", type: 0, last_message_id: after }],
     });
-    await waitUntil("what was said behind it", () => there.came.length > 0);
-    expect(there.came.map(({ text }) => text)).toEqual(["behind"]);
+    await waitUntil("the message from after the join", () => there.came.length > 0);
+    expect(there.texts()).toEqual(["after"]);
   });
 
   it("contains no message that is older than a day", async () => {
@@ -461,28 +407,25 @@ describe("the history of Discord (contract 10.1)", () => {
     fake.channels.set("D7", { type: 1 });
     const day = 24 * 60 * 60 * 1000;
     fake.said.set("D7", [
-      message(fake.id(Date.now() - day - 60_000), "old"),
-      message(fake.id(Date.now() - day + 60_000), "new"),
+      createMessage(fake.id(Date.now() - day - 60_000), "old"),
+      createMessage(fake.id(Date.now() - day + 60_000), "new"),
     ]);
-    await using there = listening(world, undefined, [{ chat: "D7", thread: "", id: "1000" }]);
-    await waitUntil("what is new", () => there.came.length === 1);
+    await using there = await startPlatform(world, { lastHeard: listHeard("1000") });
+    await waitUntil("the new message", () => there.came.length === 1);
     await world.say("live");
-    await waitUntil("what is said now", () => there.came.length === 2);
-    expect(there.came.map(({ text }) => text)).toEqual(["new", "live"]);
+    await waitUntil("the new message", () => there.came.length === 2);
+    expect(there.texts()).toEqual(["new", "live"]);
   });
 });
 
 describe("messages of Discord (contract 10.1)", () => {
   it("reach the bot by a mention, a role of the bot and a reply; messages of webhooks and of Discord don't", async () => {
     await using world = new DiscordWorld();
-    await using there = listening(world);
+    await using there = await startPlatform(world);
     await world.say("ready");
     const said = (more: Record<string, unknown>) =>
       world.fake.gateway.event("MESSAGE_CREATE", {
-        id: world.fake.id(),
-        type: 0,
-        channel_id: "-5",
-        guild_id: "900",
+        ...createMessage(world.fake.id(), "", { channel_id: "-5", guild_id: "900" }),
         author: { id: "7", username: "u", global_name: "User" },
         ...more,
       });
@@ -495,7 +438,7 @@ describe("messages of Discord (contract 10.1)", () => {
       content: "to <@8> and <@99>",
       mentions: [{ id: "99", username: "svc" }, { id: "8", username: "Bo" }],
     });
-    await waitUntil("five", () => there.came.length === 5);
+    await waitUntil("five messages", () => there.came.length === 5);
     expect(there.came.slice(1).map(({ text, isMentioned }) => [text, isMentioned])).toEqual([
       ["by role", true],
       ["@role-78 other role #12 :wave:", false],
@@ -515,17 +458,10 @@ describe("messages of Discord (contract 10.1)", () => {
       { filename: "gone.txt", size: 1, url: `${world.fake.url}/attachments/a2` },
       { filename: "else.txt", size: 1, url: "http://127.0.0.1:1/attachments/a3" },
     ];
-    world.fake.gateway.event("MESSAGE_CREATE", {
-      id: world.fake.id(),
-      type: 0,
-      channel_id: "D7",
-      author: { id: "7", username: "u" },
-      content: "say with files",
-      attachments: files,
-    });
+    const message = createMessage(world.fake.id(), "say with files", { attachments: files });
+    world.fake.gateway.event("MESSAGE_CREATE", message);
     await waitForText(world, "with files");
-    const stored = await app.call("GET /api/messages/inbound");
-    const words = stored.map(({ content }: { content: string }) => content).join("\n");
+    const words = (await listInbound(app)).join("\n");
     expect(words).toContain("large.bin: it is larger than");
     expect(words).toContain("gone.txt: Discord answered 404");
     expect(words).toContain("else.txt: Discord named an address outside of Discord");
@@ -536,19 +472,18 @@ describe("messages of Discord (contract 10.1)", () => {
 describe("replies to Discord (contract 10.3)", () => {
   it("mention no person, are one message per key, and are plain when marks make them too long", async () => {
     await using world = new DiscordWorld();
-    await using there = listening(world);
-    const answer = { chat: "D7", thread: "", answers: "", choices: [] };
-    const first = { ...answer, key: "0b7c-1", part: { text: "@everyone <@7>", media: null } };
+    await using there = await startPlatform(world);
+    const first = buildReply("@everyone <@7>", { key: "0b7c-1" });
     expect(await there.platform.deliver(first)).toBe(await there.platform.deliver(first));
     const marks = "_".repeat(1_500);
-    await there.platform.deliver({ ...answer, key: "0b7c-2", part: { text: marks, media: null } });
+    await there.platform.deliver(buildReply(marks, { key: "0b7c-2" }));
     expect(world.sent().map(({ text }) => text)).toEqual(["@everyone <@7>", marks]);
     expect(world.faults()).toEqual([]);
   });
 
   it("leave progress deleted when a person deleted it", async () => {
     await using world = new DiscordWorld();
-    await using there = listening(world);
+    await using there = await startPlatform(world);
     const place = { chat: "D7", thread: "", answers: "" };
     const id = await there.platform.progress?.({ ...place, sentAs: "", text: "working" }) ?? "";
     world.fake.sent[0].deleted = true;

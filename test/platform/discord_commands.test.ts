@@ -1,15 +1,10 @@
 // Commands that Discord suggests when a person types `/`.
 import { expect, it } from "vitest";
-import { buildFakeEngines } from "../harness/fakes/agents.ts";
-import { type App, openApp } from "../harness/service/app.ts";
 import { waitUntil } from "../harness/wait.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
+import { openWorld } from "./worlds/open.ts";
 
-async function open(world: DiscordWorld, allow = ["7"]): Promise<App> {
-  const guild = { ...world.config, worker: "Ada", allow };
-  return await openApp({ config: { engines: buildFakeEngines(), platforms: { guild: guild as never } } });
-}
-
+const open = (world: DiscordWorld) => openWorld("guild", world, { more: { allow: ["7"] } });
 const offered = (world: DiscordWorld) =>
   waitUntil("six commands", () => world.fake.commands.filter(({ type }) => type === 1).length === 6);
 const hears = (world: DiscordWorld, text: string) =>
@@ -27,13 +22,13 @@ it("are registered once, next to other commands of the bot, and again after a ch
   });
   {
     await using _app = await open(world);
-    await waitUntil("all of them", () => fake.commandsMade === 6);
+    await waitUntil("all commands", () => fake.commandsMade === 6);
   }
   expect(fake.commands.map(({ name }) => name)).toEqual([
     ...["menu", "help", "workers", "status", "stop", "new", "answer"],
   ]);
   await using _again = await open(world);
-  await waitUntil("it listens again", () => fake.gateway.listening === 1);
+  await waitUntil("it is connected again", () => fake.gateway.listening === 1);
   await world.say("/help");
   await hears(world, "list the commands");
   expect(fake.commandsMade).toBe(6);
@@ -44,7 +39,6 @@ it("work in direct chats and channels as if typed, and are answered in the chat"
   await using world = new DiscordWorld();
   await using app = await open(world);
   await offered(world);
-  await app.call("POST /api/workers", { name: "Ada" });
   world.pick("workers", "");
   await hears(world, "@Ada");
   world.pick("status", "", { isGroup: true });
@@ -61,7 +55,7 @@ it("work in direct chats and channels as if typed, and are answered in the chat"
     "it is answered",
     async () => (await app.call(`GET /api/questions/${id}`)).answer === "dark green",
   );
-  await waitUntil("each is told", () => told(world).length === 3);
+  await waitUntil("all answers to the commands", () => told(world).length === 3);
   expect(told(world)).toEqual(["> /workers", "> /status", "> /answer dark green"]);
   expect(world.faults()).toEqual([]);
 });
@@ -71,7 +65,7 @@ it("are refused to strangers, and a bot without the right to register works with
   await using app = await open(world);
   await offered(world);
   world.pick("stop", "", { from: "66", isGroup: true });
-  await waitUntil("it is said", () => told(world).length === 1);
+  await waitUntil("the answer to the command", () => told(world).length === 1);
   expect(told(world)).toEqual(["You can't use this command here."]);
   expect(await app.call("GET /api/messages/inbound")).toEqual([]);
   expect(world.sent()).toEqual([]);

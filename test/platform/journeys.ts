@@ -1,8 +1,10 @@
 import { join } from "node:path";
 import { expect } from "vitest";
+import { MANIFESTS } from "../../src/platform/registry.ts";
 import type { App } from "../harness/service/app.ts";
 import { createTempDir } from "../harness/service/process.ts";
 import { waitUntil } from "../harness/wait.ts";
+import { listTexts, readPlatformCheck, readReply, waitForState, waitForText } from "./worlds/open.ts";
 import type { Ability, MessageOptions, World } from "./worlds/world.ts";
 
 /** A service with one platform, named `there`, and its worker Ada. */
@@ -19,20 +21,16 @@ export interface Journey {
   needs: Ability[];
   /** The platform allows no person at first. */
   isClosed?: boolean;
+  /** The key is invalid at first. */
+  isRevoked?: boolean;
   /** Speed of the service's clock. */
   speed?: number;
   go: (stage: Stage) => Promise<void>;
 }
 
-interface Message {
-  content: string;
-  media: { path: string } | null;
-}
-
-const texts = ({ world }: Stage) => world.sent().filter(({ deleted }) => !deleted).map(({ text }) => text);
+const texts = ({ world }: Stage) => listTexts(world);
 const said = (stage: Stage, text: string) => texts(stage).filter((one) => one === text).length;
-const hears = (stage: Stage, text: string) =>
-  waitUntil(`${stage.world.kind} gets ${text}`, () => said(stage, text) > 0);
+const hears = ({ world }: Stage, text: string) => waitForText(world, text);
 const inbound = ({ app }: Stage) => app.call("GET /api/messages/inbound");
 
 async function send({ app }: Stage, messageId: string, content: string, file?: File): Promise<void> {
@@ -101,7 +99,7 @@ export const JOURNEYS: Journey[] = [
       const [{ id: message_id }] = await inbound(stage);
       const more = { message_id, worker_id: bob.id, instruction: `until ${done[1]}`, type: "immediate" };
       await app.call("POST /api/tasks", more);
-      await waitUntil("it is edited", () => shows("Ada, Bob work on it"));
+      await waitUntil("the message is edited", () => shows("Ada, Bob work on it"));
       for (const file of done) await Deno.writeTextFile(file, "");
       for (const file of done) await hears(stage, `found ${file}`);
       await waitUntil("progress is gone", () => texts(stage).length === 2);
@@ -143,7 +141,7 @@ export const JOURNEYS: Journey[] = [
       const bytes = new TextEncoder().encode("what is in the file");
       await stage.world.say("say got it", { file: { name: "notes.txt", bytes } });
       await hears(stage, "got it");
-      const messages: Message[] = await inbound(stage);
+      const messages: { content: string; media: { path: string } | null }[] = await inbound(stage);
       const message = messages.find(({ media }) => media !== null);
       expect(messages.map(({ content }) => content).join("")).toBe("say got it");
       expect(messages).toHaveLength(stage.world.can.has("files alone") ? 2 : 1);
@@ -216,7 +214,10 @@ export const JOURNEYS: Journey[] = [
     go: async (stage) => {
       const { world, app } = stage;
       await world.say("!help");
-      await waitUntil("help", () => texts(stage).some((text) => text.includes("/stop: cancel the work")));
+      await waitUntil(
+        "the list of commands",
+        () => texts(stage).some((text) => text.includes("/stop: cancel the work")),
+      );
       await world.say("!workers");
       await hears(stage, "@Ada");
       await world.say("until /never/there");
@@ -318,17 +319,50 @@ export const JOURNEYS: Journey[] = [
     },
   },
   {
+    name: "an invalid key is reported without showing it, and the service continues (contract 10.4)",
+    needs: ["keys"],
+    isRevoked: true,
+    go: async ({ world, app }) => {
+      await waitForState(app, "there", "refused");
+      const check = await readPlatformCheck(app);
+      expect(check).toMatchObject({ status: "warn", detail: expect.stringMatching(world.refusal) });
+      const tested = await app.call("POST /api/platforms/there/test");
+      expect(tested).toMatchObject({ ok: false, detail: expect.stringMatching(world.refusal) });
+      for (const name of MANIFESTS.find(({ kind }) => kind === world.kind)?.secrets ?? []) {
+        expect(JSON.stringify([check, tested])).not.toContain(world.config[name]);
+      }
+    },
+  },
+  {
+    name: "replies wait without an attempt while the key is invalid (contract 10.3)",
+    needs: ["keys at work"],
+    go: async ({ world, app }) => {
+      await world.say("sleep 1");
+      await app.until("execution.started");
+      world.revoke(true);
+      await app.until("message.undelivered");
+      expect(await readReply(app)).toMatchObject({
+        status: "failed",
+        attempt: 0,
+        error: expect.stringMatching(world.refusal),
+        next_attempt_at: expect.any(Number),
+      });
+      world.revoke(false);
+      await waitForText(world, "slept 1");
+    },
+  },
+  {
     name: "a lost answer: the reply is sent again once, never a third time",
     needs: [],
     go: async (stage) => {
       const { world, app } = stage;
       world.loseAnswer();
       await world.say("say once or twice");
-      await waitUntil("it is there", () => said(stage, "once or twice") === world.copiesOfLost);
+      await waitUntil("the reply", () => said(stage, "once or twice") === world.copiesOfLost);
       await app.settle();
       for (let i = 0; i < 2; i++) world.loseAnswer();
       await world.say("say never a third");
-      await waitUntil("it is given up", async () => {
+      await waitUntil("the service gives the reply up", async () => {
         const [row] = await app.call("GET /api/messages/outbound?status=failed");
         return row?.next_attempt_at === null && row.error.includes("may have arrived");
       });
@@ -343,7 +377,7 @@ export const JOURNEYS: Journey[] = [
       const long = Array.from({ length: 8_000 }, (_, i) => `sentence ${i}.`).join(" ");
       await send(stage, await begin(stage), long);
       const whole = () => [...texts(stage), ...world.uploads().map(({ text }) => text)];
-      await waitUntil("the whole of it", () => whole().includes(long));
+      await waitUntil("the whole text", () => whole().includes(long));
       expect(texts(stage).length).toBeLessThanOrEqual(4);
     },
   },

@@ -1,6 +1,7 @@
 // Kills the service between events and their acknowledgements, and during replies, on four platforms in parallel.
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import type { Client } from "../harness/service/client.ts";
 import { createTempDir } from "../harness/service/process.ts";
 import { runScenario, type World as Place } from "../harness/model/scenario.ts";
 import { waitUntil } from "../harness/wait.ts";
@@ -8,7 +9,7 @@ import { pause } from "../harness/model/workload.ts";
 import { DingTalkWorld } from "./worlds/dingtalk.ts";
 import { DiscordWorld } from "./worlds/discord.ts";
 import { FeishuWorld } from "./worlds/feishu.ts";
-import { type LocalAnswer, LocalWorld } from "./worlds/local.ts";
+import { LocalWorld } from "./worlds/local.ts";
 import { SlackWorld } from "./worlds/slack.ts";
 import { TelegramWorld } from "./worlds/telegram.ts";
 import { WebhookWorld } from "./worlds/webhook.ts";
@@ -37,55 +38,21 @@ const FOURS: [kinds: string, create: () => Record<string, World>][] = [
   })],
 ];
 
-/** Client of the operator and of local people. The service may be down. */
-class Service {
-  readonly #place: Place;
-
-  constructor(place: Place) {
-    this.#place = place;
-  }
-
-  get url(): string {
-    return this.#place.server.url;
-  }
-
-  /** Sends one request. Status 0: the service was down. */
-  async send(route: string, body?: unknown, more: Record<string, string> = {}): Promise<LocalAnswer> {
-    const [method = "GET", path = ""] = route.split(" ");
-    const headers = {
-      authorization: `Bearer ${this.#place.api.token}`,
-      "content-type": "application/json",
-      ...more,
-    };
-    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    try {
-      const response = await fetch(`${this.url}${path}`, { method, headers, ...sent });
-      const total = Number(response.headers.get("x-total-count"));
-      return { status: response.status, body: await response.json(), total };
-    } catch {
-      return { status: 0, body: null, total: 0 };
-    }
-  }
-
-  async call(route: string, body?: unknown) {
-    const answer = await this.send(route, body);
-    if (answer.status < 200 || answer.status > 299) throw new Error(`${route}: ${JSON.stringify(answer)}`);
-    return answer.body;
-  }
-}
-
 /** Four platforms with people in separate conversations, so that the service merges no messages. */
 class Four implements AsyncDisposable {
   readonly worlds: Record<string, World>;
   readonly #local: LocalWorld | null;
-  readonly #service: Service;
+  readonly #place: Place;
   #worker = "";
 
-  constructor(worlds: Record<string, World>, service: Service) {
+  constructor(worlds: Record<string, World>, place: Place) {
     this.worlds = worlds;
-    this.#service = service;
+    this.#place = place;
     const hasLocal = Object.keys(worlds).length < 4;
-    this.#local = hasLocal ? new LocalWorld((...request) => service.send(...request)) : null;
+    // Status 0: the service was down.
+    const send: Client["send"] = (...request) =>
+      place.api.send(...request).catch(() => ({ status: 0, body: null }));
+    this.#local = hasLocal ? new LocalWorld(send) : null;
   }
 
   get names(): string[] {
@@ -95,14 +62,14 @@ class Four implements AsyncDisposable {
   /** Passes the service's new address to the programs that send webhooks. */
   announce(): void {
     for (const world of Object.values(this.worlds)) {
-      if (world instanceof WebhookWorld) world.url = this.#service.url;
+      if (world instanceof WebhookWorld) world.url = this.#place.server.url;
     }
   }
 
   /** Creates a worker per platform. On platforms that find only known people again, they say hello. Returns their number. */
   async begin(): Promise<number> {
-    for (const name of this.names) await this.#service.call("POST /api/workers", { name });
-    this.#worker = (await this.#service.call("POST /api/workers", { name: "Ada" })).id;
+    for (const name of this.names) await this.#place.api.call("POST /api/workers", { name });
+    this.#worker = (await this.#place.api.call("POST /api/workers", { name: "Ada" })).id;
     const known = Object.values(this.worlds).filter((world) => world instanceof DiscordWorld);
     const numbers = Array.from({ length: Math.min(KNOWN_MAX, MESSAGES / 4 + 1) }, (_, at) => at);
     for (const world of known) {
@@ -139,19 +106,32 @@ class Four implements AsyncDisposable {
     return Array.from({ length: said }, (_, at) => at).filter((at) => !answers.has(`answer ${at}`));
   }
 
+  /** Lists the stored messages, by default of all platforms. */
+  async listStored(platform?: string): Promise<string[]> {
+    const filter = platform === undefined ? "" : `platform=${platform}&`;
+    const stored: string[] = [];
+    for (let page = 1;; page++) {
+      const found: { content: string }[] = await this.#place.api.call(
+        `GET /api/messages/inbound?${filter}page_size=100&page=${page}`,
+      );
+      stored.push(...found.map(({ content }) => content));
+      if (found.length < 100) return stored;
+    }
+  }
+
+  /** Resends replies that may have arrived, after two kills hit both sends. Returns their number. */
+  async resendDoubted(): Promise<number> {
+    let count = 0;
+    for (const platform of this.names) {
+      count += (await this.#place.api.call("POST /api/messages/resend", { platform })).resent;
+    }
+    return count;
+  }
+
   /** Finds the messages that a platform without acknowledgements lost with the service. */
   async lost(numbers: readonly number[]): Promise<number[]> {
-    const stored = new Set<string>();
     const lossy = this.names.filter((name) => this.worlds[name] instanceof WeComWorld);
-    for (const name of lossy) {
-      for (let page = 1, isLast = false; !isLast; page++) {
-        const found: { content: string }[] = await this.#service.call(
-          `GET /api/messages/inbound?platform=${name}&page_size=100&page=${page}`,
-        );
-        for (const { content } of found) stored.add(content);
-        isLast = found.length < 100;
-      }
-    }
+    const stored = new Set((await Promise.all(lossy.map((name) => this.listStored(name)))).flat());
     return numbers.filter((at) =>
       lossy.includes(this.names[at % 4] ?? "") && !stored.has(`say answer ${at}`)
     );
@@ -172,7 +152,6 @@ function answersOf(world: World, form: RegExp): string[] {
 
 interface Said {
   four: Four;
-  service: Service;
   greetings: number;
   saying: Promise<unknown>[];
 }
@@ -193,10 +172,9 @@ it.each(FOURS)(
       rounds: KILLS,
       fault: { kind: "kill after the action", afterMs: () => 0 },
       setup: async (place) => {
-        const service = new Service(place);
-        const four = place.use(new Four(worlds, service));
+        const four = place.use(new Four(worlds, place));
         four.announce();
-        return { four, service, greetings: await four.begin(), saying: [] };
+        return { four, greetings: await four.begin(), saying: [] };
       },
       action: async ({ chance }, { four, saying }, round) => {
         const ends = performance.now() + 200 + chance() * 1_500;
@@ -211,11 +189,10 @@ it.each(FOURS)(
         return Promise.resolve();
       },
       restarted: (_place, { four }) => Promise.resolve(four.announce()),
-      check: async (_place, { four, service, greetings, saying }) => {
+      check: async (_place, { four, greetings, saying }) => {
         await Promise.all(saying);
-        const settled = await settle(four, service, saying.length);
-        const { total } = await service.send("GET /api/messages/inbound?page_size=1");
-        expect(total).toBe(saying.length + greetings);
+        const settled = await settle(four, saying.length);
+        expect(await four.listStored()).toHaveLength(saying.length + greetings);
         const answers = await four.answers();
         const twice = Object.entries(answers).map(([name, texts]) => `${name} ${doubles(texts).length}`);
         console.log(
@@ -232,20 +209,19 @@ it.each(FOURS)(
 /** Waits for all replies. People repeat lost messages, and resend replies that may have arrived. */
 async function settle(
   four: Four,
-  service: Service,
   said: number,
 ): Promise<{ again: number; doubted: number }> {
   let doubted = 0;
   let lost: number[] = [];
-  await waitUntil("every message that was stored is answered", async () => {
-    doubted += await resendDoubted(service, four.names);
+  await waitUntil("the replies to all stored messages", async () => {
+    doubted += await four.resendDoubted();
     const missing = await four.missing(said);
     lost = await four.lost(missing);
     return missing.length === lost.length;
   }, 120_000);
   for (const number of lost) await four.say(number);
-  await waitUntil("every message is answered", async () => {
-    doubted += await resendDoubted(service, four.names);
+  await waitUntil("the replies to all messages", async () => {
+    doubted += await four.resendDoubted();
     return (await four.missing(said)).length === 0;
   }, 120_000);
   return { again: lost.length, doubted };
@@ -269,13 +245,4 @@ function check({ worlds }: Four, answers: Record<string, string[]>): void {
 /** Lists one entry for each repeated copy. */
 function doubles(texts: string[]): string[] {
   return texts.filter((text, at) => texts.indexOf(text) !== at);
-}
-
-/** Resends replies that may have arrived, after two kills hit both sends. Returns their number. */
-async function resendDoubted(service: Service, names: readonly string[]): Promise<number> {
-  let count = 0;
-  for (const platform of names) {
-    count += (await service.call("POST /api/messages/resend", { platform })).resent;
-  }
-  return count;
 }

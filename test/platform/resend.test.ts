@@ -5,25 +5,26 @@ import { TestClock } from "../harness/clock.ts";
 import { startRun } from "../harness/service/run.ts";
 import { ctl } from "../harness/terminal.ts";
 import { waitUntil } from "../harness/wait.ts";
-import { Receiver } from "./fakes/receiver.ts";
+import { Receiver, SECRET } from "./fakes/receiver.ts";
+import { openPlatforms, readReply } from "./worlds/open.ts";
 
-const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-async function open(receiver: Receiver, clock = new TestClock()): Promise<App> {
-  const alerts = {
-    kind: "webhook",
-    worker: "Ada",
-    secret: SECRET,
-    reply_url: receiver.url,
-    allow_private: true,
-  };
-  const app = await openApp({
+/** Opens a service whose replies go to a receiver, with one clock for both. */
+async function open() {
+  const clock = new TestClock();
+  const receiver = new Receiver(SECRET, () => clock.now());
+  const hook = { kind: "webhook", worker: "Ada", secret: SECRET, allow_private: true };
+  const app = await openPlatforms({ alerts: { ...hook, reply_url: receiver.url } }, { clock });
+  return {
     clock,
-    config: { engines: buildFakeEngines(), platforms: { alerts: alerts as never } },
-  });
-  await app.call("POST /api/workers", { name: "Ada" });
-  return app;
+    receiver,
+    app,
+    async [Symbol.asyncDispose]() {
+      await app[Symbol.asyncDispose]();
+      await receiver[Symbol.asyncDispose]();
+    },
+  };
 }
 
 const say = (app: App, text: string, id: string) =>
@@ -33,17 +34,16 @@ const texts = ({ got }: Receiver) => got.map(({ body }) => body.data.text);
 
 describe("message resend (contract 10.3)", () => {
   it("sends a refused message again, once, before waiting ones; a repetition changes nothing, and the journal names the person", async () => {
-    const clock = new TestClock();
-    await using receiver = new Receiver(SECRET, () => clock.now());
-    await using app = await open(receiver, clock);
+    await using opened = await open();
+    const { clock, receiver, app } = opened;
     receiver.modes.push(422);
     await say(app, "first", "m1");
     await app.settle();
-    const [given] = await outbound(app);
+    const given = await readReply(app);
     expect(given).toMatchObject({ status: "failed", next_attempt_at: null, attempt: 1 });
     receiver.modes.push(503);
     await say(app, "second", "m2");
-    await waitUntil("it waits", async () => (await outbound(app))[0].error === "reply_url answered 503");
+    await waitUntil("the reply waits", async () => (await readReply(app)).error === "reply_url answered 503");
     const headers = { "idempotency-key": "again" };
     const resent = await app.call(`POST /api/messages/${given.id}/resend`, {}, headers);
     expect(resent).toMatchObject({ id: given.id, status: "failed", error: "", next_attempt_at: clock.now() });
@@ -64,13 +64,12 @@ describe("message resend (contract 10.3)", () => {
   });
 
   it("gives a message that may have arrived all its tries again, and one that waited 7 days another 7", async () => {
-    const clock = new TestClock();
-    await using receiver = new Receiver(SECRET, () => clock.now());
-    await using app = await open(receiver, clock);
+    await using opened = await open();
+    const { clock, receiver, app } = opened;
     receiver.modes.push("lost", "lost");
     await say(app, "in doubt", "m1");
     await app.settle();
-    const [doubt] = await outbound(app);
+    const doubt = await readReply(app);
     expect(doubt).toMatchObject({
       next_attempt_at: null,
       error: expect.stringContaining("may have arrived"),
@@ -82,20 +81,23 @@ describe("message resend (contract 10.3)", () => {
 
     receiver.otherwise = 503;
     await say(app, "away", "m2");
-    await waitUntil("it waits", async () => (await outbound(app))[0].error !== "");
+    await waitUntil("the reply waits", async () => (await readReply(app)).error !== "");
     // The clock stops during a try, since the receiver checks the time of signatures.
     for (let day = 1; day <= 7; day++) {
       // Otherwise the service could store the try with the time of the next day.
       await waitUntil(
-        "the try is noted",
-        async () => (await outbound(app))[0].next_attempt_at > clock.now(),
+        "the try is stored",
+        async () => (await readReply(app)).next_attempt_at > clock.now(),
       );
       const tries = receiver.got.length;
       clock.advance(DAY_MS);
       await waitUntil("another try", () => receiver.got.length > tries);
     }
-    await waitUntil("it is given up", async () => (await outbound(app))[0].next_attempt_at === null);
-    expect((await outbound(app))[0].error).toContain("after 7 days");
+    await waitUntil(
+      "the service gives the reply up",
+      async () => (await readReply(app)).next_attempt_at === null,
+    );
+    expect((await readReply(app)).error).toContain("after 7 days");
     const tried = receiver.got.length;
     const sent = await ctl(app, [
       "message",
@@ -108,9 +110,9 @@ describe("message resend (contract 10.3)", () => {
     ]);
     expect([sent.code, sent.out]).toEqual([0, "1\n"]);
     clock.advance(300_000);
-    await waitUntil("it is tried again", () => receiver.got.length > tried);
-    await waitUntil("it waits again", async () => (await outbound(app))[0].error !== "");
-    expect((await outbound(app))[0].next_attempt_at).not.toBe(null);
+    await waitUntil("the reply is sent again", () => receiver.got.length > tried);
+    await waitUntil("the reply waits again", async () => (await readReply(app)).error !== "");
+    expect((await readReply(app)).next_attempt_at).not.toBe(null);
     receiver.otherwise = "ok";
     clock.advance(300_000);
     await app.until("message.sent", 2);
@@ -118,9 +120,8 @@ describe("message resend (contract 10.3)", () => {
   });
 
   it("sends all messages of a platform since a time, and no others; ctl accepts the end of an id", async () => {
-    const clock = new TestClock();
-    await using receiver = new Receiver(SECRET, () => clock.now());
-    await using app = await open(receiver, clock);
+    await using opened = await open();
+    const { clock, receiver, app } = opened;
     receiver.otherwise = 422;
     await say(app, "old", "m1");
     await app.settle();
@@ -162,24 +163,23 @@ describe("message resend (contract 10.3)", () => {
   });
 
   it("sends no other message that may have arrived a third time [PLT-2]", async () => {
-    const clock = new TestClock();
-    await using receiver = new Receiver(SECRET, () => clock.now());
-    await using app = await open(receiver, clock);
+    await using opened = await open();
+    const { clock, receiver, app } = opened;
     receiver.modes.push(422);
     await say(app, "refused", "m1");
     await app.settle();
     receiver.modes.push("lost", 503);
     await say(app, "doubt", "m2");
     await waitUntil(
-      "it waits",
-      async () => (await outbound(app))[0].error === "reply_url answered 503",
+      "the reply waits",
+      async () => (await readReply(app)).error === "reply_url answered 503",
     );
     receiver.modes.push("ok", "lost");
     await app.call(`POST /api/messages/${(await outbound(app))[1].id}/resend`, {});
     clock.advance(300_000);
     await waitUntil(
-      "it is given up",
-      async () => (await outbound(app))[0].error.includes("may have arrived"),
+      "the service gives the reply up",
+      async () => (await readReply(app)).error.includes("may have arrived"),
     );
     expect(texts(receiver).filter((text) => text === "doubt")).toHaveLength(3);
   });

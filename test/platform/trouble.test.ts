@@ -1,38 +1,21 @@
 // Invalid answers of platforms and proxies must not fail a reply, and every retry has a pause.
 import { describe, expect, it } from "vitest";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
 import { Connection } from "../../src/platform/connection.ts";
-import { DISCORD } from "../../src/platform/discord/manifest.ts";
-import { createDiscord } from "../../src/platform/discord/discord.ts";
-import { FEISHU } from "../../src/platform/feishu/manifest.ts";
-import { createFeishu } from "../../src/platform/feishu/feishu.ts";
 import { keepConnected } from "../../src/platform/keep_connected.ts";
 import { listen } from "../../src/platform/monitored_socket.ts";
 import { parsePauseSeconds, parseRetryAfter } from "../../src/platform/retry_after.ts";
-import { SLACK } from "../../src/platform/slack/manifest.ts";
-import { createSlack } from "../../src/platform/slack/slack.ts";
-import { TELEGRAM } from "../../src/platform/telegram/manifest.ts";
-import { createTelegram } from "../../src/platform/telegram/telegram.ts";
 import { TestClock } from "../harness/clock.ts";
 import { waitUntil } from "../harness/wait.ts";
+import { buildDelivery, createPlatform } from "./worlds/open.ts";
 
-const BASE = { name: "there", clock: systemClock };
-const KINDS = {
-  telegram: (base_url: string) => createTelegram({ ...TELEGRAM, ...BASE }, { token: "t", base_url }),
-  slack: (base_url: string) =>
-    createSlack({ ...SLACK, ...BASE }, { app_token: "a", bot_token: "b", base_url }),
-  feishu: (base_url: string) =>
-    createFeishu({ ...FEISHU, ...BASE }, { app_id: "a", app_secret: "s", domain: "feishu", base_url }),
-  discord: (base_url: string) => createDiscord({ ...DISCORD, ...BASE }, { token: "t", base_url }),
+const KEYS = {
+  telegram: { token: "t" },
+  slack: { app_token: "a", bot_token: "b" },
+  feishu: { app_id: "a", app_secret: "s" },
+  dingtalk: { client_id: "a", client_secret: "s" },
+  discord: { token: "t" },
 };
-const DELIVERY = {
-  key: "k",
-  chat: "7",
-  thread: "",
-  answers: "",
-  choices: [],
-  part: { text: "x", media: null },
-};
+const DELIVERY = buildDelivery("x");
 
 /** Starts a server with one answer to all requests. */
 function answering(answer: () => Response) {
@@ -48,11 +31,13 @@ function answering(answer: () => Response) {
   };
 }
 
-describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
+describe.each(Object.entries(KEYS))("%s (contract 10.3)", (kind, keys) => {
+  const create = (base_url: string) => createPlatform({ kind, ...keys, base_url });
+
   it("a limit with an unreadable time is a limit [PLT-3]", async () => {
     const headers = { "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT", "x-ogw-ratelimit-reset": "soon" };
     await using server = answering(() => new Response("<html>", { status: 429, headers }));
-    const platform = create(server.url);
+    const platform = await create(server.url);
     for (let i = 0; i < 3; i++) {
       const fault = await platform.deliver(DELIVERY).catch((error) => error);
       expect(fault).toMatchObject({ why: "limited" });
@@ -67,19 +52,20 @@ describe.each(Object.entries(KINDS))("%s (contract 10.3)", (_kind, create) => {
       for await (const connection of server) connection.close();
     })();
     const address = `127.0.0.1:${server.addr.port}`;
-    await expect(create(`https://${address}`).deliver(DELIVERY)).rejects.toMatchObject({
-      why: "unreachable",
-    });
+    const encrypted = await create(`https://${address}`);
+    await expect(encrypted.deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });
     server.close();
     await closing;
-    await expect(create(`http://${address}`).deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });
+    const plain = await create(`http://${address}`);
+    await expect(plain.deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });
   });
 
   it.each([["null", 502], ['{"message":"bad gateway"}', 502], ["<html>", 503]])(
     "the answer %s of a proxy is no refusal (%i) [PLT-3]",
     async (body, status) => {
       await using server = answering(() => new Response(body, { status }));
-      await expect(create(server.url).deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });
+      const platform = await create(server.url);
+      await expect(platform.deliver(DELIVERY)).rejects.toMatchObject({ why: "unreachable" });
     },
   );
 });
@@ -92,10 +78,7 @@ it.each([
   [1e9, 86_400_000],
   ["", null],
   ["soon", null],
-  [
-    null,
-    null,
-  ],
+  [null, null],
   [undefined, null],
   [{}, null],
   [NaN, null],
@@ -103,50 +86,45 @@ it.each([
   expect(parsePauseSeconds(seconds)).toBe(ms);
 });
 
-it("keepConnected() pauses when a platform always asks for a new connection (contract 10.4)", async () => {
-  const clock: Clock & Pick<TestClock, "advance"> = new TestClock();
-  const stopped = new AbortController();
-  let sessions = 0;
-  const kept = keepConnected({
-    connection: new Connection("there", clock),
-    clock,
-    signal: stopped.signal,
-    retry: { firstMs: 500, lastMs: 60_000 },
-    session: () => Promise.resolve(void sessions++),
+it.each<[string, Pick<Parameters<typeof keepConnected>[0], "session" | "classifyTrouble">]>([
+  ["always asks for a new connection", {
+    session: () => Promise.resolve(),
     classifyTrouble: () => ({ state: "down", pauseMs: null }),
-  });
-  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
-  expect(sessions).toBe(1);
-  clock.advance(500);
-  await waitUntil("the next one", () => sessions === 2);
-  stopped.abort();
-  await kept;
-});
-
-it("keepConnected() pauses when a platform asks for no pause (contract 10.4)", async () => {
-  const clock: Clock & Pick<TestClock, "advance"> = new TestClock();
-  const stopped = new AbortController();
-  let sessions = 0;
-  const kept = keepConnected({
-    connection: new Connection("there", clock),
-    clock,
-    signal: stopped.signal,
-    retry: { firstMs: 500, lastMs: 60_000 },
-    session: () => Promise.reject(new Error(`number ${++sessions}`)),
+  }],
+  ["asks for no pause", {
+    session: () => Promise.reject(new Error("limited")),
     classifyTrouble: () => ({ state: "limited", pauseMs: 0 }),
-  });
-  const turns = async () => {
-    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve, 0));
-  };
-  await turns();
-  clock.advance(499);
-  await turns();
-  expect(sessions).toBe(1);
-  clock.advance(1);
-  await waitUntil("the next one", () => sessions === 2);
-  stopped.abort();
-  await kept;
-});
+  }],
+])(
+  "keepConnected() pauses when a platform %s (contract 10.4)",
+  async (_words, { session, classifyTrouble }) => {
+    const clock = new TestClock();
+    const stopped = new AbortController();
+    let sessions = 0;
+    const kept = keepConnected({
+      connection: new Connection("there", clock),
+      clock,
+      signal: stopped.signal,
+      retry: { firstMs: 500, lastMs: 60_000 },
+      session: (resetBackoff) => {
+        sessions++;
+        return session(resetBackoff);
+      },
+      classifyTrouble,
+    });
+    const yieldOften = async () => {
+      for (let i = 0; i < 20; i++) await new Promise((resolve) => setTimeout(resolve, 0));
+    };
+    await yieldOften();
+    clock.advance(499);
+    await yieldOften();
+    expect(sessions).toBe(1);
+    clock.advance(1);
+    await waitUntil("the next session", () => sessions === 2);
+    stopped.abort();
+    await kept;
+  },
+);
 
 it("listen() ends a connection after a silence of 2.5 ping intervals (contract 10.4)", async () => {
   await using server = Deno.serve(
@@ -161,8 +139,8 @@ it("listen() ends a connection after a silence of 2.5 ping intervals (contract 1
     ...{ signal: new AbortController().signal, pingMs: 10_000, ping: () => {}, isReadyWhenOpen: true },
     take: () => Promise.resolve(),
   }).catch((error) => said = error.message);
-  await waitUntil("it is open", () => connection.health.state === "connected");
-  await waitUntil("it is given up", () => {
+  await waitUntil("it is connected", () => connection.health.state === "connected");
+  await waitUntil("the service gives the reply up", () => {
     clock.advance(1_000);
     return said !== "";
   });

@@ -1,25 +1,27 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { Webhook } from "standardwebhooks";
 import { DeliveryError } from "../../src/platform/platform.ts";
-import { buildFakeEngines } from "../harness/fakes/agents.ts";
-import { type App, openApp, type TestSettings } from "../harness/service/app.ts";
+import type { App, TestSettings } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { waitUntil } from "../harness/wait.ts";
-import { Receiver } from "./fakes/receiver.ts";
+import { Receiver, SECRET, sign } from "./fakes/receiver.ts";
+import { openPlatforms, readReply } from "./worlds/open.ts";
 
-const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 type Hook = Record<string, unknown>;
 
-function settings(hook: Hook = {}, more: TestSettings = {}): TestSettings {
-  return {
-    engines: buildFakeEngines(),
-    platforms: { alerts: { kind: "webhook", worker: "Ada", secret: SECRET, ...hook } as never },
-    ...more,
-  };
+interface Options {
+  clock?: TestClock;
+  dataDir?: string;
+  config?: TestSettings;
 }
 
-/** Sends a webhook, signed by Standard Webhooks unless `headers` replace the signature. */
+const open = (hook: Hook = {}, options: Options = {}) =>
+  openPlatforms({ alerts: { kind: "webhook", worker: "Ada", secret: SECRET, ...hook } }, options);
+
+const receive = (clock: TestClock) => new Receiver(SECRET, () => clock.now());
+
+/** Sends a webhook with these headers. */
 async function post(app: App, body: string, headers: Record<string, string>, name = "alerts") {
   const response = await app.server.fetch(
     new Request(`http://localhost/hooks/${name}`, { method: "POST", body, headers }),
@@ -27,14 +29,7 @@ async function post(app: App, body: string, headers: Record<string, string>, nam
   return { status: response.status, body: await response.json() };
 }
 
-function signed(body: string, id: string, at = Date.now(), secret = SECRET): Record<string, string> {
-  return {
-    "content-type": "application/json",
-    "webhook-id": id,
-    "webhook-timestamp": String(Math.floor(at / 1000)),
-    "webhook-signature": new Webhook(secret).sign(id, new Date(at), body),
-  };
-}
+const listReplies = ({ got }: Receiver) => got.map(({ body }) => body.data.text);
 
 async function rows(app: App): Promise<number> {
   return (await app.db.first<{ rows: number }>("select count(*) as rows from inbound_message"))?.rows ?? 0;
@@ -42,12 +37,11 @@ async function rows(app: App): Promise<number> {
 
 describe("POST /hooks/:name (contract 10.5)", () => {
   it("passes a message to its worker unchanged, and answers 202 with the id [WHK-1]", async () => {
-    await using app = await openApp({ config: settings() });
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using app = await open();
     await app.call("POST /api/workers", { name: "Bob" });
     const text = "/stop @Bob say hello";
     const body = JSON.stringify({ text, conversation: "ops", sender: "cron" });
-    const reply = await post(app, body, signed(body, "m1"));
+    const reply = await post(app, body, sign(body, "m1"));
     expect(reply).toEqual({ status: 202, body: { status: "queued", message_id: expect.any(String) } });
     await app.settle();
     const [task] = await app.call("GET /api/queue").then(() =>
@@ -61,18 +55,18 @@ describe("POST /hooks/:name (contract 10.5)", () => {
   });
 
   it("stores a repeated id once, and answers the id of the first message [WHK-1]", async () => {
-    await using app = await openApp({ config: settings() });
+    await using app = await open();
     const body = JSON.stringify({ text: "hello" });
-    const first = await post(app, body, signed(body, "same"));
-    const again = await post(app, body, signed(body, "same", Date.now() + 2_000));
+    const first = await post(app, body, sign(body, "same"));
+    const again = await post(app, body, sign(body, "same", Date.now() + 2_000));
     expect(again).toEqual(first);
     expect(await rows(app)).toBe(1);
   });
 
   it("refuses forged and old messages, and those from the future or for another secret [WHK-1]", async () => {
-    await using app = await openApp({ config: settings() });
+    await using app = await open();
     const body = JSON.stringify({ text: "hello" });
-    const good = signed(body, "a");
+    const good = sign(body, "a");
     const sent = good["webhook-signature"] ?? "";
     const now = Date.now();
     const forged: [string, string, Record<string, string>][] = [
@@ -80,9 +74,9 @@ describe("POST /hooks/:name (contract 10.5)", () => {
       ["another body", `${body} `, good],
       ["another id", body, { ...good, "webhook-id": "b" }],
       ["another time", body, { ...good, "webhook-timestamp": String(Math.floor(now / 1000) + 1) }],
-      ["old", body, signed(body, "a", now - 310_000)],
-      ["from the future", body, signed(body, "a", now + 400_000)],
-      ["another secret", body, signed(body, "a", now, `whsec_${btoa("x".repeat(32))}`)],
+      ["old", body, sign(body, "a", now - 310_000)],
+      ["from the future", body, sign(body, "a", now + 400_000)],
+      ["another secret", body, sign(body, "a", now, `whsec_${btoa("x".repeat(32))}`)],
       ["another version", body, {
         ...good,
         "webhook-signature": sent.replace("v1,", "v2,"),
@@ -114,7 +108,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
       template: "{{/action}}: {{/issue/title}}",
       conversation: "{{/repo}}",
     };
-    await using app = await openApp({ config: settings(hook) });
+    await using app = await open(hook);
     const body = JSON.stringify({ action: "opened", repo: "a/b", issue: { title: "{{/repo}} $& @Ada" } });
     const headers = (delivery: string, text = body) => ({
       "content-type": "application/json",
@@ -140,9 +134,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
 
   it("accepts Slack's signature, and answers its challenge [WHK-1]", async () => {
     const secret = "slack's own";
-    await using app = await openApp({
-      config: settings({ secret, hmac: "slack", template: "{{/event/text}}" }),
-    });
+    await using app = await open({ secret, hmac: "slack", template: "{{/event/text}}" });
     const headers = (body: string, at = Date.now()) => {
       const time = String(Math.floor(at / 1000));
       const mac = createHmac("sha256", secret).update(`v0:${time}:${body}`).digest("hex");
@@ -162,7 +154,7 @@ describe("POST /hooks/:name (contract 10.5)", () => {
   });
 
   it("accepts a token with write:hooks, and no other", async () => {
-    await using app = await openApp({ config: settings({ secret: "" }) });
+    await using app = await open({ secret: "" });
     const body = JSON.stringify({ text: "hi", id: 7 });
     const tokenOf = async (scope: string) => {
       const made = await app.call("POST /api/tokens", { name: scope, scopes: [scope] });
@@ -180,10 +172,10 @@ describe("POST /hooks/:name (contract 10.5)", () => {
   });
 
   it("refuses a body without id, text or JSON, and messages above the limit", async () => {
-    await using app = await openApp({
-      config: settings({}, { limits: { max_waiting_messages: 2 }, bee: { quiet_window: "1h" } }),
+    await using app = await open({}, {
+      config: { limits: { max_waiting_messages: 2 }, bee: { quiet_window: "1h" } },
     });
-    const send = (body: string, id = "x", more = {}) => post(app, body, { ...signed(body, id), ...more });
+    const send = (body: string, id = "x", more = {}) => post(app, body, { ...sign(body, id), ...more });
     expect((await send("{}")).status).toBe(400);
     expect((await send("no json")).status).toBe(400);
     expect((await send(JSON.stringify({ text: "hi", more: 1 }))).status).toBe(400);
@@ -203,12 +195,11 @@ describe("POST /hooks/:name (contract 10.5)", () => {
 
 it("a webhook that was refused because of the limit is accepted when it comes again (contract 10.1, contract 10.5)", async () => {
   const clock = new TestClock();
-  const more = { limits: { max_waiting_messages: 1 }, bee: { quiet_window: "10s" } };
-  await using app = await openApp({ clock, config: settings({}, more) });
-  await app.call("POST /api/workers", { name: "Ada" });
+  const config = { limits: { max_waiting_messages: 1 }, bee: { quiet_window: "10s" } };
+  await using app = await open({}, { clock, config });
   const send = async (id: string) => {
     const body = JSON.stringify({ text: `say ${id}` });
-    return await post(app, body, signed(body, id, clock.now()));
+    return await post(app, body, sign(body, id, clock.now()));
   };
   expect((await send("a")).status).toBe(202);
   // Refused again while the limit lasts.
@@ -225,36 +216,36 @@ it("a webhook that was refused because of the limit is accepted when it comes ag
   expect([a.status, b.status, b.id]).toEqual(["bee_processed", "bee_processed", taken.body.message_id]);
 });
 
+/** Counts the rounds of the outbox. */
+const countRounds = (app: App) => app.server.stages.find(({ name }) => name === "outbox")?.rounds ?? 0;
+
 describe("replies to reply_url (contract 10.3)", () => {
   const to = (receiver: Receiver) => ({ reply_url: receiver.url, allow_private: true });
 
   async function say(app: App, text: string, id: string, conversation = "main"): Promise<void> {
     const body = JSON.stringify({ text, conversation });
-    expect((await post(app, body, signed(body, id, app.server.parts.clock.now()))).status).toBe(202);
+    expect((await post(app, body, sign(body, id, app.server.parts.clock.now()))).status).toBe(202);
   }
 
   it("are signed, in order in each conversation, and verified by the npm package", async () => {
-    await using receiver = new Receiver(SECRET);
-    await using app = await openApp({ config: settings(to(receiver)) });
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using receiver = new Receiver();
+    await using app = await open(to(receiver));
     for (let i = 0; i < 5; i++) {
       await say(app, `say ${i}`, `m${i}`);
       await app.settle();
     }
     expect(receiver.faults).toEqual([]);
-    expect(receiver.got.map(({ body }) => body.data.text)).toEqual(["0", "1", "2", "3", "4"]);
+    expect(listReplies(receiver)).toEqual(["0", "1", "2", "3", "4"]);
     expect(receiver.got[0]?.body).toMatchObject({
       type: "message.reply",
       data: { platform: "alerts", conversation: "main", answers: "m0" },
     });
-    const [sent] = await app.call("GET /api/messages/outbound");
-    expect(sent).toMatchObject({ status: "sent", next_attempt_at: null });
+    expect(await readReply(app)).toMatchObject({ status: "sent", next_attempt_at: null });
   });
 
   it("are sent again once with the same id after a lost answer, and never a third time [PLT-2]", async () => {
-    await using receiver = new Receiver(SECRET);
-    await using app = await openApp({ config: settings(to(receiver)) });
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using receiver = new Receiver();
+    await using app = await open(to(receiver));
     receiver.modes.push("lost", "ok", "lost", "lost");
     await say(app, "say first", "m1");
     await app.settle();
@@ -266,7 +257,7 @@ describe("replies to reply_url (contract 10.3)", () => {
     await app.settle();
     await say(app, "say third", "m3");
     await app.settle();
-    expect(receiver.got.map(({ body }) => body.data.text)).toEqual([
+    expect(listReplies(receiver)).toEqual([
       "first",
       "first",
       "second",
@@ -283,18 +274,16 @@ describe("replies to reply_url (contract 10.3)", () => {
 
   it("are not sent again while the receiver is silent: they wait [PLT-3]", async () => {
     const clock = new TestClock();
-    await using receiver = new Receiver(SECRET, () => clock.now());
-    await using app = await openApp({ clock, config: settings(to(receiver)) });
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using receiver = receive(clock);
+    await using app = await open(to(receiver), { clock });
     const platform = app.server.parts.platforms.get("alerts")?.platform;
     if (platform === undefined || platform === null) throw new Error("it is not there");
     const { test } = platform;
     platform.test = () => Promise.reject(new DeliveryError("unanswered", "it is silent"));
     receiver.modes.push("lost");
     await say(app, "say first", "m1");
-    const held = async () => (await app.call("GET /api/messages/outbound"))[0];
-    await waitUntil("it waits", async () => (await held())?.error === "it is silent");
-    expect(await held()).toMatchObject({ attempt: 0, next_attempt_at: expect.any(Number) });
+    await waitUntil("the reply waits", async () => (await readReply(app))?.error === "it is silent");
+    expect(await readReply(app)).toMatchObject({ attempt: 0, next_attempt_at: expect.any(Number) });
     expect(receiver.got).toHaveLength(1);
     platform.test = test;
     await waitUntil("it arrives", () => {
@@ -305,9 +294,8 @@ describe("replies to reply_url (contract 10.3)", () => {
   });
 
   it("are sent again when the store of their arrival fails, and the conversation continues [PLT-2]", async () => {
-    await using receiver = new Receiver(SECRET);
-    await using app = await openApp({ config: settings(to(receiver)) });
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using receiver = new Receiver();
+    await using app = await open(to(receiver));
     const write = app.db.write.bind(app.db);
     let full = true;
     app.db.write = (statements) => {
@@ -317,32 +305,28 @@ describe("replies to reply_url (contract 10.3)", () => {
       return Promise.reject(new Error("the disk is full"));
     };
     await say(app, "say first", "m1");
-    await waitUntil("it was sent", () => receiver.got.length > 0);
+    await waitUntil("the reply is sent", () => receiver.got.length > 0);
     await say(app, "say second", "m2");
     await app.until("message.sent", 2);
-    expect(receiver.got.map(({ body }) => body.data.text)).toEqual(["first", "first", "second"]);
+    expect(listReplies(receiver)).toEqual(["first", "first", "second"]);
     expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(2);
   });
 
   it("wait in order and without an attempt while the receiver is down for a night [PLT-3]", async () => {
     const clock = new TestClock();
-    await using receiver = new Receiver(SECRET, () => clock.now());
-    await using app = await openApp({ clock, config: settings(to(receiver)) });
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using receiver = receive(clock);
+    await using app = await open(to(receiver), { clock });
     await receiver.goAway();
     for (let i = 0; i < 3; i++) {
       await say(app, `say ${i}`, `m${i}`, i === 2 ? "other" : "main");
       await app.until("task.completed", i + 1);
     }
     const held = () => app.call("GET /api/messages/outbound");
-    await waitUntil("it is held", async () => (await held()).some((one: Hook) => one.error !== ""));
+    await waitUntil("the replies wait", async () => (await held()).some((one: Hook) => one.error !== ""));
     for (let minute = 0; minute < 8 * 60; minute += 10) {
-      const { rounds } = app.server.stages.find(({ name }) => name === "outbox") ?? { rounds: 0 };
+      const rounds = countRounds(app);
       clock.advance(10 * 60_000);
-      await waitUntil("another round", () => {
-        const stage = app.server.stages.find(({ name }) => name === "outbox");
-        return (stage?.rounds ?? 0) > rounds;
-      });
+      await waitUntil("another round", () => countRounds(app) > rounds);
     }
     for (const message of await held()) {
       expect(message).toMatchObject({ status: "failed", attempt: 0, next_attempt_at: expect.any(Number) });
@@ -360,13 +344,12 @@ describe("replies to reply_url (contract 10.3)", () => {
   });
 
   it("are sent again when the service ended during the send, and fail after the second time [PLT-2]", async () => {
-    await using receiver = new Receiver(SECRET);
-    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
-    const open = () => openApp({ dataDir, config: settings(to(receiver)) });
+    await using receiver = new Receiver();
+    await using folder = await createTempDir();
+    const start = () => open(to(receiver), { dataDir: folder.path });
     await receiver.goAway();
     {
-      await using app = await open();
-      await app.call("POST /api/workers", { name: "Ada" });
+      await using app = await start();
       await say(app, "say once", "m1", "one");
       await say(app, "say twice", "m2", "two");
       await app.until("message.undelivered", 2);
@@ -391,45 +374,38 @@ describe("replies to reply_url (contract 10.3)", () => {
       }]);
     }
     receiver.comeBack();
-    await using app = await open();
+    await using app = await start();
     await app.settle();
-    expect(receiver.got.map(({ body }) => body.data.text)).toEqual(["once"]);
+    expect(listReplies(receiver)).toEqual(["once"]);
     const [two, one] = await app.call("GET /api/messages/outbound");
     expect([one.status, two.status]).toEqual(["sent", "failed"]);
     expect(two.error).toContain("may have arrived");
-    await Deno.remove(dataDir, { recursive: true }).catch(() => {});
   });
 
   it.each([401, 429, 500, 503])("wait as long as it asks when it answers %i", async (status) => {
     const clock = new TestClock();
-    await using receiver = new Receiver(SECRET, () => clock.now());
-    await using app = await openApp({ clock, config: settings(to(receiver)) });
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using receiver = receive(clock);
+    await using app = await open(to(receiver), { clock });
     receiver.modes.push({ status, headers: { "retry-after": "120" } });
     const before = clock.now();
     await say(app, "say it", "m1");
-    await waitUntil(
-      "it is held",
-      async () =>
-        (await app.call("GET /api/messages/outbound"))[0]?.error !== "" && receiver.got.length === 1,
-    );
-    await waitUntil("it says when", async () => {
-      const [message] = await app.call("GET /api/messages/outbound");
-      return message.next_attempt_at === before + 120_000 && message.attempt === 0;
+    await waitUntil("the reply waits", async () => {
+      const { attempt, error, next_attempt_at } = await readReply(app) ?? {};
+      return error !== "" && next_attempt_at === before + 120_000 && attempt === 0;
     });
+    expect(receiver.got).toHaveLength(1);
     clock.advance(120_000);
     await app.until("message.sent");
     expect(receiver.got).toHaveLength(2);
   });
 
   it("fail immediately when it refuses the message", async () => {
-    await using receiver = new Receiver(SECRET);
-    await using app = await openApp({ config: settings(to(receiver)) });
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using receiver = new Receiver();
+    await using app = await open(to(receiver));
     receiver.modes.push(422);
     await say(app, "say it", "m1");
     await app.settle();
-    const [message] = await app.call("GET /api/messages/outbound");
+    const message = await readReply(app);
     expect(message).toMatchObject({
       status: "failed",
       next_attempt_at: null,
@@ -438,40 +414,33 @@ describe("replies to reply_url (contract 10.3)", () => {
   });
 
   it("go to a private address only when the configuration allows it [WHK-2]", async () => {
-    await using receiver = new Receiver(SECRET);
-    await using app = await openApp({ config: settings({ reply_url: receiver.url }) });
-    await app.call("POST /api/workers", { name: "Ada" });
+    await using receiver = new Receiver();
+    await using app = await open({ reply_url: receiver.url });
     await say(app, "say it", "m1");
     await app.settle();
     expect(receiver.got).toEqual([]);
-    const [message] = await app.call("GET /api/messages/outbound");
+    const message = await readReply(app);
     expect(message).toMatchObject({ status: "failed", next_attempt_at: null });
     expect(message.error).toContain("not a public address");
   });
 
   it("lose no attempts to restarts of the service while the receiver is down [PLT-2, PLT-3]", async () => {
-    await using receiver = new Receiver(SECRET);
-    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
-    await using _removed = { [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }) };
-    const open = () => openApp({ dataDir, config: settings(to(receiver)) });
-    const looked = (app: App) =>
-      waitUntil(
-        "the outbox has looked",
-        () => (app.server.stages.find(({ name }) => name === "outbox")?.rounds ?? 0) > 0,
-      );
+    await using receiver = new Receiver();
+    await using folder = await createTempDir();
+    const start = () => open(to(receiver), { dataDir: folder.path });
+    const looked = (app: App) => waitUntil("the outbox has run", () => countRounds(app) > 0);
     await receiver.goAway();
     {
-      await using app = await open();
-      await app.call("POST /api/workers", { name: "Ada" });
+      await using app = await start();
       await say(app, "say it", "m1");
       await app.until("message.undelivered");
     }
-    for (let start = 0; start < 2; start++) {
-      await using app = await open();
+    for (let restart = 0; restart < 2; restart++) {
+      await using app = await start();
       await looked(app);
     }
     receiver.comeBack();
-    await using app = await open();
+    await using app = await start();
     await looked(app);
     expect(await app.db.read("select unanswered from outbound_part")).toEqual([{ unanswered: 0 }]);
     await app.db.write([{

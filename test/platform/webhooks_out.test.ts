@@ -1,15 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { isPublicAddress } from "../../src/base/address.ts";
-import { callOutside, RefusedAddressError } from "../../src/base/guarded_fetch.ts";
 import { type App, openApp, type TestSettings } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
+import { createTempDir } from "../harness/service/process.ts";
 import { waitUntil } from "../harness/wait.ts";
-import { Receiver } from "./fakes/receiver.ts";
+import { Receiver, SECRET } from "./fakes/receiver.ts";
 
-const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
+function buildHook(url: string, more: { name?: string; events?: string[] } = {}) {
+  return { name: "out", url, secret: SECRET, events: ["memory.*"], allow_private: true, ...more };
+}
 
-function settings(receiver: Receiver, events = ["memory.*"]): TestSettings {
-  return { webhooks: [{ name: "out", url: receiver.url, secret: SECRET, events, allow_private: true }] };
+function settings(receiver: Receiver, more: { name?: string; events?: string[] } = {}): TestSettings {
+  return { webhooks: [buildHook(receiver.url, more)] };
 }
 
 async function save(app: App, key: string): Promise<void> {
@@ -22,8 +23,8 @@ function keys(receiver: Receiver): string[] {
 
 describe("webhooks out (contract 11)", () => {
   it("are signed, verified by the npm package, in order, and only of the chosen kinds", async () => {
-    await using receiver = new Receiver(SECRET);
-    await using app = await openApp({ config: settings(receiver, ["memory.saved"]) });
+    await using receiver = new Receiver();
+    await using app = await openApp({ config: settings(receiver, { events: ["memory.saved"] }) });
     for (const key of ["a", "b", "c"]) await save(app, key);
     await app.call("DELETE /api/memory/entry?scope=global&key=a");
     await save(app, "d");
@@ -68,7 +69,7 @@ describe("webhooks out (contract 11)", () => {
       receiver.otherwise = 503;
       await save(app, "d");
       await tries(10);
-      await waitUntil("it is switched off", async () => !(await state()).enabled);
+      await waitUntil("the webhook is disabled", async () => !(await state()).enabled);
       expect((await state()).disabled_reason).toContain("it answered 503");
       await app.until("webhook.disabled");
       // A webhook that is enabled again continues at its place.
@@ -83,9 +84,9 @@ describe("webhooks out (contract 11)", () => {
   );
 
   it("keep their place over restarts, and are disabled by 410 [WHK-3]", async () => {
-    await using receiver = new Receiver(SECRET);
-    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
-    const open = () => openApp({ dataDir, config: settings(receiver) });
+    await using receiver = new Receiver();
+    await using folder = await createTempDir();
+    const open = () => openApp({ dataDir: folder.path, config: settings(receiver) });
     const placeOf = async (app: App): Promise<number> => (await app.call("GET /api/webhooks/out")).cursor;
     let place = 0;
     {
@@ -93,16 +94,16 @@ describe("webhooks out (contract 11)", () => {
       await save(app, "a");
       await waitUntil("it arrives", () => receiver.got.length === 1);
       place = receiver.got[0]?.body.data.seq;
-      await waitUntil("its place is stored", async () => await placeOf(app) === place);
+      await waitUntil("the cursor is stored", async () => await placeOf(app) === place);
       receiver.otherwise = "lost";
       await save(app, "b");
-      await waitUntil("it is tried", () => receiver.got.length === 2);
+      await waitUntil("the event is sent", () => receiver.got.length === 2);
     }
     receiver.otherwise = "ok";
     {
       await using app = await open();
       expect(await placeOf(app)).toBeGreaterThanOrEqual(place);
-      await waitUntil("what was lost comes again", () => keys(receiver).slice(2).join() === "b");
+      await waitUntil("the lost event arrives", () => keys(receiver).slice(2).join() === "b");
       await app.call("POST /api/webhooks/out/replay", { after: 0 });
       await waitUntil("all arrive again", () => keys(receiver).slice(3).join() === "a,b");
       receiver.otherwise = 410;
@@ -114,32 +115,29 @@ describe("webhooks out (contract 11)", () => {
     }
     await using app = await open();
     expect((await app.call("GET /api/webhooks/out")).enabled).toBe(false);
-    await Deno.remove(dataDir, { recursive: true }).catch(() => {});
   }, 60_000);
 
-  it("that are no longer in the configuration get nothing after a start", async () => {
+  it("that are no longer in the configuration get no events after a start", async () => {
     const clock = new TestClock();
     await using receiver = new Receiver(SECRET, () => clock.now());
-    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    await using folder = await createTempDir();
     receiver.otherwise = 503;
     {
-      await using app = await openApp({ clock, dataDir, config: settings(receiver) });
+      await using app = await openApp({ clock, dataDir: folder.path, config: settings(receiver) });
       await save(app, "a");
-      await waitUntil("it is owed", async () => (await app.call("GET /api/webhooks/out")).attempt === 1);
+      await waitUntil("the try failed", async () => (await app.call("GET /api/webhooks/out")).attempt === 1);
     }
     clock.advance(3_600_000);
     await using other = new Receiver(SECRET, () => clock.now());
-    const { webhooks = [] } = settings(other);
-    const config = { webhooks: webhooks.map((one) => ({ ...one, name: "other" })) };
-    await using app = await openApp({ clock, dataDir, config });
+    const config = settings(other, { name: "other" });
+    await using app = await openApp({ clock, dataDir: folder.path, config });
     await save(app, "b");
-    await waitUntil("the other one works", () => keys(other).includes("b"));
+    await waitUntil("the other webhook gets the event", () => keys(other).includes("b"));
     expect(keys(receiver)).toEqual(["a"]);
-    await Deno.remove(dataDir, { recursive: true }).catch(() => {});
   }, 60_000);
 
   it(
-    "keep a change from during a try, whatever the result of the try is",
+    "keep a change that a person makes during a try, after its success and its failure",
     async () => {
       const asked: ((status: number) => void)[] = [];
       await using server = Deno.serve(
@@ -148,9 +146,8 @@ describe("webhooks out (contract 11)", () => {
           new Promise<Response>((resolve) => asked.push((status) => resolve(new Response(null, { status })))),
       );
       const clock = new TestClock();
-      const hook = { name: "out", secret: SECRET, events: ["memory.*"], allow_private: true };
-      const url = `http://127.0.0.1:${server.addr.port}/`;
-      await using app = await openApp({ clock, config: { webhooks: [{ ...hook, url }] } });
+      const hook = buildHook(`http://127.0.0.1:${server.addr.port}/`);
+      await using app = await openApp({ clock, config: { webhooks: [hook] } });
       const put = (enabled: boolean) => {
         clock.advance(1);
         return app.call("PUT /api/webhooks/out", { enabled });
@@ -159,20 +156,20 @@ describe("webhooks out (contract 11)", () => {
       await put(false);
       for (const key of ["a", "b"]) await save(app, key);
       await put(true);
-      await waitUntil("the first is tried", () => asked.length === 1);
+      await waitUntil("the first event is sent", () => asked.length === 1);
       await put(false);
       asked[0]?.(200);
-      await waitUntil("the try is noted", async () => await tries() === 1);
+      await waitUntil("the try is stored", async () => await tries() === 1);
       // The webhook is disabled, so the second event waits.
       await put(true);
-      await waitUntil("it goes on", () => asked.length === 2);
+      await waitUntil("the service continues", () => asked.length === 2);
       await put(true);
       asked[1]?.(503);
       // The webhook is enabled again: the try has no pause.
-      await waitUntil("it is tried at once", () => asked.length === 3);
+      await waitUntil("the event is sent immediately", () => asked.length === 3);
       expect(await app.call("GET /api/webhooks/out")).toMatchObject({ attempt: 0 });
       asked[2]?.(200);
-      await waitUntil("the other one comes", () => asked.length === 4);
+      await waitUntil("the other event", () => asked.length === 4);
       asked[3]?.(200);
       const [last, ...earlier] = await app.call("GET /api/webhooks/out/deliveries");
       expect([last, ...earlier].every(({ attempt }: { attempt: number }) => attempt === 1)).toBe(true);
@@ -181,25 +178,19 @@ describe("webhooks out (contract 11)", () => {
     60_000,
   );
 
-  it("of a receiver that hangs delay no other", async () => {
-    await using quick = new Receiver(SECRET);
+  it("to a receiver that hangs delay no others", async () => {
+    await using quick = new Receiver();
     const slow = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    const hook = { url: quick.url, secret: SECRET, events: ["memory.*"], allow_private: true };
-    await using app = await openApp({
-      config: {
-        webhooks: [{ ...hook, name: "slow", url: `http://127.0.0.1:${slow.addr.port}/` }, {
-          ...hook,
-          name: "quick",
-        }],
-      },
-    });
+    const hanging = buildHook(`http://127.0.0.1:${slow.addr.port}/`, { name: "slow" });
+    const webhooks = [hanging, buildHook(quick.url, { name: "quick" })];
+    await using app = await openApp({ config: { webhooks } });
     for (const key of ["a", "b", "c"]) await save(app, key);
-    await waitUntil("the other one gets all", () => quick.got.length === 3, 9_000);
+    await waitUntil("the other receiver gets all events", () => quick.got.length === 3, 9_000);
     slow.close();
   }, 60_000);
 
   it("that the API created get later events, show their secret once, and reach no private address [WHK-2]", async () => {
-    await using receiver = new Receiver(SECRET);
+    await using receiver = new Receiver();
     await using app = await openApp();
     const made = await app.call("POST /api/webhooks", { name: "ci", url: receiver.url, events: ["*"] });
     expect(made.secret).toMatch(/^whsec_/);
@@ -219,140 +210,5 @@ describe("webhooks out (contract 11)", () => {
     expect(
       (await app.send("POST /api/webhooks", { name: "CI", url: "https://a.example", events: ["*"] })).status,
     ).toBe(409);
-  });
-});
-
-describe("addresses that a caller can make the service call (contract 11) [WHK-2]", () => {
-  it.each([
-    ...[
-      "127.0.0.1",
-      "127.8.8.8",
-      "10.1.2.3",
-      "172.16.0.1",
-      "172.31.255.255",
-      "192.168.1.1",
-      "169.254.169.254",
-      "100.64.0.1",
-    ],
-    ...[
-      "0.0.0.0",
-      "224.0.0.1",
-      "255.255.255.255",
-      "198.18.0.1",
-      "192.0.2.1",
-      "::",
-      "::1",
-      "fe80::1",
-      "fe80::1%eth0",
-      "fc00::1",
-    ],
-    ...[
-      "fd12::1",
-      "ff02::1",
-      "::ffff:127.0.0.1",
-      "::ffff:7f00:1",
-      "::127.0.0.1",
-      "64:ff9b::7f00:1",
-      "64:ff9b::10.0.0.1",
-    ],
-    ...[
-      "64:ff9b:1::a00:1",
-      "2002:7f00:1::",
-      "2001:db8::1",
-      "2001::1",
-      "100::1",
-      "[::1]",
-      "",
-      "localhost",
-      "1.2.3",
-      "fec0::1",
-    ],
-  ])("%s is not public [WHK-2]", (address) => expect(isPublicAddress(address)).toBe(false));
-
-  it.each([
-    "1.1.1.1",
-    "8.8.8.8",
-    "172.32.0.1",
-    "100.128.0.1",
-    "2606:4700::1111",
-    "2a00::1",
-    "::ffff:8.8.8.8",
-    "64:ff9b::808:808",
-  ])(
-    "%s is public",
-    (address) => expect(isPublicAddress(address)).toBe(true),
-  );
-
-  const call = (url: string, resolve: (name: string) => Promise<string[]> = () => Promise.resolve([])) =>
-    callOutside({ url, body: "", timeoutMs: 1_000, answerMaxBytes: 10, allowPrivate: false, resolve });
-
-  it.each([
-    ...[
-      "http://127.0.0.1/",
-      "http://2130706433/",
-      "http://0x7f000001/",
-      "http://0177.0.0.1/",
-      "http://127.1/",
-      "http://0/",
-    ],
-    ...[
-      "http://[::1]/",
-      "http://[::ffff:127.0.0.1]/",
-      "http://[64:ff9b::7f00:1]/",
-      "http://169.254.169.254/latest/meta-data",
-    ],
-    ...["ftp://example.org/", "file:///etc/passwd", "http://user:word@example.org/", "nothing"],
-  ])("%s is refused [WHK-2]", async (url) => {
-    await expect(call(url)).rejects.toThrow(RefusedAddressError);
-  });
-
-  it("a name with one private address among others is refused [WHK-2]", async () => {
-    const both = () => Promise.resolve(["93.184.216.34", "127.0.0.1"]);
-    await expect(call("http://both.example/", both)).rejects.toThrow(/127\.0\.0\.1, which is not/);
-  });
-
-  it("a name is resolved once: the service connects to the checked address [WHK-2]", async () => {
-    const came: string[] = [];
-    const listen = (hostname: string, port: number) =>
-      Deno.serve({ port, hostname, onListen: () => {} }, () => {
-        came.push(hostname);
-        return new Response("ok");
-      });
-    await using checked = listen("127.0.0.1", 0);
-    await using other = listen("127.0.0.2", checked.addr.port);
-    let asked = 0;
-    const answer = await callOutside({
-      url: `http://rebinding.example:${other.addr.port}/`,
-      body: "",
-      timeoutMs: 5_000,
-      answerMaxBytes: 10,
-      // In place of public addresses.
-      allowPrivate: true,
-      resolve: () => Promise.resolve([asked++ === 0 ? "127.0.0.1" : "127.0.0.2"]),
-    });
-    expect([answer.status, asked, came]).toEqual([200, 1, ["127.0.0.1"]]);
-  });
-
-  it("a name server that does not answer takes no longer than the time limit of the call", async () => {
-    await expect(call("http://silent.example/", () => new Promise(() => {}))).rejects.toThrow(
-      /silent\.example has no address: no answer within 1 s/,
-    );
-  });
-
-  it("a redirect is not followed [WHK-2]", async () => {
-    const server = Deno.serve(
-      { port: 0, hostname: "127.0.0.1", onListen: () => {} },
-      () => new Response(null, { status: 302, headers: { location: "http://127.0.0.1:1/" } }),
-    );
-    const url = `http://127.0.0.1:${server.addr.port}/`;
-    const answer = await callOutside({
-      url,
-      body: "",
-      timeoutMs: 5_000,
-      answerMaxBytes: 10,
-      allowPrivate: true,
-    });
-    expect(answer.status).toBe(302);
-    await server.shutdown();
   });
 });

@@ -1,37 +1,29 @@
 import { describe, expect, it } from "vitest";
-import { type Clock, systemClock } from "../../src/base/clock.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import { translateMarkdown } from "../../src/platform/markdown.ts";
-import type { IncomingMessage } from "../../src/platform/platform.ts";
 import { WECOM_MARKDOWN } from "../../src/platform/wecom/format.ts";
 import { parseMessage } from "../../src/platform/wecom/message.ts";
-import { WECOM } from "../../src/platform/wecom/manifest.ts";
-import { createWeCom } from "../../src/platform/wecom/wecom.ts";
-import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { waitUntil } from "../harness/wait.ts";
 import { WeComWorld } from "./worlds/wecom.ts";
-import { openWorld, readState, waitForText } from "./worlds/open.ts";
+import {
+  buildDelivery,
+  listInbound,
+  openWorld,
+  startPlatform,
+  waitForState,
+  waitForText,
+} from "./worlds/open.ts";
 
 const open = (world: WeComWorld, clock?: Clock) => openWorld("corp", world, { clock });
 
-const platformOf = (app: App) => app.call("GET /api/platforms/corp");
-
-/** Creates a connected platform without a service, and records its messages. */
-async function listening(world: WeComWorld, before: () => void | Promise<void> = () => {}) {
-  const came: IncomingMessage[] = [];
-  const { bot_id, secret, base_url } = world.config;
-  const platform = createWeCom({ ...WECOM, name: "corp", clock: systemClock }, { bot_id, secret, base_url });
-  platform.start(async (incoming) => {
-    await Promise.resolve().then(before);
-    came.push(incoming);
-    return { outcome: "queued", message_id: "m" };
-  }, () => Promise.resolve([]));
-  await waitUntil("it is connected", () => platform.health().state === "connected");
-  return { platform, came, [Symbol.asyncDispose]: () => platform.stop() };
+/** Fails the first two stores of a message. */
+function failTwice(): () => void {
+  let failures = 0;
+  return () => {
+    if (failures++ < 2) throw new Error("the disk is full");
+  };
 }
-
-const answer = { key: "k", chat: "7", thread: "", answers: "", choices: [] };
-const saying = (text: string) => ({ ...answer, part: { text, media: null } });
 
 describe("the connection to WeCom (contract 10.4)", () => {
   it("reconnects after a drop or a lost subscription, and loses no reply", async () => {
@@ -54,9 +46,9 @@ describe("the connection to WeCom (contract 10.4)", () => {
     await using world = new WeComWorld();
     const clock = new TestClock(Date.now());
     await using app = await open(world, clock);
-    await waitUntil("it is connected", async () => await readState(app, "corp") === "connected");
+    await waitForState(app, "corp", "connected");
     world.fake.isDeaf = true;
-    await waitUntil("it comes again", () => {
+    await waitUntil("it connects again", () => {
       clock.advance(5_000);
       return world.fake.subscriptions === 2;
     });
@@ -66,36 +58,30 @@ describe("the connection to WeCom (contract 10.4)", () => {
   it("reports another service that uses the bot, and does not compete with it [PLT-6]", async () => {
     await using world = new WeComWorld();
     await using app = await open(world);
-    await waitUntil("it is connected", async () => await readState(app, "corp") === "connected");
-    await using other = await listening(world);
-    await waitUntil("the first one is told", async () => await readState(app, "corp") === "refused");
-    expect(await platformOf(app)).toMatchObject({
+    await waitForState(app, "corp", "connected");
+    await using other = await startPlatform(world);
+    await waitForState(app, "corp", "refused");
+    expect(await app.call("GET /api/platforms/corp")).toMatchObject({
       error: "another program uses this bot, and WeCom allows one connection",
     });
     await app.until("platform.down");
     await world.say("hello");
-    await waitUntil("the other one hears", () => other.came.length === 1);
+    await waitUntil("the other service gets the message", () => other.came.length === 1);
     expect(world.fake.subscriptions).toBe(2);
   });
 
   it("stores a message later and in order after a failed write, since WeCom sends nothing twice [PLT-1]", async () => {
     await using world = new WeComWorld();
-    let failures = 0;
-    await using there = await listening(world, () => {
-      if (failures++ < 2) throw new Error("the disk is full");
-    });
+    await using there = await startPlatform(world, { before: failTwice() });
     for (const text of ["one", "two", "three"]) await world.say(text);
-    await waitUntil("all three", () => there.came.length === 3);
-    expect(there.came.map(({ text }) => text)).toEqual(["one", "two", "three"]);
+    await waitUntil("all three messages", () => there.came.length === 3);
+    expect(there.texts()).toEqual(["one", "two", "three"]);
     expect(world.fake.subscriptions).toBe(1);
   });
 
   it("stores a press after a failed write, too, and ignores an empty event [PLT-1]", async () => {
     await using world = new WeComWorld();
-    let failures = 0;
-    await using there = await listening(world, () => {
-      if (failures++ < 2) throw new Error("the disk is full");
-    });
+    await using there = await startPlatform(world, { before: failTwice() });
     const from = { userid: "7" };
     const event = {
       eventtype: "template_card_event",
@@ -104,7 +90,7 @@ describe("the connection to WeCom (contract 10.4)", () => {
     world.fake.push("aibot_event_callback", { msgid: "e1", from });
     world.fake.push("aibot_event_callback", { msgid: "e2", from, chattype: "single", event });
     await world.say("behind it");
-    await waitUntil("both", () => there.came.length === 2);
+    await waitUntil("both messages", () => there.came.length === 2);
     expect(there.came.map(({ text, choice }) => text || choice)).toEqual(["q", "behind it"]);
     expect(world.fake.subscriptions).toBe(1);
   });
@@ -112,92 +98,84 @@ describe("the connection to WeCom (contract 10.4)", () => {
   it("stops after storing what arrived, since WeCom sends nothing twice [PLT-1]", async () => {
     await using world = new WeComWorld();
     const begun = Promise.withResolvers<void>();
-    await using there = await listening(world, async () => {
-      begun.resolve();
-      await new Promise((resolve) => setTimeout(resolve, 300));
+    await using there = await startPlatform(world, {
+      async before() {
+        begun.resolve();
+        await new Promise((resolve) => setTimeout(resolve, 300));
+      },
     });
     for (const text of ["one", "two"]) await world.say(text);
     await begun.promise;
     await there.platform.stop();
-    expect(there.came.map(({ text }) => text)[0]).toBe("one");
+    expect(there.texts()[0]).toBe("one");
   });
 
-  it("reports an invalid secret, and the service continues", async () => {
+  it("serves the test of the platform, which opens no second connection", async () => {
     await using world = new WeComWorld();
-    world.fake.revoked = true;
-    await using app = await open(world);
-    await waitUntil("it is refused", async () => await readState(app, "corp") === "refused");
-    const { checks } = await app.call("GET /api/system/doctor");
-    expect(checks.find(({ name }: { name: string }) => name === "platforms")).toMatchObject({
-      status: "warn",
-      detail: expect.stringContaining("WeCom answered 853000"),
-    });
-    const tested = await app.call("POST /api/platforms/corp/test");
-    expect(tested).toMatchObject({ ok: false, detail: expect.stringContaining("853000") });
-    expect(JSON.stringify([checks, tested])).not.toContain(world.fake.secret);
-  });
-
-  it("is used by a test, which opens no second one", async () => {
-    await using world = new WeComWorld();
-    await using there = await listening(world);
+    await using there = await startPlatform(world);
     expect(await there.platform.test()).toBe("the bot aib-1 is connected");
     expect(world.fake.subscriptions).toBe(1);
   });
 });
 
 describe("replies to WeCom (contract 10.3)", () => {
-  it.each([[45_009, "limited"], [-1, "unreachable"], [40_058, "refused"]])("%i is %s", async (code, why) => {
-    await using world = new WeComWorld();
-    await using there = await listening(world);
-    world.fake.modes.push(code);
-    await expect(there.platform.deliver(saying("x"))).rejects.toMatchObject({ why });
-  });
+  it.each([[45_009, "limited"], [-1, "unreachable"], [40_058, "refused"]])(
+    "a reply that WeCom refuses with %i is %s",
+    async (code, why) => {
+      await using world = new WeComWorld();
+      await using there = await startPlatform(world);
+      world.fake.modes.push(code);
+      await expect(there.platform.deliver(buildDelivery("x"))).rejects.toMatchObject({ why });
+    },
+  );
 
   it("wait for a slow answer, need a connection, and mention no person", async () => {
     await using world = new WeComWorld();
-    await using there = await listening(world);
+    await using there = await startPlatform(world);
     world.fake.modes.push("slow");
-    await there.platform.deliver(saying("hello <@all> `<@7>`"));
+    await there.platform.deliver(buildDelivery("hello <@all> `<@7>`"));
     expect(world.sent().map(({ text }) => text)).toEqual(["hello <\u200b@all> `<\u200b@7>`"]);
     await there.platform.stop();
-    await expect(there.platform.deliver(saying("x"))).rejects.toMatchObject({ why: "unreachable" });
+    await expect(there.platform.deliver(buildDelivery("x"))).rejects.toMatchObject({ why: "unreachable" });
     expect(world.faults()).toEqual([]);
   });
 
   it("don't wait for an answer after the socket ends", async () => {
     await using world = new WeComWorld();
-    await using there = await listening(world);
+    await using there = await startPlatform(world);
     world.fake.modes.push("lost");
     const began = performance.now();
-    await expect(there.platform.deliver(saying("x"))).rejects.toMatchObject({ why: "unanswered" });
+    await expect(there.platform.deliver(buildDelivery("x"))).rejects.toMatchObject({ why: "unanswered" });
     expect(performance.now() - began).toBeLessThan(10_000);
   });
 
   it("upload files in pieces; a failure before the message means unsent", async () => {
     await using world = new WeComWorld();
-    await using there = await listening(world);
+    await using there = await startPlatform(world);
     const text = "0123456789".repeat(120_000);
     const part = { text, media: null, asFile: "long.md" };
-    await there.platform.deliver({ ...answer, part });
+    const file = buildDelivery("", { part });
+    await there.platform.deliver(file);
     expect(world.uploads()).toEqual([{ name: "long.md", text, chat: "7" }]);
-    const sending = there.platform.deliver({ ...answer, part });
+    const sending = there.platform.deliver(file);
     world.fake.drop();
     await expect(sending).rejects.toMatchObject({ why: "unreachable" });
-    await expect(there.platform.deliver({ ...answer, part: { ...part, text: "" } })).rejects.toMatchObject({
-      why: expect.stringMatching(/refused|unreachable/),
-    });
+    await expect(there.platform.deliver(buildDelivery("", { part: { ...part, text: "" } }))).rejects
+      .toMatchObject({
+        why: expect.stringMatching(/refused|unreachable/),
+      });
     expect(world.faults()).toEqual([]);
   });
 
   it("ask a long question before its buttons, and as a list with too many options", async () => {
     await using world = new WeComWorld();
-    await using there = await listening(world);
+    await using there = await startPlatform(world);
     const choices = Array.from({ length: 7 }, (_, i) => ({ value: `q:${i}`, label: `Option ${i}` }));
     const long = "Which of these? ".repeat(20).trim();
-    await there.platform.deliver({ ...saying(long), choices: choices.slice(0, 6) });
+    await there.platform.deliver(buildDelivery(long, { choices: choices.slice(0, 6) }));
     // The text of a question lists its options, so they must not be there twice.
     const listed = ["Which?", "", ...choices.map(({ label }, at) => `${at + 1}. ${label}`)].join("\n");
-    await there.platform.deliver({ ...saying(listed), choices });
+    await there.platform.deliver(buildDelivery(listed, { choices }));
     const [whole, card, list] = world.sent();
     expect(whole).toMatchObject({ text: long, buttons: [] });
     expect(card?.buttons).toHaveLength(6);
@@ -208,9 +186,9 @@ describe("replies to WeCom (contract 10.3)", () => {
 
   it("send a long question once when the first try of its card fails", async () => {
     await using world = new WeComWorld();
-    await using there = await listening(world);
+    await using there = await startPlatform(world);
     const long = "Which of these? ".repeat(20).trim();
-    const asking = { ...saying(long), choices: [{ value: "q:1", label: "Yes" }] };
+    const asking = buildDelivery(long, { choices: [{ value: "q:1", label: "Yes" }] });
     world.fake.modes.push("taken", 45_009);
     await expect(there.platform.deliver(asking)).rejects.toMatchObject({ why: "limited" });
     await there.platform.deliver(asking);
@@ -219,9 +197,9 @@ describe("replies to WeCom (contract 10.3)", () => {
 
   it("show progress only for messages that the process knows", async () => {
     await using world = new WeComWorld();
-    await using there = await listening(world);
+    await using there = await startPlatform(world);
     const id = await world.say("hello");
-    await waitUntil("it came", () => there.came.length === 1);
+    await waitUntil("the message", () => there.came.length === 1);
     const place = { chat: "7", thread: "" };
     const show = (answers: string, sentAs: string, text: string | null) =>
       there.platform.progress?.({ ...place, answers, sentAs, text });
@@ -239,7 +217,7 @@ describe("replies to WeCom (contract 10.3)", () => {
 describe("files of WeCom (contract 10.1)", () => {
   it.each([0, 1, 15, 16, 31, 32, 33, 64, 200_003])("are decrypted with their key: %i bytes", async (size) => {
     await using world = new WeComWorld();
-    await using there = await listening(world);
+    await using there = await startPlatform(world);
     const bytes = Uint8Array.from({ length: size }, (_, i) => i % 251);
     const { url, aeskey } = world.fake.file("a b.txt", bytes);
     const fetched = await there.platform.fetch?.(
@@ -261,8 +239,7 @@ describe("files of WeCom (contract 10.1)", () => {
       const msgid = crypto.randomUUID();
       world.fake.push("aibot_msg_callback", { msgid, from, chattype: "single", msgtype: "file", file });
       await waitUntil(words, async () => {
-        const all = await app.call("GET /api/messages/inbound");
-        return all.filter(({ content }: { content: string }) => content.includes(words)).length === times;
+        return (await listInbound(app)).filter((content) => content.includes(words)).length === times;
       });
     };
     const good = world.fake.file("a.txt", new TextEncoder().encode("a"));

@@ -18,7 +18,7 @@ interface CardAnswer {
 
 interface Card {
   chat: string;
-  /** Id in the card editor. */
+  /** Id of a template in the card editor. */
   template: string;
   text: string;
   choices: readonly Choice[];

@@ -6,13 +6,13 @@ import { DeliveryError, PlatformError } from "../platform.ts";
 import { type JsonRequest, requestJson, runBeforeSend } from "../request.ts";
 
 const API = "https://api.dingtalk.com";
-/** The older interface still stores the files. */
+/** Address of the older interface, which stores the files. */
 const OLD_API = "https://oapi.dingtalk.com";
 const DOWNLOAD_MS = 60_000;
-// Above the default limit of the service, so that its own limit applies.
+// Above the default limit for uploads, so that the configured limit applies.
 const FILE_BYTES = 64 * 1024 * 1024;
 const LIMIT_CODE = /QpsLimit|Throttl|FlowControl|TooManyRequests/i;
-/** Codes of the older interface. */
+/** The older interface's codes for an expired token and for a rate limit. */
 const OLD_TOKEN_CODES = [40001, 40014, 42001];
 const OLD_LIMIT_CODES = [90002, 90005, 90006, 90018];
 

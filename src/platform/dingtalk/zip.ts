@@ -24,7 +24,7 @@ function buildZip({ name, bytes }: PartFile): Uint8Array<ArrayBuffer> {
   [crc32(bytes), bytes.length, bytes.length].forEach((value, at) => about.writeUInt32LE(value, 10 + at * 4));
   about.writeUInt16LE(title.length, 22);
   const local = Buffer.concat([buildSignature(3, 4), about, title]);
-  // Without comment, disk and attributes. The file starts at 0.
+  // The 14 zeros: no comment, disk or attributes, and the file starts at 0.
   const entry = Buffer.concat([
     buildSignature(1, 2),
     Buffer.from([VERSION, 0]),

@@ -9,7 +9,7 @@ import { parsePauseSeconds } from "../retry_after.ts";
 const BASE_URL = "https://discord.com/api";
 const HOSTS = /^(cdn\.discordapp\.com|media\.discordapp\.net|([\w-]+\.)*discord\.gg)$/;
 const API_VERSION = "/v10";
-// For a limit without a time.
+// Pause after a limit without a time.
 const LIMITED_MS = 30_000;
 /** The client waits for a limit that ends sooner. For a longer one it throws, and the outbox waits. */
 const LIMIT_WAIT_MS = 5_000;
@@ -18,16 +18,14 @@ const EVERYTHING = "*";
 
 export class DiscordError extends PlatformError {
   readonly status: number;
-  /** Discord's own number. 0: none. */
+  /** Error code of Discord. 0: none. */
   readonly code: number;
   readonly isGlobal: boolean;
 
   constructor(
     status: number,
     message: string,
-    { code = 0, retryAfterMs = null, isGlobal = false }:
-      & { retryAfterMs?: number | null }
-      & Partial<Pick<DiscordError, "code" | "isGlobal">> = {},
+    { code = 0, retryAfterMs = null as number | null, isGlobal = false } = {},
   ) {
     super(message, retryAfterMs);
     this.status = status;

@@ -3,23 +3,11 @@ import { CHAT_COMMANDS } from "../../domain/chat/chat_command.ts";
 import type { DiscordClient } from "./client.ts";
 
 const log = createLogger("discord");
-/** Numbers of Discord for a command that a person types, and for an option with text. */
+/** Discord's types of a command that a person types, and of an option with text. */
 const TYPED = 1;
 const TEXT = 3;
 
-interface Command {
-  name: string;
-  description: string;
-  type: number;
-  options: Option[];
-}
-
-interface Option {
-  type: number;
-  name: string;
-  description: string;
-  required: boolean;
-}
+type Command = (typeof COMMANDS)[number];
 
 /**
  * Registers the chat commands, since Discord sends `/` only for registered ones. Keeps other commands of the bot. Logs an error: `!`
@@ -42,7 +30,7 @@ export async function registerCommands(
   }
 }
 
-const COMMANDS: Command[] = Object.entries(CHAT_COMMANDS).map(([name, description]) => ({
+const COMMANDS = Object.entries(CHAT_COMMANDS).map(([name, description]) => ({
   name,
   description,
   type: TYPED,

@@ -1,16 +1,21 @@
-import type { Backoff } from "../../base/backoff.ts";
 import { sleep } from "../../base/clock.ts";
-import { createLogger } from "../../base/log.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { Session } from "../keep_connected.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { truncate } from "../message_parts.ts";
-import type { IncomingMessage, Platform, ReceiveResult } from "../platform.ts";
-import { formatChoice, isAnswered, MAY_NOT_ANSWER, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
+import type { IncomingMessage, Outcome, Platform } from "../platform.ts";
+import {
+  formatChoice,
+  isAnswered,
+  MAY_NOT_ANSWER,
+  parseOrDrop,
+  showOutcome,
+  storeOrDrop,
+} from "../receive_guard.ts";
 import { parsePauseSeconds } from "../retry_after.ts";
 import { type Channel, Channels, type Server } from "./channels.ts";
 import { DiscordClient, DiscordError } from "./client.ts";
-import { listen, type Session as GatewaySession } from "./gateway.ts";
+import { type Event, listen, type Session as GatewaySession } from "./gateway.ts";
 import { History } from "./history.ts";
 import { registerCommands } from "./commands.ts";
 import {
@@ -23,31 +28,24 @@ import {
 } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
 
-const log = createLogger("discord");
-const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
 /** A shorter connection counts as a failure: Discord revokes the token of a bot that starts too many sessions in a day. */
 const STEADY_MS = 60_000;
 // Discord wants a pause of 1 to 5 times this before a new session.
 const NEW_MS = 1_000;
 const CONTENT_FLAGS = (1 << 18) | (1 << 19);
-/** Answers to an interaction: change the message, or say something that only the person sees. */
+/** Answers to an interaction: change the message, or send one that only the person sees. */
 const CHANGE = 7;
 const ANSWER = 4;
 const ALONE = 64;
-// The answer to a question needs the rest of 2,000 characters.
+// Discord's limit of 2,000 characters minus space for the answer to a question.
 const ASKED_CHARACTERS = 1_850;
 
-interface Settings {
-  token: string;
-  base_url: string;
-}
-
 /** Creates a Discord bot. The bot connects to a gateway, so it needs no public address. */
-export function createDiscord(base: PlatformBase, settings: Settings): Platform {
+export function createDiscord(base: PlatformBase, settings: Record<"token" | "base_url", string>): Platform {
   const { token, base_url } = settings;
   const client = new DiscordClient(token, base_url, base.clock);
   return createConnectedPlatform({
-    ...{ base, retry: RETRY, required: { token } },
+    ...{ base, required: { token } },
     createSession: (deps) => createSession({ ...deps, client, token }),
     deliver: (delivery) => deliver(client, delivery),
     progress: (progress) => showProgress(client, progress),
@@ -95,7 +93,7 @@ interface Bot extends Run {
 interface Ready {
   user: { id: string };
   application: { id: string };
-  /** A GUILD_CREATE for each follows. */
+  /** Servers of the bot. Discord sends a GUILD_CREATE for each. */
   guilds?: { id: string }[];
 }
 
@@ -108,7 +106,7 @@ async function connect(bot: Bot, last: GatewaySession | null) {
   const { client, token, clock, connection, signal } = bot;
   const session = last !== null && client.isDiscord(last.url) ? last : null;
   const url = session?.url ?? await findGateway(client, signal);
-  const handle = (event: { name: string; data: unknown }, ended: AbortSignal) =>
+  const handle = (event: Event, ended: AbortSignal) =>
     handleEvent(bot, event, AbortSignal.any([signal, ended]));
   return await listen({ url, token, session, clock, connection, handle, signal });
 }
@@ -125,24 +123,20 @@ async function findGateway(client: DiscordClient, signal: AbortSignal): Promise<
   return url;
 }
 
-async function handleEvent(
-  parts: Bot,
-  { name, data }: { name: string; data: unknown },
-  signal: AbortSignal,
-): Promise<void> {
-  const { channels, history } = parts;
+async function handleEvent(bot: Bot, { name, data }: Event, signal: AbortSignal): Promise<void> {
+  const { channels, history } = bot;
   switch (name) {
     case "READY": {
       const { user, application, guilds = [] } = data as Ready;
       channels.setBotId(user.id);
-      void registerCommands(parts.client, application.id, signal);
-      await storeMessages(parts, await history.startGap(await parts.lastHeard(), guilds, signal));
+      void registerCommands(bot.client, application.id, signal);
+      await storeMessages(bot, await history.startGap(await bot.lastHeard(), guilds, signal));
       return await history.markStored();
     }
     case "GUILD_CREATE": {
       const server = data as Server;
       channels.store(server);
-      await storeMessages(parts, await history.readServer(server, signal));
+      await storeMessages(bot, await history.readServer(server, signal));
       return await history.markStored(server);
     }
     case "CHANNEL_CREATE":
@@ -151,9 +145,9 @@ async function handleEvent(
     case "THREAD_LIST_SYNC":
       return channels.store({ threads: (data as Server).threads ?? [] });
     case "MESSAGE_CREATE":
-      return await receiveMessage(parts, channels, data as Message, signal);
+      return await receiveMessage(bot, data as Message, signal);
     case "INTERACTION_CREATE":
-      return await receiveInteraction(parts, channels, data as Interaction, signal);
+      return await receiveInteraction(bot, data as Interaction, signal);
   }
 }
 
@@ -161,12 +155,8 @@ async function storeMessages({ receive }: Run, said: readonly IncomingMessage[])
   for (const incoming of said) await storeOrDrop("Discord", receive, incoming);
 }
 
-async function receiveMessage(
-  { receive }: Run,
-  channels: Channels,
-  message: Message & { guild_id?: string },
-  signal: AbortSignal,
-): Promise<void> {
+async function receiveMessage(bot: Bot, message: Message, signal: AbortSignal): Promise<void> {
+  const { receive, channels } = bot;
   const where = message.guild_id === undefined
     ? { chat: message.channel_id, thread: "", isDirect: true }
     : await channels.find(message.channel_id, signal);
@@ -176,37 +166,21 @@ async function receiveMessage(
   if (incoming !== null) await storeOrDrop("Discord", receive, incoming);
 }
 
-async function receiveInteraction(
-  { client, receive }: Run,
-  channels: Channels,
-  interaction: Interaction,
-  signal: AbortSignal,
-): Promise<void> {
+async function receiveInteraction(bot: Bot, interaction: Interaction, signal: AbortSignal): Promise<void> {
+  const { client, receive, channels } = bot;
   const where = await channels.find(interaction.channel_id, signal);
   const incoming = where === null ? null : parseOrDrop("Discord", () => parseInteraction(interaction, where));
   if (incoming === null) return;
   const received = await storeOrDrop("Discord", receive, incoming);
-  void confirm(client, interaction, received?.outcome);
+  const { id, token } = interaction;
+  const answer = formatCommand(interaction) === "" ? answerPress : answerCommand;
+  showOutcome("Discord", () => {
+    const body = answer(interaction, received?.outcome);
+    return client.call("POST", `/interactions/${id}/${token}/callback`, { body, isOpen: true });
+  });
 }
 
-// Only people see this, so an error is not fatal.
-async function confirm(
-  client: DiscordClient,
-  interaction: Interaction,
-  outcome: ReceiveResult["outcome"] | undefined,
-): Promise<void> {
-  try {
-    const { id, token } = interaction;
-    const body = formatCommand(interaction) === ""
-      ? answerPress(interaction, outcome)
-      : answerCommand(interaction, outcome);
-    await client.call("POST", `/interactions/${id}/${token}/callback`, { body, isOpen: true });
-  } catch (error) {
-    log.info("Cannot answer a button or command of Discord: {error}", { error });
-  }
-}
-
-function answerPress(pressed: Interaction, outcome: ReceiveResult["outcome"] | undefined): object {
+function answerPress(pressed: Interaction, outcome: Outcome): object {
   const choice = formatChoice(outcome, findLabel(pressed));
   if (choice === null) return formatPrivate(MAY_NOT_ANSWER);
   const content = `${truncate(pressed.message?.content ?? "", ASKED_CHARACTERS)}\n\n${choice}`;
@@ -214,7 +188,7 @@ function answerPress(pressed: Interaction, outcome: ReceiveResult["outcome"] | u
 }
 
 /** Confirms that the service has the command. Its result is a message in the chat. */
-function answerCommand(given: Interaction, outcome: ReceiveResult["outcome"] | undefined): object {
+function answerCommand(given: Interaction, outcome: Outcome): object {
   return formatPrivate(
     isAnswered(outcome) || outcome === "over"
       ? `> ${truncate(formatCommand(given), ASKED_CHARACTERS)}`

@@ -3,7 +3,7 @@ import { ConnectionRefused } from "../connected_platform.ts";
 import type { Connection } from "../connection.ts";
 import { openWire, type Wire } from "../websocket.ts";
 
-// Servers with their channels, messages there and in direct chats, and the text of messages.
+// Discord sends the bot servers with their channels, messages in channels and direct chats, and the texts of messages.
 const INTENTS = 1 | 512 | 4_096 | 32_768;
 const READY_MS = 30_000;
 const OP = {
@@ -37,7 +37,7 @@ export interface Session {
   seq: number;
 }
 
-interface Event {
+export interface Event {
   name: string;
   data: unknown;
 }
@@ -125,11 +125,11 @@ class Socket {
 
   #handleFrame({ op, d, s, t }: Frame): void {
     if (op === OP.hello) this.#identify((d as { heartbeat_interval: number }).heartbeat_interval);
-    else if (op === OP.heartbeat) this.#sendHeartbeat();
+    else if (op === OP.heartbeat) this.#send(OP.heartbeat, this.#lastSeq);
     else if (op === OP.acknowledge) this.#isAcknowledged = true;
     else if (op === OP.reconnect) this.#end.resolve("Discord asked for a new connection");
     else if (op === OP.invalid) {
-      if (d !== true) this.#dropSession();
+      if (d !== true) this.#session = null;
       this.#end.resolve("Discord has ended the session");
     } else if (op === OP.event) this.#handleEvent({ name: t, data: d }, s);
   }
@@ -154,13 +154,9 @@ class Socket {
       // Without an acknowledgement the connection is dead, even if the socket is open.
       if (!this.#isAcknowledged) return this.#end.resolve("Discord was silent");
       this.#isAcknowledged = false;
-      this.#sendHeartbeat();
+      this.#send(OP.heartbeat, this.#lastSeq);
       await sleep(clock, intervalMs, signal);
     }
-  }
-
-  #sendHeartbeat(): void {
-    this.#send(OP.heartbeat, this.#lastSeq);
   }
 
   #handleEvent(event: Event, seq: number): void {
@@ -173,8 +169,10 @@ class Socket {
     } else connection.recordEvent();
     this.#handling = this.#handling.then(async () => {
       await handle(event, this.#ended.signal);
-      if (isReady) this.#session = createSession(event.data as Ready, seq);
-      else if (this.#session !== null) this.#session = { ...this.#session, seq };
+      if (isReady) {
+        const { session_id: id, resume_gateway_url: url } = event.data as Ready;
+        this.#session = { id, url, seq };
+      } else if (this.#session !== null) this.#session = { ...this.#session, seq };
     });
     this.#handling.catch((error) => this.#end.resolve(String(error)));
   }
@@ -182,12 +180,8 @@ class Socket {
   #handleClose(code: number): void {
     const refusal = REFUSED[code];
     if (refusal !== undefined) return this.#end.reject(new ConnectionRefused(refusal));
-    if (FORGOTTEN.includes(code)) this.#dropSession();
+    if (FORGOTTEN.includes(code)) this.#session = null;
     this.#end.resolve(`Discord closed the connection (${code})`);
-  }
-
-  #dropSession(): void {
-    this.#session = null;
   }
 
   #send(op: number, d: unknown): void {
@@ -197,8 +191,4 @@ class Socket {
       // The socket is closing and will emit close.
     }
   }
-}
-
-function createSession({ session_id, resume_gateway_url }: Ready, seq: number): Session {
-  return { id: session_id, url: resume_gateway_url, seq };
 }

@@ -11,20 +11,20 @@ import { buildChannelPath } from "./send.ts";
 const log = createLogger("discord");
 const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
-// For one channel.
+// Limit for one channel.
 const HISTORY_PAGES_MAX = 5;
-// For one gap, in addition to the known conversations.
+// Limit for one gap, in addition to the known conversations.
 const HISTORY_CHANNELS_MAX = 200;
-// Messages of the same moment can arrive in any order. A repeated message changes nothing.
+// Starts to read this long before the newest message: Discord can deliver messages of the same moment in any order.
 const MARGIN_MS = 10_000n;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 30_000 };
-// For one channel: half a minute, since new messages wait for it.
+// Limit for one channel. All tries take half a minute, since new messages wait for them.
 const TRIES = 6;
-// Pauses that Discord asks for, in one gap. After them, the rest of the history is skipped.
+// Limit for the sum of the pauses that Discord asks for in one gap. The service skips the rest of the history.
 const LIMITED_MS = 3_600_000;
-/** Key of the known conversations among the ids of servers. */
+/** Represents the known conversations in a set of server ids. */
 const KNOWN = "";
-/** Ids of Discord start with the time since this moment. */
+/** An id of Discord starts with the ms since this time. */
 const EPOCH_MS = 1_420_070_400_000n;
 
 interface Services {
@@ -35,8 +35,8 @@ interface Services {
 }
 
 /**
- * Reads the messages that the bot missed, each channel once per gap. A gap ends when Discord has announced every server. A restart before
- * that reads the same gap again.
+ * Reads the messages of a gap, a time without a connection. Reads each channel once per gap. A gap ends when Discord has announced
+ * every server. A restart before its end reads the same gap again.
  */
 export class History {
   readonly #parts: Services;
@@ -192,7 +192,7 @@ function findIdAt(time: number): bigint {
   return (BigInt(time) - EPOCH_MS) << 22n;
 }
 
-// The client itself throws such errors until the limit ends.
+// Until a limit ends, the client throws these errors without a request.
 function isLimited(error: unknown): error is DiscordError & { retryAfterMs: number } {
   return error instanceof DiscordError && error.status === 429 && error.retryAfterMs !== null;
 }

@@ -25,6 +25,8 @@ export interface Message extends Body {
   id: string;
   type: number;
   channel_id: string;
+  /** Server of the channel. A direct chat has none. */
+  guild_id?: string;
   author: Author;
   webhook_id?: string;
   member?: { nick?: string | null };
@@ -67,7 +69,7 @@ export interface BotIdentity {
   roles: ReadonlySet<string>;
 }
 
-/** Types of the messages and replies of people. */
+/** Types of messages and replies. Messages of other types are notices of Discord. */
 const BY_PEOPLE = [0, 19];
 const COMMAND = 2;
 const COMPONENT = 3;

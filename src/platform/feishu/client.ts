@@ -1,18 +1,24 @@
 import type { Clock } from "../../base/clock.ts";
 import { AccessToken } from "../access_token.ts";
-import { readAnswerText } from "../answer.ts";
 import type { PartFile } from "../part_file.ts";
 import { type DeliveryError, PlatformError } from "../platform.ts";
-import { type JsonRequest, parseJsonObject, requestJson, requireAnswer, runBeforeSend } from "../request.ts";
+import {
+  type JsonRequest,
+  parseJsonObject,
+  readAnswerText,
+  requestJson,
+  requireAnswer,
+  runBeforeSend,
+} from "../request.ts";
 import { parsePauseSeconds } from "../retry_after.ts";
 
 const HOSTS = { feishu: "https://open.feishu.cn", lark: "https://open.larksuite.com" };
-/** The token has expired. */
+/** Codes for an expired token. */
 const TOKEN_CODES = [99991661, 99991663, 99991664, 99991668, 99991671];
-/** Rate limits of the app and of a chat. */
+/** Codes for a rate limit of the app, and of a chat. */
 const RATE_CODES = [99991400, 11232];
 const CHAT_RATE_CODES = [230020, 11247];
-/** Feishu can't name the address of the long connection for now. */
+/** Codes while Feishu has no address for the long connection. */
 const BUSY_CODES = [1, 1000040343];
 
 export class FeishuError extends PlatformError {
@@ -60,11 +66,8 @@ export interface FeishuSettings {
   base_url: string;
 }
 
-interface CallOptions {
+interface CallOptions extends Pick<JsonRequest, "body" | "form" | "signal"> {
   query?: Record<string, string>;
-  body?: object;
-  form?: FormData;
-  signal?: AbortSignal;
 }
 
 interface Answer {
@@ -92,8 +95,7 @@ export class FeishuClient {
   }
 
   /** Returns the `data` of the answer, else all of it. Throws FeishuError for a refusal, DeliveryError without an answer. */
-  async call<T>(method: string, path: string, call: CallOptions = {}): Promise<T> {
-    const { query, ...rest } = call;
+  async call<T>(method: string, path: string, { query, ...rest }: CallOptions = {}): Promise<T> {
     const search = query === undefined ? "" : `?${new URLSearchParams(query)}`;
     const answer = await this.#token.use((token) =>
       this.#json(`/open-apis${path}${search}`, { method, headers: buildAuthorization(token), ...rest })

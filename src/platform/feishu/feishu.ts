@@ -1,16 +1,21 @@
-import type { Backoff } from "../../base/backoff.ts";
+import { Buffer } from "node:buffer";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { PlatformBase } from "../manifest.ts";
-import type { Platform, ReceiveResult } from "../platform.ts";
+import { MessageSigns } from "../message_signs.ts";
+import { listen, type Socket } from "../monitored_socket.ts";
+import type { Outcome, Platform, Receive } from "../platform.ts";
 import { CLOSED_QUESTION, formatChoice, MAY_NOT_ANSWER, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
+import { parseJsonObject } from "../request.ts";
 import { buildCard } from "./card.ts";
 import { FeishuClient, type FeishuSettings } from "./client.ts";
+import { Frame } from "./frame.ts";
 import { type FeishuEvent, isPress, parseEvent, type PressValue } from "./message.ts";
-import { deliver, showText } from "./send.ts";
-import { Signs } from "./sign.ts";
-import { listenFrames } from "./socket.ts";
+import { Pieces } from "./pieces.ts";
+import { deliver, isMessageId, showText } from "./send.ts";
 
-const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
+// Limits of the ping interval that Feishu asks for, so that the service notices a dead connection.
+const PING_MAX_MS = 30_000;
+const PING_MIN_MS = 1_000;
 
 interface Bot {
   bot: { open_id: string; app_name: string };
@@ -20,9 +25,9 @@ interface Bot {
 export function createFeishu(base: PlatformBase, settings: FeishuSettings): Platform {
   const { app_id, app_secret } = settings;
   const client = new FeishuClient(settings, base.clock);
-  const signs = new Signs(client);
+  const signs = createSigns(client);
   return createConnectedPlatform({
-    ...{ base, retry: RETRY, required: { app_id, app_secret } },
+    ...{ base, required: { app_id, app_secret } },
     createSession: (deps) => (resetBackoff) => runSession(client, deps, resetBackoff),
     async deliver(delivery) {
       const sentAs = await deliver(client, delivery);
@@ -43,28 +48,77 @@ export function createFeishu(base: PlatformBase, settings: FeishuSettings): Plat
   });
 }
 
-async function runSession(
-  client: FeishuClient,
-  { receive, ...deps }: SessionDeps,
-  resetBackoff: () => void,
-): Promise<void> {
+// Feishu has no typing sign, so the message gets a reaction.
+function createSigns(client: FeishuClient): MessageSigns {
+  const buildPath = (message: string) => `/im/v1/messages/${message}/reactions`;
+  const body = { reaction_type: { emoji_type: "Typing" } };
+  return new MessageSigns({
+    platform: "Feishu",
+    async add(message) {
+      if (!isMessageId(message)) return "";
+      return (await client.call<{ reaction_id: string }>("POST", buildPath(message), { body })).reaction_id;
+    },
+    remove: (message, reaction) => client.call("DELETE", `${buildPath(message)}/${reaction}`),
+  });
+}
+
+/** Listens on one long connection. Acknowledges an event after storing it. Throws when the connection ends. */
+async function runSession(client: FeishuClient, deps: SessionDeps, resetBackoff: () => void): Promise<void> {
   const { bot } = await client.call<Bot>("GET", "/bot/v3/info", { signal: deps.signal });
   const { url, pingMs } = await client.connection(deps.signal);
-  const handle = async (event: FeishuEvent) => {
-    resetBackoff();
-    const incoming = parseOrDrop("Feishu", () => parseEvent(event, bot.open_id));
-    const received = incoming === null ? null : await storeOrDrop("Feishu", receive, incoming);
-    return incoming !== null && isPress(event)
-      ? answerPress(event.event.action.value ?? {}, received?.outcome)
-      : null;
-  };
-  await listenFrames({ ...deps, url, pingMs, handle });
+  const service = Number(URL.parse(url)?.searchParams.get("service_id") ?? 0);
+  const pieces = new Pieces();
+  await listen({
+    ...deps,
+    platform: "Feishu",
+    url,
+    pingMs: limitInterval(pingMs ?? PING_MAX_MS),
+    ping: (wire) => wire.send(Frame.ping(service).encode()),
+    isReadyWhenOpen: true,
+    async take(data, socket) {
+      const frame = Frame.decode(new Uint8Array(data));
+      if (!frame.isData) return configure(frame, socket);
+      if (frame.header("type") !== "event") return;
+      const place = { sum: Number(frame.header("sum")), at: Number(frame.header("seq")) };
+      const whole = pieces.add(frame.header("message_id"), place, frame.payload);
+      if (whole === null) return;
+      deps.connection.recordEvent();
+      resetBackoff();
+      const event = parseJsonObject<FeishuEvent>(new TextDecoder().decode(whole)) as FeishuEvent;
+      const answer = await handleEvent(deps.receive, event, bot.open_id);
+      socket.send(frame.answer(buildAcknowledgement(answer)).encode());
+    },
+  });
+}
+
+function limitInterval(ms: number): number {
+  return Math.min(Math.max(ms, PING_MIN_MS), PING_MAX_MS);
+}
+
+// A pong can contain another interval.
+function configure(frame: Frame, socket: Socket): void {
+  if (frame.header("type") !== "pong" || frame.payload.length === 0) return;
+  const { PingInterval: seconds } = JSON.parse(new TextDecoder().decode(frame.payload));
+  if (typeof seconds === "number") socket.pingEvery(limitInterval(seconds * 1000));
+}
+
+function buildAcknowledgement(answer: object | null): Uint8Array {
+  const data = answer === null ? {} : { data: Buffer.from(JSON.stringify(answer)).toString("base64") };
+  return new TextEncoder().encode(JSON.stringify({ code: 200, ...data }));
+}
+
+/** Stores an event. Returns the answer to a press. */
+async function handleEvent(receive: Receive, event: FeishuEvent, botId: string): Promise<object | null> {
+  const incoming = parseOrDrop("Feishu", () => parseEvent(event, botId));
+  if (incoming === null) return null;
+  const received = await storeOrDrop("Feishu", receive, incoming);
+  return isPress(event) ? answerPress(event.event.action.value ?? {}, received?.outcome) : null;
 }
 
 /** Formats a toast for the person who pressed, and the question without buttons for all. */
 function answerPress(
   { label = "", text = "" }: Partial<PressValue>,
-  outcome: ReceiveResult["outcome"] | undefined,
+  outcome: Outcome,
 ): object {
   const choice = formatChoice(outcome, label);
   if (choice === null) return { toast: { type: "error", content: MAY_NOT_ANSWER } };

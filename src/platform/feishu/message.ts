@@ -28,7 +28,7 @@ interface MessageEvent {
 export interface PressValue {
   choice: string;
   label: string;
-  /** The question, for the card without buttons. */
+  /** Text of the question. After a press, the card shows it without buttons. */
   text: string;
   thread: string;
 }
@@ -75,7 +75,7 @@ function parseMessage({ sender, message }: MessageEvent, botId: string): Incomin
   const isThread = !isDirect && (message.thread_id ?? "") !== "";
   return {
     chat: chat_id,
-    // The id of a thread is its first message: a reply to a thread needs a message of it.
+    // The service uses the first message as the id of a thread, since a reply to a thread needs one of its messages.
     thread: isThread ? root_id || message_id : "",
     id: message_id,
     sender: { id: person, name: "" },

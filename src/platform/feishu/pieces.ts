@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { LRUCache } from "lru-cache";
 
 const EVENTS_MAX = 100;
@@ -22,12 +23,6 @@ export class Pieces {
     const all = parts.filter((part) => part !== undefined);
     if (all.length < sum) return null;
     this.#parts.delete(id);
-    const whole = new Uint8Array(all.reduce((length, part) => length + part.length, 0));
-    let done = 0;
-    for (const part of all) {
-      whole.set(part, done);
-      done += part.length;
-    }
-    return whole;
+    return new Uint8Array(Buffer.concat(all));
   }
 }

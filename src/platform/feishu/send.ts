@@ -4,11 +4,11 @@ import { buildButtons, buildCard } from "./card.ts";
 import { type FeishuClient, FeishuError } from "./client.ts";
 import { removeMentions } from "./format.ts";
 
-/** A person deleted the message that the reply answers. */
+/** Codes for a deleted message. */
 const GONE_CODES = [230011, 230110];
-/** Feishu can't show the card, or the card is too long with its marks. The text goes as plain text then. */
+/** Codes for a card that Feishu can't show, or that is too long with its marks. The service sends plain text instead. */
 const CARD_CODES = [230099, 230025];
-/** The message of progress is deleted or too old. */
+/** Codes for a message that is deleted, or too old to be changed. */
 const UNCHANGEABLE_CODES = [...GONE_CODES, 230031, 230072];
 
 interface Content {
@@ -64,9 +64,9 @@ async function send(
   { chat, thread, answers }: Pick<Delivery, "chat" | "thread" | "answers">,
   content: Content,
 ): Promise<string> {
-  // In a thread, the first message takes the place of a deleted one.
+  // When the answered message is deleted, the reply answers the first message of the thread.
   for (const target of new Set([answers, thread])) {
-    if (!/^om_/.test(target)) continue;
+    if (!isMessageId(target)) continue;
     try {
       const body = { ...content, ...(thread === "" ? {} : { reply_in_thread: true }) };
       const path = `/im/v1/messages/${target}/reply`;
@@ -78,4 +78,8 @@ async function send(
   const query = { receive_id_type: "chat_id" };
   const body = { receive_id: chat, ...content };
   return (await client.call<{ message_id: string }>("POST", "/im/v1/messages", { query, body })).message_id;
+}
+
+export function isMessageId(id: string): boolean {
+  return id.startsWith("om_");
 }

@@ -4,9 +4,9 @@ import { requireAnswer, runBeforeSend, sendRequest, UPLOAD_TIMEOUT_MS } from "..
 import { parsePauseSeconds } from "../retry_after.ts";
 
 const BASE_URL = "https://slack.com/api/";
-// For a limit without a time.
+// Pause after a limit without a time.
 const LIMITED_MS = 30_000;
-/** A person must act before another try helps. */
+/** Errors after which a person must act before another try helps. */
 const KEY_ERRORS = [
   "invalid_auth",
   "not_authed",

@@ -8,7 +8,7 @@ import { type Event, parseMessage } from "./message.ts";
 const log = createLogger("slack");
 const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
-// For one channel or thread.
+// Limit for one channel or thread.
 const HISTORY_PAGES_MAX = 5;
 // Slack allows some apps one request per minute.
 const PAUSE_MS = 60_000;

@@ -1,36 +1,32 @@
 import { LRUCache } from "lru-cache";
-import type { Backoff } from "../../base/backoff.ts";
 import { createLogger } from "../../base/log.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { Session } from "../keep_connected.ts";
 import type { PlatformBase } from "../manifest.ts";
-import type { Platform, Receive, ReceiveResult } from "../platform.ts";
-import { formatChoice, parseOrDrop, storeOrDrop } from "../receive_guard.ts";
-import { SlackClient } from "./client.ts";
+import { listen } from "../monitored_socket.ts";
+import type { Outcome, Platform, Receive } from "../platform.ts";
+import { formatChoice, parseOrDrop, showOutcome, storeOrDrop } from "../receive_guard.ts";
+import { SlackClient, SlackError } from "./client.ts";
 import { readMissedMessages } from "./history.ts";
 import { type Envelope, parseEnvelope, type Press } from "./message.ts";
 import { buildText, deliver, showProgress } from "./send.ts";
-import { listenEnvelopes } from "./socket.ts";
 
 const log = createLogger("slack");
-const RETRY: Backoff = { firstMs: 500, lastMs: 60_000 };
-// Messages that have the reaction already.
+const PING_MS = 10_000;
+// Messages of which the process knows that they have the reaction.
 const SEEN_MAX = 1_000;
 
-interface Settings {
-  app_token: string;
-  bot_token: string;
-  base_url: string;
-}
-
 /** Creates a Slack app. The app opens a socket, so it needs no public address. */
-export function createSlack(base: PlatformBase, settings: Settings): Platform {
+export function createSlack(
+  base: PlatformBase,
+  settings: Record<"app_token" | "bot_token" | "base_url", string>,
+): Platform {
   const { app_token, bot_token, base_url } = settings;
   const client = new SlackClient(bot_token, base_url);
   const sockets = new SlackClient(app_token, base_url);
   const seen = new LRUCache<string, true>({ max: SEEN_MAX });
   return createConnectedPlatform({
-    ...{ base, retry: RETRY, required: { app_token, bot_token } },
+    ...{ base, required: { app_token, bot_token } },
     createSession: (deps) => createSession({ ...deps, client, sockets }),
     deliver: (delivery) => deliver(client, delivery),
     progress(progress) {
@@ -55,7 +51,7 @@ interface Slack extends SessionDeps {
 }
 
 function createSession(slack: Slack): Session {
-  // A socket that Slack replaces stays open until the next one is. After any other end, messages may be missing.
+  // A socket that Slack replaces stays open until the next one is open. After any other end, messages may be missing.
   let hasGap = true;
   let reading = new AbortController();
   return async (resetBackoff) => {
@@ -78,14 +74,11 @@ interface Work extends Slack {
   readingSignal: AbortSignal;
 }
 
+/** Listens on one socket until Slack wants the next one. Throws when the socket ends. */
 async function runSession({ client, sockets, receive, resetBackoff, ...deps }: Work): Promise<void> {
   const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, deps.signal);
   const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, deps.signal);
   const { heard, heardUpTo } = await storeGap(deps);
-  const handle = async (envelope: Envelope) => {
-    resetBackoff();
-    await handleEnvelope(client, receive, envelope, user_id);
-  };
   // Runs next to the socket: Slack wants the acknowledgement of a new message within 3 s.
   const readHistory = async () => {
     const { clock, readingSignal: signal, gap } = deps;
@@ -93,7 +86,30 @@ async function runSession({ client, sockets, receive, resetBackoff, ...deps }: W
     for await (const incoming of missed) await storeOrDrop("Slack", receive, incoming);
     if (heard.length > 0 && !signal.aborted) await gap?.save("");
   };
-  await listenEnvelopes({ ...deps, url, handle, readHistory });
+  await listen({
+    ...deps,
+    platform: "Slack",
+    url,
+    pingMs: PING_MS,
+    async take(data, socket) {
+      const frame = JSON.parse(new TextDecoder().decode(data));
+      if (frame.type === "hello") {
+        socket.ready();
+        void readHistory().catch((error) =>
+          log.warning("Cannot read the history of Slack: {error}", { error })
+        );
+      } else if (frame.type === "disconnect") {
+        if (frame.reason === "link_disabled") throw new SlackError("link_disabled");
+        socket.next();
+      } else if (typeof frame.envelope_id === "string") {
+        deps.connection.recordEvent();
+        resetBackoff();
+        await handleEnvelope(client, receive, frame, user_id);
+        // Slack sends an unacknowledged message again, which changes nothing.
+        socket.send(JSON.stringify({ envelope_id: frame.envelope_id }));
+      }
+    },
+  });
 }
 
 /** Stores the start of the gap before a new message hides it. A gap that is not read yet keeps its start. */
@@ -115,27 +131,23 @@ async function handleEnvelope(
   const received = incoming === null ? null : await storeOrDrop("Slack", receive, incoming);
   // An unreadable envelope has a form that confirm() does not know.
   if (envelope.type === "interactive" && incoming !== null) {
-    void confirm(client, envelope.payload, received?.outcome);
+    showOutcome("Slack", () => confirm(client, envelope.payload, received?.outcome));
   }
 }
 
-// Replaces the buttons. Only people see this, so an error is not fatal.
+/** Replaces the buttons. */
 async function confirm(
   client: SlackClient,
   { container, message, actions: [action] }: Press,
-  outcome: ReceiveResult["outcome"] | undefined,
+  outcome: Outcome,
 ): Promise<void> {
   const choice = formatChoice(outcome, action?.text?.text ?? "");
   if (choice === null) return;
-  try {
-    await client.call("chat.update", {
-      channel: container.channel_id,
-      ts: container.message_ts,
-      ...buildText(""),
-      text: `${message?.text ?? ""}\n\n${choice}`,
-      blocks: [],
-    });
-  } catch (error) {
-    log.info("Cannot change a button of Slack: {error}", { error });
-  }
+  await client.call("chat.update", {
+    channel: container.channel_id,
+    ts: container.message_ts,
+    ...buildText(""),
+    text: `${message?.text ?? ""}\n\n${choice}`,
+    blocks: [],
+  });
 }

@@ -29,7 +29,7 @@ export class TelegramError extends PlatformError {
 }
 
 interface CallOptions {
-  /** Time that the server itself keeps the request open, on top of the timeout. */
+  /** Time that Telegram may keep the request open, in addition to the timeout. */
   holdMs?: number;
   signal?: AbortSignal;
 }

@@ -1,34 +1,28 @@
 import type { Backoff } from "../../base/backoff.ts";
-import { createLogger } from "../../base/log.ts";
 import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import { createConnectedPlatform, type SessionDeps } from "../connected_platform.ts";
 import type { PlatformBase } from "../manifest.ts";
-import type { Platform, ReceiveResult } from "../platform.ts";
+import type { Outcome, Platform } from "../platform.ts";
 import {
   CLOSED_QUESTION,
   formatChoice,
   isAnswered,
   MAY_NOT_ANSWER,
   parseOrDrop,
+  showOutcome,
   storeOrDrop,
 } from "../receive_guard.ts";
 import { TelegramClient } from "./client.ts";
 import { type ButtonPress, parseUpdate, type Update, type User } from "./message.ts";
 import { deliver, showProgress } from "./send.ts";
 
-const log = createLogger("telegram");
 const POLL_S = 30;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
-// Short, since a second poller with the same token can end at any time.
+// Short, since another program with the same token can end at any time.
 const REFUSED_PAUSE_MS = 60_000;
 
-interface Settings {
-  token: string;
-  base_url: string;
-}
-
 /** Creates a Telegram bot. The bot polls, so it needs no public address. */
-export function createTelegram(base: PlatformBase, settings: Settings): Platform {
+export function createTelegram(base: PlatformBase, settings: Record<"token" | "base_url", string>): Platform {
   const { token, base_url } = settings;
   const client = new TelegramClient(token, base_url);
   return createConnectedPlatform({
@@ -64,35 +58,31 @@ async function poll(
       connection.recordEvent();
       const incoming = parseOrDrop("Telegram", () => parseUpdate(update, me));
       const received = incoming === null ? null : await storeOrDrop("Telegram", receive, incoming);
-      if (update.callback_query !== undefined) void confirm(client, update.callback_query, received?.outcome);
+      const press = update.callback_query;
+      if (press !== undefined) showOutcome("Telegram", () => confirm(client, press, received?.outcome));
       offset = update.update_id + 1;
       if (update !== updates.at(-1)) await yieldToLoop();
     }
   }
 }
 
-// Ends the button's spinner and replaces the buttons. Only people see this, so an error is not fatal.
+/** Ends the button's spinner and replaces the buttons. */
 async function confirm(
   client: TelegramClient,
-  click: ButtonPress,
-  outcome: ReceiveResult["outcome"] | undefined,
+  { id, message, data = "" }: ButtonPress,
+  outcome: Outcome,
 ): Promise<void> {
   const refusal = outcome === "late" ? CLOSED_QUESTION : MAY_NOT_ANSWER;
-  try {
-    const { id, message, data = "" } = click;
-    await client.call("answerCallbackQuery", {
-      callback_query_id: id,
-      ...(isAnswered(outcome) ? {} : { text: refusal }),
-    });
-    const chosen = message?.reply_markup?.inline_keyboard.flat().find((one) => one.callback_data === data);
-    const choice = formatChoice(outcome, chosen?.text ?? "");
-    if (message === undefined || choice === null) return;
-    await client.call("editMessageText", {
-      chat_id: message.chat.id,
-      message_id: message.message_id,
-      text: `${message.text ?? ""}\n\n${choice}`,
-    });
-  } catch (error) {
-    log.info("Cannot change a button of Telegram: {error}", { error });
-  }
+  await client.call("answerCallbackQuery", {
+    callback_query_id: id,
+    ...(isAnswered(outcome) ? {} : { text: refusal }),
+  });
+  const chosen = message?.reply_markup?.inline_keyboard.flat().find((one) => one.callback_data === data);
+  const choice = formatChoice(outcome, chosen?.text ?? "");
+  if (message === undefined || choice === null) return;
+  await client.call("editMessageText", {
+    chat_id: message.chat.id,
+    message_id: message.message_id,
+    text: `${message.text ?? ""}\n\n${choice}`,
+  });
 }

@@ -1,13 +1,9 @@
-import type { Clock } from "../../base/clock.ts";
-import { callOutside, NoAnswerError, NotReachedError, type OutsideAnswer } from "../../base/guarded_fetch.ts";
+import { NoAnswerError, NotReachedError, type OutsideAnswer } from "../../base/guarded_fetch.ts";
 import { Connection } from "../connection.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
 import { parseRetryAfter } from "../retry_after.ts";
-import { signStandard } from "../webhook_signature.ts";
-
-const TIMEOUT_MS = 15_000;
-const ANSWER_MAX_BYTES = 64 * 1024;
+import { postSigned } from "../webhook_event.ts";
 
 interface Settings {
   reply_url: string;
@@ -16,7 +12,8 @@ interface Settings {
 }
 
 /** Creates a platform for programs that send webhooks. Signed replies go to `reply_url`. */
-export function createWebhook({ name, kind, clock }: PlatformBase<null>, settings: Settings): Platform {
+export function createWebhook(base: PlatformBase<null>, settings: Settings): Platform {
+  const { name, kind, clock } = base;
   const connection = new Connection(name, clock, "connected");
   return {
     name,
@@ -25,17 +22,16 @@ export function createWebhook({ name, kind, clock }: PlatformBase<null>, setting
     start: () => {},
     stop: () => Promise.resolve(),
     cut: (text, media) => [{ text, media }],
-    deliver: (delivery) => deliver(name, settings, connection, clock, delivery),
+    deliver: (delivery) => deliver(base, settings, connection, delivery),
     test: () => testReplyUrl(settings),
     health: () => connection.health,
   };
 }
 
 async function deliver(
-  name: string,
+  { name, clock }: PlatformBase<null>,
   settings: Settings,
   connection: Connection,
-  clock: Clock,
   { key, chat, answers, part }: Delivery,
 ): Promise<string> {
   // Without an address, programs read the replies over the API.
@@ -54,21 +50,8 @@ async function deliver(
         : { name: part.media.name, size: part.media.size, mime: part.media.mime },
     },
   });
-  const headers = {
-    "content-type": "application/json",
-    "user-agent": "svc",
-    ...signStandard(settings.secret, key, now, body),
-  };
   try {
-    const answer = await callOutside({
-      url: settings.reply_url,
-      headers,
-      body,
-      timeoutMs: TIMEOUT_MS,
-      answerMaxBytes: ANSWER_MAX_BYTES,
-      allowPrivate: settings.allow_private,
-    });
-    checkAnswer(answer, now);
+    checkAnswer(await postSigned({ ...settings, url: settings.reply_url }, key, now, body), now);
     connection.setState("connected");
     return key;
   } catch (error) {

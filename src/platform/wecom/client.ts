@@ -5,11 +5,11 @@ import type { Socket } from "../monitored_socket.ts";
 
 const ANSWER_MS = 15_000;
 const LIMITED_PAUSE_MS = 60_000;
-/** Rate limit of a chat or of the bot. */
+/** Code for a rate limit of a chat or of the bot. */
 const TOO_MANY = 45_009;
-/** The socket is open, but WeCom forgot the subscription. */
+/** Code when the socket is open, but WeCom forgot the subscription. */
 const NOT_SUBSCRIBED = 846_609;
-/** The callback has expired. */
+/** Codes for an expired callback. */
 const TOO_LATE = [846_605, 846_608];
 const BUSY = -1;
 
@@ -95,7 +95,7 @@ export class WeComClient {
     const socket = this.#socket;
     const id = callback === "" ? `${cmd}_${randomUUID()}` : callback;
     if (socket === null) throw new DeliveryError("unreachable", "WeCom is not connected");
-    // The answers to one callback have no ids, only an order.
+    // The answers to requests of one callback have no ids, so only one such request may be open.
     if (this.#waiting.has(id)) {
       throw new DeliveryError("refused", "WeCom has not answered the previous request");
     }

@@ -54,7 +54,7 @@ export function parseMessage(said: WeComMessage): IncomingMessage | null {
     ...listFile(said.video, "video.mp4"),
   ];
   if (text === "" && files.length === 0) return null;
-  // A mention is the name of the bot, without a mark at its end.
+  // A mention is @ and the name of the bot. No mark shows the end of the name.
   const own = place.isDirect ? text : text.replace(/^\s*@\S+\s*/, "");
   return { ...place, id: said.msgid, text: own || text, files, repliesTo: "", choice: "" };
 }

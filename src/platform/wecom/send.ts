@@ -3,13 +3,13 @@ import { LRUCache } from "lru-cache";
 import { truncate } from "../message_parts.ts";
 import { translateMarkdown } from "../markdown.ts";
 import { readPartFile } from "../part_file.ts";
-import type { Delivery, Progress, ReceiveResult } from "../platform.ts";
+import type { Delivery, Outcome, Progress } from "../platform.ts";
 import { formatChoice } from "../receive_guard.ts";
 import { type WeComClient, WeComError } from "./client.ts";
 import { WECOM_MARKDOWN } from "./format.ts";
 import { upload } from "./upload.ts";
 
-// Limits of a card. A longer question is a message before the card.
+// Limits of a card. The service sends a longer question as a message before the card.
 const TITLE_CHARACTERS = 26;
 const TEXT_CHARACTERS = 112;
 const LABEL_CHARACTERS = 30;
@@ -25,7 +25,7 @@ export class Sender {
   readonly #cards = new LRUCache<string, { text: string; labels: Map<string, string> }>({ max: SENT_MAX });
   /** Long questions that were sent before their card, by the key of the delivery. */
   readonly #sentQuestions = new LRUCache<string, true>({ max: SENT_MAX });
-  /** Callback of each message of a person. The messages of progress go to it. */
+  /** Callback of each message of a person. A message of progress answers this callback. */
   readonly #callbacks = new LRUCache<string, string>({ max: SENT_MAX });
   /** Callback of each message of progress. */
   readonly #streams = new LRUCache<string, string>({ max: SENT_MAX });
@@ -72,7 +72,7 @@ export class Sender {
   }
 
   /** Replaces the buttons of a card with the answer. WeCom allows it within 5 s after the press. */
-  async confirm(callback: string, task: string, key: string, outcome: ReceiveResult["outcome"] | undefined) {
+  async confirm(callback: string, task: string, key: string, outcome: Outcome) {
     const card = this.#cards.get(task);
     const choice = formatChoice(outcome, card?.labels.get(key) ?? DONE);
     if (choice === null) return;

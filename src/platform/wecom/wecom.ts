@@ -5,7 +5,7 @@ import { ConnectionRefused, createConnectedPlatform, type SessionDeps } from "..
 import { listen, type Socket } from "../monitored_socket.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { type IncomingMessage, type Platform, type ReceiveResult, toDeliveryError } from "../platform.ts";
-import { parseOrDrop, storeOrDrop } from "../receive_guard.ts";
+import { parseOrDrop, showOutcome, storeOrDrop } from "../receive_guard.ts";
 import { type Frame, WeComClient, WeComError } from "./client.ts";
 import { download } from "./download.ts";
 import { type FileRef, parseMessage, parsePress, type WeComEvent, type WeComMessage } from "./message.ts";
@@ -15,19 +15,15 @@ const log = createLogger("wecom");
 const BASE_URL = "https://openws.work.weixin.qq.com";
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 const PING_MS = 30_000;
-// About a minute in all.
+// All tries take about a minute.
 const STORE_AGAIN: Backoff = { firstMs: 500, lastMs: 15_000 };
 const STORES_MAX = 8;
-// WeCom leaves these in its frames, and JSON does not allow them.
+// WeCom's frames can contain control characters, which JSON does not allow.
 // deno-lint-ignore no-control-regex
 const CONTROLS = /[\x00-\x08\x0b-\x0d\x0e-\x1f]/g;
 const SUBSCRIBE = "aibot_subscribe_1";
 
-interface Settings {
-  bot_id: string;
-  secret: string;
-  base_url: string;
-}
+type Settings = Record<"bot_id" | "secret" | "base_url", string>;
 
 /** Creates a smart bot of WeCom. The bot opens a socket, so it needs no public address. */
 export function createWeCom(base: PlatformBase, settings: Settings): Platform {
@@ -122,12 +118,8 @@ async function handleEvent(
   const incoming = parseOrDrop("WeCom", () => parsePress(happened as WeComEvent));
   if (incoming === null) return;
   const received = await storeMessage(bot, incoming);
-  // Only people see this, so an error is not fatal.
-  void bot.sender.confirm(callback, incoming.repliesTo, incoming.choice, received?.outcome).catch(
-    (error) => {
-      log.info("Cannot change a button of WeCom: {error}", { error });
-    },
-  );
+  const { repliesTo, choice } = incoming;
+  showOutcome("WeCom", () => bot.sender.confirm(callback, repliesTo, choice, received?.outcome));
 }
 
 // WeCom sends nothing twice. A message that can't be stored now is tried again, and later ones wait for it.

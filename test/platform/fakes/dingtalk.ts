@@ -9,38 +9,22 @@ const TEXT_CHARACTERS = 3_800;
 /** All fields of an answer to a frame. */
 const ANSWER_KEYS = "code,data,headers,message";
 
-interface Waiting {
-  type: string;
-  topic: string;
-  data: string;
-}
-
 /** A strict fake of DingTalk's interfaces and stream. */
-export class FakeDingTalk extends FakeServer {
+export class FakeDingTalk extends FakeServer<"lost" | { status: number; code: string }> {
   readonly clientId = CLIENT_ID;
   readonly secret = SECRET;
   readonly template = TEMPLATE;
-  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. */
-  readonly modes: ("lost" | { status: number; code: string })[] = [];
   /** People who left. DingTalk answers their messages with a success. */
   readonly gone = new Set<string>();
   /** All emotions ever added, as `<conversation> <message>`, and the current ones. */
   readonly emotions: string[] = [];
   readonly emotionsNow = new Set<string>();
-  readonly uploads: { name: string; text: string; type: string }[] = [];
-  /** Files of people: bytes, or the failure of the download. */
-  readonly files = new Map<string, Uint8Array<ArrayBuffer> | number>();
   /** Host of the downloads. "": this server. */
   fileHost = "";
   isPlain = false;
   tokens = 0;
-  opened = 0;
-  /** Unacknowledged frames, by message. */
-  readonly waiting = new Map<string, Waiting>();
   #token = "";
-  #next = 1;
   #answered = new Set<string>();
-  #tickets = new Set<string>();
   #stored = new Map<string, { name: string; bytes: Uint8Array }>();
 
   /** Makes the token expire at the next message of the bot. */
@@ -48,7 +32,7 @@ export class FakeDingTalk extends FakeServer {
   /** Answer to an expired token. */
   staleAs: [status: number, code: string] = [401, "InvalidAuthentication"];
 
-  expire(): void {
+  override expire(): void {
     this.#token = "";
   }
 
@@ -76,34 +60,27 @@ export class FakeDingTalk extends FakeServer {
 
   system(topic: "ping" | "disconnect"): void {
     for (const socket of this.sockets) {
-      this.#send(socket, `s${this.#next++}`, { type: "SYSTEM", topic, data: `{"opaque":"o"}` });
+      this.transmit(socket, this.createId("s"), { type: "SYSTEM", topic, data: `{"opaque":"o"}` });
     }
   }
 
   /** Sends an event that is no message. */
   event(): void {
-    this.#push({ type: "EVENT", topic: "*", data: "{}" });
+    this.announce(this.createId("m"), { type: "EVENT", topic: "*", data: "{}" });
   }
 
   #callback(topic: string, data: Json): void {
-    this.#push({ type: "CALLBACK", topic, data: JSON.stringify(data) });
+    this.announce(this.createId("m"), { type: "CALLBACK", topic, data: JSON.stringify(data) });
   }
 
-  #push(frame: Waiting): void {
-    const id = `m${this.#next++}`;
-    this.waiting.set(id, frame);
-    const socket = [...this.sockets].at(-1);
-    if (socket !== undefined) this.#send(socket, id, frame);
-  }
-
-  #send(socket: WebSocket, messageId: string, { type, topic, data }: Waiting): void {
+  protected override transmit(socket: WebSocket, messageId: string, { type, topic, data }: Json): void {
     const headers = { topic, messageId, contentType: "application/json", time: "1" };
     socket.send(JSON.stringify({ specVersion: "1.0", type, headers, data }));
   }
 
   protected async answer(request: Request): Promise<Response> {
     const { pathname, searchParams } = new URL(request.url);
-    if (pathname === "/stream") return this.#upgrade(request, searchParams.get("ticket") ?? "");
+    if (pathname === "/stream") return this.#upgrade(request, searchParams.get("ticket"));
     if (pathname.startsWith("/files/")) return this.#file(pathname.slice(7), request);
     if (pathname === "/media/upload") return await this.#upload(searchParams, await request.formData());
     if (!/^application\/json/.test(request.headers.get("content-type") ?? "")) {
@@ -127,17 +104,14 @@ export class FakeDingTalk extends FakeServer {
       topic
     );
     if (topics.length !== 2) this.faults.push(`topics ${topics}`);
-    this.opened++;
-    const ticket = `t/${this.#next++}+=`;
-    this.#tickets.add(ticket);
-    return Response.json({ endpoint: `${this.url.replace("http", "ws")}/stream`, ticket });
+    return Response.json({ endpoint: `${this.socketUrl}/stream`, ticket: this.createTicket() });
   }
 
   #authorize({ appKey, appSecret }: Json): Response {
     if (appKey !== CLIENT_ID || appSecret !== SECRET || this.revoked) {
       return no(400, "invalidClientIdOrSecret", "无效的clientId或者clientSecret");
     }
-    this.#token ||= `a${this.#next++}`;
+    this.#token ||= this.createId("a");
     this.tokens++;
     return Response.json({ accessToken: this.#token, expireIn: 7200 });
   }
@@ -190,7 +164,7 @@ export class FakeDingTalk extends FakeServer {
     if (typeof mode === "object") return no(mode.status, mode.code, "refused");
     const said = this.#said(msgKey, JSON.parse(msgParam));
     if (said instanceof Response) return said;
-    const id = `q${this.#next++}`;
+    const id = this.createId("q");
     this.sent.push({ id, chat, deleted: false, params: {}, ...said });
     if (this.expiresNext) this.expire();
     this.expiresNext = false;
@@ -215,7 +189,7 @@ export class FakeDingTalk extends FakeServer {
       return no(400, "invalidParameter.msgParam", "file");
     }
     const { name, text } = fileType === "zip" ? unzip(file.bytes) : { name: fileName, text: "" };
-    this.uploads.push({ name, text, type: fileType });
+    this.uploads.push({ name, text });
     return { text: `[file ${name}]` };
   }
 
@@ -244,7 +218,7 @@ export class FakeDingTalk extends FakeServer {
       return no(400, "invalidParameter", "strings");
     }
     if (this.sent.some(({ id }) => id === outTrackId)) return no(400, "param.outTrackIdExist", "twice");
-    const carrier = `c${this.#next++}`;
+    const carrier = this.createId("c");
     this.sent.push({
       id: outTrackId,
       carrier,
@@ -292,7 +266,7 @@ export class FakeDingTalk extends FakeServer {
     if (!(file instanceof File) || query.get("type") !== "file") {
       return Response.json({ errcode: 40035, errmsg: "参数" });
     }
-    const media_id = `@f${this.#next++}`;
+    const media_id = this.createId("@f");
     this.#stored.set(media_id, { name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) });
     return Response.json({ errcode: 0, errmsg: "ok", media_id, type: "file" });
   }
@@ -304,18 +278,12 @@ export class FakeDingTalk extends FakeServer {
 
   #file(code: string, request: Request): Response {
     if (request.headers.has("x-acs-dingtalk-access-token")) this.faults.push("a token for a file");
-    const file = this.files.get(code);
-    return typeof file === "object" ? new Response(file) : new Response("no", { status: file ?? 404 });
+    return this.download(code);
   }
 
-  #upgrade(request: Request, ticket: string): Response {
-    if (!this.#tickets.delete(ticket)) return new Response("used", { status: 401 });
-    return this.accept(request, {
-      greet: (socket) => {
-        for (const [id, frame] of this.waiting) this.#send(socket, id, frame);
-      },
-      take: (data) => this.#acknowledged(JSON.parse(data)),
-    });
+  #upgrade(request: Request, ticket: string | null): Response {
+    if (!this.useTicket(ticket)) return new Response("used", { status: 401 });
+    return this.accept(request, { take: (data) => this.#acknowledged(JSON.parse(data)) });
   }
 
   #acknowledged(answer: Json): void {

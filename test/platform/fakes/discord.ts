@@ -17,17 +17,13 @@ const FIELDS = [
 const BURST = 5;
 
 /** A strict fake of Discord's API and gateway. */
-export class FakeDiscord extends FakeServer {
+export class FakeDiscord extends FakeServer<"lost" | "slow" | "global" | number> {
   readonly token = TOKEN;
   readonly bot = BOT.id;
   readonly gateway: FakeGateway;
-  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. `slow`: answers late. */
-  readonly modes: ("lost" | "slow" | "global" | number)[] = [];
   /** Messages above the rate limit. */
   tooMany = 0;
   readonly typing: string[] = [];
-  readonly uploads: { name: string; text: string; chat: string }[] = [];
-  readonly files = new Map<string, Uint8Array<ArrayBuffer>>();
   /** History of each channel. */
   readonly said = new Map<string, Json[]>();
   readonly channels = new Map<string, Json>();
@@ -49,7 +45,6 @@ export class FakeDiscord extends FakeServer {
   nextResetAfter = "";
   /** Length of the rate limit window. The real one is about 5 s. */
   bucketMs = 400;
-  #next = 1;
   readonly #buckets = new Map<string, { left: number; until: number }>();
   readonly #interactions = new Map<string, { token: string; at: number; message: string }>();
 
@@ -58,13 +53,13 @@ export class FakeDiscord extends FakeServer {
     this.gateway = new FakeGateway(
       BOT,
       () => this.revoked ? "" : TOKEN,
-      () => `${this.url.replace("http", "ws")}/gateway/`,
+      () => `${this.socketUrl}/gateway/`,
     );
   }
 
   /** Creates an id of Discord: the time and a number. */
   id(at = Date.now()): string {
-    return String((BigInt(at) - EPOCH_MS) << 22n | BigInt(this.#next++ % 4096));
+    return String((BigInt(at) - EPOCH_MS) << 22n | BigInt(Number(this.createId()) % 4096));
   }
 
   /** Presses a button of a message, or without one uses a command. */
@@ -95,7 +90,7 @@ export class FakeDiscord extends FakeServer {
     if (route === "GET /gateway/bot") {
       const { remaining, resetAfterMs: reset_after } = this;
       const limit = { total: 1000, remaining, reset_after, max_concurrency: 1 };
-      const address = `${this.url.replace("http", "ws")}/gateway`;
+      const address = `${this.socketUrl}/gateway`;
       return Response.json({ url: address, shards: 1, session_start_limit: limit });
     }
     if (route === `GET /applications/${BOT.id}/commands`) return Response.json(this.commands);
@@ -238,8 +233,7 @@ export class FakeDiscord extends FakeServer {
 
   #download(id: string, authorization: string | null): Response {
     if (authorization !== null) this.faults.push("the key was sent for a file");
-    const file = this.files.get(id);
-    return file === undefined ? new Response("no", { status: 404 }) : new Response(file);
+    return this.download(id);
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {

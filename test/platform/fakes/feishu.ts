@@ -9,27 +9,21 @@ const FILE_BYTES = 30 * 1024 * 1024;
 const TAGS = ["markdown", "button"];
 
 interface Event {
-  id: string;
   json: Json;
-  /** Number of pieces, and whether the last piece comes first. */
+  /** Number of pieces. The last piece comes first. */
   pieces: number;
 }
 
 /** A strict fake of Feishu's Open API and long connection. */
-export class FakeFeishu extends FakeServer {
+export class FakeFeishu extends FakeServer<"lost" | { status: number; code: number; reset?: number }> {
   readonly appId = APP_ID;
   readonly secret = SECRET;
   readonly bot = BOT;
   /** Messages of people, by id. `gone`: deleted. */
   readonly said = new Map<string, { chat: string; thread: string; gone?: boolean }>();
-  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. */
-  readonly modes: ("lost" | { status: number; code: number; reset?: number })[] = [];
   /** All reactions ever added, as `<message> <emoji>`, and the number of current ones. */
   readonly reactions: string[] = [];
   readonly reactionsNow = new Map<string, string>();
-  readonly uploads: { name: string; text: string; chat: string }[] = [];
-  /** Files of people: bytes, or the failure of the download. `hang`: it never ends. */
-  readonly files = new Map<string, Uint8Array<ArrayBuffer> | number | "hang">();
   /** Answers to presses of buttons. */
   readonly toasts: Json[] = [];
   /** Acknowledgements other than 200. */
@@ -38,32 +32,24 @@ export class FakeFeishu extends FakeServer {
   unchangeable = 0;
   tokens = 0;
   pings = 0;
-  opened = 0;
   isSilent = false;
   /** Ping interval in seconds. */
   pingS = 120;
-  readonly waiting = new Map<string, Event>();
   #token = "";
-  #next = 1;
-  #tickets = new Set<string>();
   #keys = new Map<string, string>();
   #stored = new Map<string, { name: string; text: string }>();
 
-  expire(): void {
+  override expire(): void {
     this.#token = "";
   }
 
   /** Sends an event, and again over the next connection until the acknowledgement. */
-  event(type: string, event: Json, { id = `ev${this.#next++}`, pieces = 1 } = {}): void {
+  event(type: string, event: Json, { id = this.createId("ev"), pieces = 1 } = {}): void {
     const header = { event_id: id, event_type: type, app_id: APP_ID, tenant_key: "t" };
-    const given = { id, json: { schema: "2.0", header, event }, pieces };
-    this.waiting.set(`${id}-${this.#next++}`, given);
-    const key = [...this.waiting.keys()].at(-1) ?? "";
-    const socket = [...this.sockets].at(-1);
-    if (socket !== undefined) this.#push(socket, key, given);
+    this.announce(this.createId(`${id}-`), { json: { schema: "2.0", header, event }, pieces });
   }
 
-  #push(socket: WebSocket, key: string, { json, pieces }: Event): void {
+  protected override transmit(socket: WebSocket, key: string, { json, pieces }: Event): void {
     const bytes = new TextEncoder().encode(JSON.stringify(json));
     const size = Math.ceil(bytes.length / pieces);
     const frames = Array.from({ length: pieces }, (_, seq) => {
@@ -107,10 +93,8 @@ export class FakeFeishu extends FakeServer {
 
   #endpoint({ AppID, AppSecret }: Json): Response {
     if (AppID !== APP_ID || AppSecret !== SECRET || this.revoked) return no(514, "app id or secret is wrong");
-    this.opened++;
-    const ticket = `k${this.#next++}`;
-    this.#tickets.add(ticket);
-    const URL = `${this.url.replace("http", "ws")}/ws?device_id=1&service_id=33&ticket=${ticket}`;
+    const ticket = encodeURIComponent(this.createTicket());
+    const URL = `${this.socketUrl}/ws?device_id=1&service_id=33&ticket=${ticket}`;
     const config = {
       ReconnectCount: -1,
       ReconnectInterval: 120,
@@ -123,7 +107,7 @@ export class FakeFeishu extends FakeServer {
   #authorize({ app_id, app_secret }: Json): Response {
     if (app_id !== APP_ID) return no(10003, "invalid param");
     if (app_secret !== SECRET || this.revoked) return no(10014, "app secret invalid");
-    this.#token ||= `t-${this.#next++}`;
+    this.#token ||= this.createId("t-");
     this.tokens++;
     return Response.json({ code: 0, msg: "ok", tenant_access_token: this.#token, expire: 7200 });
   }
@@ -150,7 +134,7 @@ export class FakeFeishu extends FakeServer {
     if (verb === "PATCH" && rest === "") return this.#change(message, await this.#body(request));
     if (verb === "DELETE" && rest === "") return this.#recall(message);
     if (verb === "GET" && rest.startsWith("/resources/")) {
-      return this.#download(message, rest.split("/")[2] ?? "", query.get("type") ?? "");
+      return this.#resource(message, rest.split("/")[2] ?? "", query.get("type") ?? "");
     }
     this.faults.push(`call ${route}`);
     return no(404, "404 page not found", 404);
@@ -181,7 +165,7 @@ export class FakeFeishu extends FakeServer {
     if (typeof content !== "string") return no(230001, "content is no string", 400);
     const said = this.#content(msg_type, JSON.parse(content));
     if (said instanceof Response) return said;
-    const message_id = `om_s${this.#next++}`;
+    const message_id = this.createId("om_s");
     this.sent.push({ ...place, ...said, message_id, uuid: uuid ?? "", deleted: false, edits: 0 });
     if (uuid !== undefined) this.#keys.set(uuid, message_id);
     if (mode === "lost") return dropConnection();
@@ -192,7 +176,7 @@ export class FakeFeishu extends FakeServer {
     if (type === "file") {
       const file = this.#stored.get(content.file_key);
       if (file === undefined) return no(230055, "the type of the file is wrong", 400);
-      this.uploads.push({ ...file, chat: "" });
+      this.uploads.push(file);
       return { text: `[file ${file.name}]`, buttons: [] };
     }
     if (type === "text") {
@@ -257,7 +241,7 @@ export class FakeFeishu extends FakeServer {
   #react(id: string, { reaction_type }: Json): Response {
     if (!this.said.has(id)) return no(231003, "The message is not found", 400);
     if (reaction_type?.emoji_type !== "Typing") return no(231001, "reaction type is invalid.", 400);
-    const reaction_id = `r${this.#next++}`;
+    const reaction_id = this.createId("r");
     this.reactions.push(`${id} Typing`);
     this.reactionsNow.set(reaction_id, id);
     return yes({ reaction_id });
@@ -274,31 +258,23 @@ export class FakeFeishu extends FakeServer {
     }
     if (file.size === 0) return no(234010, "File's size can't be 0.", 400);
     if (file.size > FILE_BYTES) return no(234006, "The file size exceed the max value.", 400);
-    const file_key = `file_${this.#next++}`;
+    const file_key = this.createId("file_");
     this.#stored.set(file_key, { name: String(form.get("file_name")), text: await file.text() });
     return yes({ file_key });
   }
 
-  #download(message: string, key: string, type: string): Response {
-    const file = this.files.get(key);
+  #resource(message: string, key: string, type: string): Response {
     if (!this.said.has(message) || !["image", "file"].includes(type)) {
       return no(234001, "Invalid request param.", 400);
     }
-    if (file === "hang") return new Response(new ReadableStream());
-    if (typeof file === "object") {
-      return new Response(file, { headers: { "content-type": "application/octet-stream" } });
-    }
-    return no(file === undefined ? 234003 : 234009, "File not in msg.", file ?? 400);
+    return this.files.has(key) ? this.download(key) : no(234003, "File not in msg.", 400);
   }
 
   #upgrade(request: Request, query: URLSearchParams): Response {
-    if (!this.#tickets.delete(query.get("ticket") ?? "")) {
+    if (!this.useTicket(query.get("ticket"))) {
       return new Response(null, { status: 403, headers: { "handshake-status": "403" } });
     }
     return this.accept(request, {
-      greet: (socket) => {
-        for (const [key, event] of this.waiting) this.#push(socket, key, event);
-      },
       take: (data, socket) => {
         if (typeof data === "string") this.faults.push("a frame of text");
         else this.#take(socket, new Uint8Array(data));

@@ -1,4 +1,17 @@
 import { Webhook } from "standardwebhooks";
+import { dropConnection } from "./server.ts";
+
+export const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
+
+/** Signs a webhook as the npm package does. Returns its headers. */
+export function sign(body: string, id: string, at = Date.now(), secret = SECRET): Record<string, string> {
+  return {
+    "content-type": "application/json",
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(at / 1000)),
+    "webhook-signature": new Webhook(secret).sign(id, new Date(at), body),
+  };
+}
 
 /** A request with a signature that the npm package verified. */
 export interface Got {
@@ -19,14 +32,13 @@ export class Receiver {
   readonly modes: Mode[] = [];
   otherwise: Mode = "ok";
   delayMs = 0;
-  readonly #secret: string;
   #server: Deno.HttpServer<Deno.NetAddr>;
   readonly #port: number;
-
+  readonly #secret: string;
   readonly #now: () => number;
 
   /** `now`: clock for signatures. */
-  constructor(secret: string, now: () => number = Date.now) {
+  constructor(secret = SECRET, now: () => number = Date.now) {
     this.#secret = secret;
     this.#now = now;
     this.#server = this.#listen(0);
@@ -68,10 +80,7 @@ export class Receiver {
     if (this.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, this.delayMs));
     const mode = this.modes.shift() ?? this.otherwise;
     if (mode === "lost") {
-      return new Response(
-        new ReadableStream({ start: (controller) => controller.error(new Error("lost")) }),
-        { headers: { "content-length": "10" } },
-      );
+      return dropConnection();
     }
     if (mode === "ok") return new Response("taken");
     const { status, headers: more } = typeof mode === "number" ? { status: mode, headers: {} } : mode;

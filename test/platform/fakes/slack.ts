@@ -11,18 +11,9 @@ export class FakeSlack extends FakeServer {
   readonly bot = BOT;
   /** Answers of the next uploads, before normal ones. */
   readonly uploadModes: ("lost" | number)[] = [];
-  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. */
-  readonly modes: ("lost" | number)[] = [];
   readonly reactions: string[] = [];
-  readonly uploads: { name: string; text: string; chat: string }[] = [];
-  readonly files = new Map<string, Uint8Array<ArrayBuffer>>();
   /** Answers a login page instead of a file. */
   isUnscoped = false;
-  opened = 0;
-  /** Unacknowledged events, by envelope. */
-  readonly waiting = new Map<string, Json>();
-  #next = 1;
-  #tickets = new Set<string>();
   #pending = new Map<string, { name: string; bytes: Uint8Array }>();
 
   /** History: `channel`, `ts`, `user`, `text`. */
@@ -36,14 +27,16 @@ export class FakeSlack extends FakeServer {
   event(event: Json): void {
     this.push({
       type: "events_api",
-      payload: { type: "event_callback", event_id: `Ev${this.#next}`, event },
+      payload: { type: "event_callback", event_id: this.createId("Ev"), event },
     });
   }
 
   push(frame: Json): void {
-    const envelope = { envelope_id: `e${this.#next++}`, accepts_response_payload: false, ...frame };
-    this.waiting.set(envelope.envelope_id, envelope);
-    [...this.sockets].at(-1)?.send(JSON.stringify(envelope));
+    this.announce(this.createId("e"), frame);
+  }
+
+  protected override transmit(socket: WebSocket, envelope_id: string, frame: Json): void {
+    socket.send(JSON.stringify({ envelope_id, accepts_response_payload: false, ...frame }));
   }
 
   /** Announces the end of the socket, or drops it. */
@@ -56,11 +49,11 @@ export class FakeSlack extends FakeServer {
 
   protected async answer(request: Request): Promise<Response> {
     const url = new URL(request.url);
-    if (url.pathname === "/link") return this.#upgrade(request, url.searchParams.get("ticket") ?? "");
+    if (url.pathname === "/link") return this.#upgrade(request, url.searchParams.get("ticket"));
     const [, folder = "", name = ""] = /^\/(api|upload|files)\/([\w.]+)$/.exec(url.pathname) ?? [];
     if (folder === "upload") return await this.#upload(name, request);
     const token = request.headers.get("authorization")?.replace("Bearer ", "");
-    if (folder === "files") return this.#download(name, token);
+    if (folder === "files") return this.#file(name, token);
     const form = new URLSearchParams(await request.text());
     if (!/^application\/x-www-form-urlencoded/.test(request.headers.get("content-type") ?? "")) {
       this.faults.push(`content type of ${name}`);
@@ -77,12 +70,8 @@ export class FakeSlack extends FakeServer {
     switch (method) {
       case "auth.test":
         return yes({ user_id: BOT, user: "svc", team: "Team" });
-      case "apps.connections.open": {
-        this.opened++;
-        const ticket = `t${this.#next++}`;
-        this.#tickets.add(ticket);
-        return yes({ url: `${this.url.replace("http", "ws")}/link?ticket=${ticket}` });
-      }
+      case "apps.connections.open":
+        return yes({ url: `${this.socketUrl}/link?ticket=${encodeURIComponent(this.createTicket())}` });
       case "conversations.history":
       case "conversations.replies":
         return this.#history(fields);
@@ -104,7 +93,7 @@ export class FakeSlack extends FakeServer {
           this.uploadModes.shift();
           return dropConnection();
         }
-        const id = `F${this.#next++}`;
+        const id = this.createId("F");
         this.#pending.set(id, { name: fields.filename ?? "", bytes: new Uint8Array(Number(fields.length)) });
         return yes({ upload_url: `${this.url}/upload/${id}`, file_id: id });
       }
@@ -152,7 +141,7 @@ export class FakeSlack extends FakeServer {
       if (block.type === "section" && block.text.text.length > 3_000) return no("invalid_blocks");
       if (block.type === "actions" && block.elements.length > 25) return no("invalid_blocks");
     }
-    const ts = `1700000000.${String(this.#next++).padStart(6, "0")}`;
+    const ts = `1700000000.${this.createId().padStart(6, "0")}`;
     this.sent.push({ channel, text, thread_ts, ts, blocks, deleted: false });
     if (mode === "lost") return dropConnection();
     return yes({ channel, ts });
@@ -185,23 +174,17 @@ export class FakeSlack extends FakeServer {
     return yes({ files: [{ id }] });
   }
 
-  #download(id: string, token: string | undefined): Response {
-    const file = this.files.get(id);
+  #file(id: string, token: string | undefined): Response {
     if (token !== BOT_TOKEN || this.isUnscoped) {
       return new Response("<html>", { headers: { "content-type": "text/html; charset=utf-8" } });
     }
-    return file === undefined ? new Response("no", { status: 404 }) : new Response(file);
+    return this.download(id);
   }
 
-  #upgrade(request: Request, ticket: string): Response {
-    if (!this.#tickets.delete(ticket)) return new Response("used", { status: 403 });
+  #upgrade(request: Request, ticket: string | null): Response {
+    if (!this.useTicket(ticket)) return new Response("used", { status: 403 });
     return this.accept(request, {
-      greet: (socket) => {
-        socket.send(JSON.stringify({ type: "hello", num_connections: this.sockets.size }));
-        for (const envelope of this.waiting.values()) {
-          socket.send(JSON.stringify({ ...envelope, retry_attempt: 1 }));
-        }
-      },
+      greet: (socket) => socket.send(JSON.stringify({ type: "hello", num_connections: this.sockets.size })),
       take: (data) => this.waiting.delete(JSON.parse(data).envelope_id),
     });
   }

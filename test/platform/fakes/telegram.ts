@@ -3,7 +3,7 @@ import { dropConnection, FakeServer, type Json } from "./server.ts";
 const TOKEN = "123:abc";
 
 /** A strict fake of the Bot API. */
-export class FakeTelegram extends FakeServer {
+export class FakeTelegram extends FakeServer<"lost" | { code: number; retryAfter?: number }> {
   readonly token = TOKEN;
   /** Receives each message of the bot. */
   onSent: () => void = () => {};
@@ -12,8 +12,6 @@ export class FakeTelegram extends FakeServer {
   hasRival = false;
   /** Accepts nothing and never answers. */
   hangs = false;
-  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the connection. */
-  readonly modes: ("lost" | { code: number; retryAfter?: number })[] = [];
   retryAfter = 60;
   polls = 0;
   /** Typing signs, by chat. */
@@ -22,9 +20,6 @@ export class FakeTelegram extends FakeServer {
   readonly edits: Json[] = [];
   readonly deleted: number[] = [];
   readonly confirmed: Json[] = [];
-  /** Files of people by id: bytes, or the failure of the download. `hang`: it never ends. */
-  readonly files = new Map<string, Uint8Array<ArrayBuffer> | number | "hang">();
-  readonly uploads: { name: string; text: string; chat: string }[] = [];
   #updates: Json[] = [];
   #next = 1;
   #wake: (() => void)[] = [];
@@ -40,8 +35,8 @@ export class FakeTelegram extends FakeServer {
     return id;
   }
 
-  /** Unconfirmed updates. */
-  get waiting(): number {
+  /** Number of updates that the bot has not confirmed. */
+  get unconfirmed(): number {
     return this.#updates.length;
   }
 
@@ -69,7 +64,7 @@ export class FakeTelegram extends FakeServer {
   protected async answer(request: Request): Promise<Response> {
     const [, fileToken, file] = /^\/file\/bot([^/]+)\/files\/(\w+)$/.exec(new URL(request.url).pathname) ??
       [];
-    if (file !== undefined) return fileToken === TOKEN ? this.#download(file) : refuse(401, "Unauthorized");
+    if (file !== undefined) return fileToken === TOKEN ? this.download(file) : refuse(401, "Unauthorized");
     const [, token = "", method = ""] = /^\/bot([^/]+)\/(\w+)$/.exec(new URL(request.url).pathname) ?? [];
     if (token !== TOKEN || this.revoked) return refuse(401, "Unauthorized");
     if (method === "sendDocument") return this.#document(await request.formData());
@@ -113,7 +108,10 @@ export class FakeTelegram extends FakeServer {
       await this.#over.promise;
       return refuse(500, "It is over");
     }
-    const { chat_id, text, parse_mode } = body;
+    const { chat_id, text, parse_mode, reply_parameters } = body;
+    if (reply_parameters !== undefined && reply_parameters.allow_sending_without_reply !== true) {
+      this.faults.push("a reply fails when the message is gone");
+    }
     if (this.limited.has(String(chat_id))) return refuse(429, "Too Many Requests", this.retryAfter);
     if (typeof text !== "string" || text === "") return refuse(400, "Bad Request: message text is empty");
     if (parse_mode === "HTML" && !isHtml(text)) {
@@ -167,12 +165,6 @@ export class FakeTelegram extends FakeServer {
       return refuse(400, "Bad Request: file is too big");
     }
     return ok({ file_id, file_path: `files/${file_id}` });
-  }
-
-  #download(id: string): Response {
-    const file = this.files.get(id);
-    if (file === "hang") return new Response(new ReadableStream());
-    return typeof file === "object" ? new Response(file) : new Response("no", { status: file ?? 404 });
   }
 
   async #document(form: FormData): Promise<Response> {

@@ -24,12 +24,9 @@ interface Upload {
 }
 
 /** A strict fake of WeCom's long connection for smart bots. */
-export class FakeWeCom extends FakeServer {
+export class FakeWeCom extends FakeServer<"taken" | "lost" | "slow" | number> {
   readonly botId = BOT_ID;
   readonly secret = SECRET;
-  /** Answers of the next sends, before normal ones. `lost`: accepts the message and drops the socket. `slow`: answers late. */
-  readonly modes: ("taken" | "lost" | "slow" | number)[] = [];
-  readonly uploads: { name: string; text: string; chat: string }[] = [];
   isDeaf = false;
   pings = 0;
   subscriptions = 0;
@@ -42,11 +39,10 @@ export class FakeWeCom extends FakeServer {
   readonly #files = new Map<string, { name: string; bytes: Uint8Array<ArrayBuffer> }>();
   readonly #uploads = new Map<string, Upload>();
   readonly #media = new Map<string, { name: string; bytes: Uint8Array }>();
-  #next = 1;
 
   /** Sends a message or event. A bot without a socket never gets it. */
   push(cmd: "aibot_msg_callback" | "aibot_event_callback", body: Json): void {
-    const req_id = `cb${this.#next++}`;
+    const req_id = this.createId("cb");
     const task = body.event?.template_card_event?.task_id ?? "";
     this.#callbacks.set(req_id, { task, at: performance.now() });
     this.socket?.send(JSON.stringify({ cmd, headers: { req_id }, body: { aibotid: BOT_ID, ...body } }));
@@ -58,7 +54,7 @@ export class FakeWeCom extends FakeServer {
     const padding = 32 - bytes.length % 32;
     const cipher = createCipheriv("aes-256-cbc", key, key.subarray(0, 16)).setAutoPadding(false);
     const whole = Buffer.concat([bytes, Buffer.alloc(padding, padding)]);
-    const id = `f${this.#next++}`;
+    const id = this.createId("f");
     const closed = Buffer.concat([cipher.update(whole), cipher.final()]);
     this.#files.set(id, { name, bytes: new Uint8Array(closed) });
     return { url: `${this.url}/files/${id}`, aeskey: key.toString("base64") };
@@ -125,7 +121,7 @@ export class FakeWeCom extends FakeServer {
     const before = this.socket;
     if (before !== null) {
       this.push("aibot_event_callback", {
-        msgid: `m${this.#next++}`,
+        msgid: this.createId("m"),
         msgtype: "event",
         from: { userid: "" },
         event: { eventtype: "disconnected_event" },
@@ -148,7 +144,7 @@ export class FakeWeCom extends FakeServer {
         const { type, filename, total_size, total_chunks, md5 } = body;
         const pieces = Math.ceil(total_size / PIECE_BYTES);
         if (type !== "file" || !filename || total_chunks !== pieces || pieces > 100) return CODE.request;
-        const upload_id = `u${this.#next++}`;
+        const upload_id = this.createId("u");
         this.#uploads.set(upload_id, { name: filename, md5, size: total_size, pieces: [] });
         return { upload_id };
       }
@@ -171,7 +167,7 @@ export class FakeWeCom extends FakeServer {
     const isWhole = bytes.length === upload?.size &&
       createHash("md5").update(bytes).digest("hex") === upload.md5;
     if (upload === undefined || !isWhole) return CODE.request;
-    const media_id = `media${this.#next++}`;
+    const media_id = this.createId("media");
     this.#media.set(media_id, { name: upload.name, bytes });
     return { type: "file", media_id, created_at: "1700000000" };
   }

@@ -1,43 +1,39 @@
+import type { FakeServer, Json } from "../fakes/server.ts";
 import type { Ability, MessageOptions, SentMessage, World } from "./world.ts";
 
-/** Interface of the fakes of chat platforms. */
-interface ChatFake extends AsyncDisposable {
-  readonly uploads: { name: string; text: string }[];
-  readonly modes: { push(mode: "lost"): unknown };
-  readonly limited: Set<string>;
-  readonly faults: string[];
-}
-
-/** Abilities of most chat platforms. */
+/** Abilities of all chat platforms. */
 export const CHAT: readonly Ability[] = [
-  "threads",
   "groups",
   "files in",
   "files out",
   "buttons",
-  "replies",
   "commands",
   "pairing",
   "progress",
   "limits",
-  "edits",
+  "keys",
 ];
 
+/** Abilities of the chat platforms with threads. */
+export const THREADED: readonly Ability[] = [...CHAT, "keys at work", "threads", "replies", "edits"];
+
 /** A chat platform with its fake. */
-export abstract class ChatWorld<Fake extends ChatFake> implements World {
+export abstract class ChatWorld<Fake extends FakeServer<Json>> implements World {
   abstract readonly kind: string;
   abstract readonly can: ReadonlySet<Ability>;
   abstract readonly config: Record<string, unknown>;
+  abstract readonly refusal: RegExp;
   readonly person = "7";
   /** Two, unless the platform ignores a second message with the same key. */
   readonly copiesOfLost: number = 2;
   readonly fake: Fake;
+  #next = 100;
 
   constructor(fake: Fake) {
     this.fake = fake;
   }
 
-  abstract say(text: string, told?: MessageOptions): Promise<string>;
+  abstract say(text: string, options?: MessageOptions): Promise<string>;
   abstract sent(): SentMessage[];
   abstract signs(): number;
   abstract press(message: SentMessage, label: string, from?: string): void;
@@ -45,6 +41,10 @@ export abstract class ChatWorld<Fake extends ChatFake> implements World {
   /** Returns the id of the direct chat with a person. */
   protected chatOf(person: string): string {
     return person;
+  }
+
+  protected createNumber(): number {
+    return this.#next++;
   }
 
   get direct(): string {
@@ -62,6 +62,11 @@ export abstract class ChatWorld<Fake extends ChatFake> implements World {
   limit(chat: string, isOn: boolean): void {
     if (isOn) this.fake.limited.add(this.chatOf(chat));
     else this.fake.limited.delete(this.chatOf(chat));
+  }
+
+  revoke(isOn: boolean): void {
+    this.fake.revoked = isOn;
+    this.fake.expire();
   }
 
   faults(): string[] {

@@ -1,22 +1,12 @@
 import { FakeDingTalk } from "../fakes/dingtalk.ts";
-import { ChatWorld } from "./chat.ts";
+import { CHAT, ChatWorld } from "./chat.ts";
 import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** DingTalk and its fake: people are <n>, groups cidgroup<n>, and a file is a separate message. */
 export class DingTalkWorld extends ChatWorld<FakeDingTalk> {
   readonly kind = "dingtalk";
-  readonly can: ReadonlySet<Ability> = new Set<Ability>([
-    "groups",
-    "files in",
-    "files alone",
-    "files out",
-    "buttons",
-    "commands",
-    "pairing",
-    "progress",
-    "limits",
-  ]);
-  #next = 100;
+  readonly refusal = /authFailed|invalidClientIdOrSecret/;
+  readonly can = new Set<Ability>([...CHAT, "keys at work", "files alone"]);
 
   constructor() {
     super(new FakeDingTalk());
@@ -27,26 +17,26 @@ export class DingTalkWorld extends ChatWorld<FakeDingTalk> {
     return { kind: "dingtalk", client_id, client_secret, base_url, card_template };
   }
 
-  say(text: string, told: MessageOptions = {}): Promise<string> {
-    const { file } = told;
+  say(text: string, options: MessageOptions = {}): Promise<string> {
+    const { file } = options;
     if (file !== undefined) {
-      const downloadCode = `code${this.#next++}`;
+      const downloadCode = `code${this.createNumber()}`;
       this.fake.files.set(downloadCode, file.bytes);
       this.#message({ msgtype: "file", content: { downloadCode, fileName: file.name } }, {
-        ...told,
+        ...options,
         isMention: false,
       });
     }
-    return Promise.resolve(this.#message({ msgtype: "text", text: { content: ` ${text}` } }, told));
+    return Promise.resolve(this.#message({ msgtype: "text", text: { content: ` ${text}` } }, options));
   }
 
-  #message(content: object, told: MessageOptions): string {
-    const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
-    const msgId = told.id ?? `msg${this.#next++}==`;
+  #message(content: object, options: MessageOptions): string {
+    const { from = this.person, isGroup = false, isMention = false, isBot = false } = options;
+    const msgId = options.id ?? `msg${this.createNumber()}==`;
     this.fake.message({
       msgId,
       conversationType: isGroup ? "2" : "1",
-      conversationId: isGroup ? groupOf(told.chat ?? "-5") : `cidOf${from}==`,
+      conversationId: isGroup ? groupOf(options.chat ?? "-5") : `cidOf${from}==`,
       senderId: isBot ? "bot" : `$:LWCP_v1:$${from}`,
       senderStaffId: from,
       senderNick: `User ${from}`,

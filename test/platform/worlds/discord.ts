@@ -1,6 +1,6 @@
 import { waitUntil } from "../../harness/wait.ts";
 import { FakeDiscord } from "../fakes/discord.ts";
-import { CHAT, ChatWorld } from "./chat.ts";
+import { ChatWorld, THREADED } from "./chat.ts";
 import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** Discord and its fake: the direct chat of a person is the channel D<n>, a thread is a channel below another. */
@@ -8,8 +8,8 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
   readonly kind = "discord";
   // Discord ignores a second message with the same nonce.
   override readonly copiesOfLost = 1;
-  readonly can: ReadonlySet<Ability> = new Set<Ability>([...CHAT, "answers"]);
-  #next = 1;
+  readonly can = new Set<Ability>([...THREADED, "answers"]);
+  readonly refusal = /401: Unauthorized/;
 
   constructor() {
     super(new FakeDiscord());
@@ -23,37 +23,37 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
     return `D${person}`;
   }
 
-  async say(text: string, told: MessageOptions = {}): Promise<string> {
-    const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = told;
+  async say(text: string, options: MessageOptions = {}): Promise<string> {
+    const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = options;
     const place = chat ?? (isGroup ? "-5" : this.chatOf(from));
-    const channel = told.thread ?? place;
-    if (told.thread !== undefined) this.fake.channels.set(channel, { type: 11, parent_id: place });
+    const channel = options.thread ?? place;
+    if (options.thread !== undefined) this.fake.channels.set(channel, { type: 11, parent_id: place });
     this.fake.channels.set(place, { type: isGroup ? 0 : 1 });
-    const id = told.id ?? this.fake.id();
+    const id = options.id ?? this.fake.id();
     const message: Record<string, unknown> = {
       id,
-      type: told.repliesTo === undefined ? 0 : 19,
+      type: options.repliesTo === undefined ? 0 : 19,
       channel_id: channel,
       author: { id: from, username: `user${from}`, ...(isBot ? { bot: true } : {}) },
       content: isMention ? `<@${this.fake.bot}> ${text}` : text,
       mentions: isMention ? [{ id: this.fake.bot, username: "svc" }] : [],
-      attachments: told.file === undefined ? [] : [this.#attach(told.file)],
+      attachments: options.file === undefined ? [] : [this.#attach(options.file)],
       ...(isGroup ? { guild_id: "900", member: { nick: null } } : {}),
-      ...(told.repliesTo === undefined ? {} : {
-        message_reference: { message_id: told.repliesTo, channel_id: channel },
-        referenced_message: { id: told.repliesTo, author: { id: this.fake.bot } },
+      ...(options.repliesTo === undefined ? {} : {
+        message_reference: { message_id: options.repliesTo, channel_id: channel },
+        referenced_message: { id: options.repliesTo, author: { id: this.fake.bot } },
       }),
     };
     // A bot without a first connection has no history.
-    await waitUntil("the bot is there", () => this.fake.gateway.sessions.length > 0);
-    this.fake.gateway.event(told.isEdit === true ? "MESSAGE_UPDATE" : "MESSAGE_CREATE", message);
+    await waitUntil("the bot is connected", () => this.fake.gateway.sessions.length > 0);
+    this.fake.gateway.event(options.isEdit === true ? "MESSAGE_UPDATE" : "MESSAGE_CREATE", message);
     const said = this.fake.said.get(channel) ?? [];
     if (!said.some((one) => one.id === id)) this.fake.said.set(channel, [...said, message]);
     return id;
   }
 
   #attach({ name, bytes }: { name: string; bytes: Uint8Array<ArrayBuffer> }) {
-    const id = `a${this.#next++}`;
+    const id = `a${this.createNumber()}`;
     this.fake.files.set(id, bytes);
     const url = `${this.fake.url}/attachments/${id}?ex=1&hm=2`;
     return { id, filename: name, size: bytes.length, content_type: "text/plain", url };
@@ -90,7 +90,7 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
     const isGroup = this.fake.channels.get(message.channel_id)?.type !== 1;
     this.fake.press({
       id: this.fake.id(),
-      token: `interaction-${this.#next++}`,
+      token: `interaction-${this.createNumber()}`,
       type: 3,
       channel_id: message.channel_id,
       ...(isGroup ? { guild_id: "900", member: { nick: null, user } } : { user }),
@@ -111,7 +111,7 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
     this.fake.channels.set(channel, { type: isGroup ? 0 : 1 });
     this.fake.press({
       id: this.fake.id(),
-      token: `interaction-${this.#next++}`,
+      token: `interaction-${this.createNumber()}`,
       type: 2,
       channel_id: channel,
       ...(isGroup ? { guild_id: "900", member: { nick: null, user } } : { user }),

@@ -1,15 +1,15 @@
 import { FakeFeishu } from "../fakes/feishu.ts";
-import { CHAT, ChatWorld } from "./chat.ts";
+import { ChatWorld, THREADED } from "./chat.ts";
 import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** Feishu and its fake: people are <n>, direct chats oc_p<n>, and a file is a separate message. */
 export class FeishuWorld extends ChatWorld<FakeFeishu> {
   readonly kind = "feishu";
   override readonly copiesOfLost = 1;
-  readonly can: ReadonlySet<Ability> = new Set<Ability>([...CHAT, "files alone", "answers"]);
+  readonly can = new Set<Ability>([...THREADED, "files alone", "answers"]);
+  readonly refusal = /10014: app secret invalid/;
   /** Number of frames of an event. */
   pieces = 1;
-  #next = 100;
 
   constructor() {
     super(new FakeFeishu());
@@ -24,29 +24,29 @@ export class FeishuWorld extends ChatWorld<FakeFeishu> {
     return `oc_p${person}`;
   }
 
-  say(text: string, told: MessageOptions & { isGone?: boolean } = {}): Promise<string> {
-    const { isMention = false, isEdit = false, file, isGone = false } = told;
+  say(text: string, options: MessageOptions & { isGone?: boolean } = {}): Promise<string> {
+    const { isMention = false, isEdit = false, file, isGone = false } = options;
     if (file !== undefined) {
-      const file_key = `file_${this.#next++}`;
+      const file_key = `file_${this.createNumber()}`;
       if (!isGone) this.fake.files.set(file_key, file.bytes);
-      this.#message("file", { file_key, file_name: file.name }, { ...told, isMention: false });
+      this.#message("file", { file_key, file_name: file.name }, { ...options, isMention: false });
     }
     const type = isEdit ? "im.message.updated_v1" : "im.message.receive_v1";
     return Promise.resolve(
-      this.#message("text", { text: isMention ? `@_user_1 ${text}` : text }, told, type),
+      this.#message("text", { text: isMention ? `@_user_1 ${text}` : text }, options, type),
     );
   }
 
   #message(
     message_type: string,
     content: object,
-    told: MessageOptions,
+    options: MessageOptions,
     event = "im.message.receive_v1",
   ): string {
-    const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
-    const { thread, repliesTo } = told;
-    const chat = isGroup ? told.chat ?? "oc_group" : this.chatOf(from);
-    const message_id = told.id ?? `om_${this.#next++}`;
+    const { from = this.person, isGroup = false, isMention = false, isBot = false } = options;
+    const { thread, repliesTo } = options;
+    const chat = isGroup ? options.chat ?? "oc_group" : this.chatOf(from);
+    const message_id = options.id ?? `om_${this.createNumber()}`;
     const mention = { key: "@_user_1", id: { open_id: this.fake.bot }, name: "svc" };
     this.fake.said.set(message_id, { chat, thread: thread ?? "" });
     if (thread !== undefined) this.fake.said.set(thread, { chat, thread });
@@ -90,7 +90,7 @@ export class FeishuWorld extends ChatWorld<FakeFeishu> {
     const { behaviors: [{ value }] } = all.find(({ text }) => text.content === label);
     this.fake.event("card.action.trigger", {
       operator: { open_id: from, tenant_key: "t" },
-      token: `c-${this.#next++}`,
+      token: `c-${this.createNumber()}`,
       action: { tag: "button", value },
       host: "im_message",
       context: { open_message_id: id, open_chat_id: message.chat },

@@ -1,25 +1,13 @@
-/** Calls the API of a service. The caller retries. */
-export type CallApi = (
-  route: string,
-  body?: unknown,
-  headers?: Record<string, string>,
-) => Promise<LocalAnswer>;
-
-/** Status 0: no answer. */
-export interface LocalAnswer {
-  status: number;
-  // deno-lint-ignore no-explicit-any
-  body: any;
-  total: number;
-}
+import type { Client } from "../../harness/service/client.ts";
 
 /** People who write to the service directly, each in a separate session. */
 export class LocalWorld {
-  readonly #call: CallApi;
+  readonly #send: Client["send"];
   readonly #sessions: string[] = [];
 
-  constructor(call: CallApi) {
-    this.#call = call;
+  /** `send` answers status 0 while the service is down. */
+  constructor(send: Client["send"]) {
+    this.#send = send;
   }
 
   /** Sends a message in a new session until the service accepts it, over restarts. */
@@ -33,7 +21,7 @@ export class LocalWorld {
   // The key makes a retry the same request.
   async #taken(route: string, body: unknown, key: string) {
     for (;;) {
-      const answer = await this.#call(route, body, { "idempotency-key": key });
+      const answer = await this.#send(route, body, { "idempotency-key": key });
       if (answer.status === 201 || answer.status === 202) return answer.body;
       if (answer.status !== 0 && answer.status < 500 && answer.status !== 401 && answer.status !== 429) {
         throw new Error(`${route}: ${answer.status}`);
@@ -46,7 +34,7 @@ export class LocalWorld {
   async answers(): Promise<string[]> {
     const said: string[] = [];
     for (const id of this.#sessions) {
-      const { status, body } = await this.#call(`GET /api/local/sessions/${id}/messages`);
+      const { status, body } = await this.#send(`GET /api/local/sessions/${id}/messages`);
       if (status !== 200) throw new Error(`history: ${status}`);
       for (const { role, content } of body) if (role !== "user") said.push(content);
     }

@@ -1,12 +1,12 @@
 import { FakeSlack } from "../fakes/slack.ts";
-import { CHAT, ChatWorld } from "./chat.ts";
+import { ChatWorld, THREADED } from "./chat.ts";
 import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** Slack and its fake: people are U<n>, direct chats D<n>, channels C<n>. */
 export class SlackWorld extends ChatWorld<FakeSlack> {
   readonly kind = "slack";
-  readonly can: ReadonlySet<Ability> = new Set(CHAT);
-  #next = 100;
+  readonly can = new Set<Ability>(THREADED);
+  readonly refusal = /token_revoked/;
 
   constructor() {
     super(new FakeSlack());
@@ -21,9 +21,9 @@ export class SlackWorld extends ChatWorld<FakeSlack> {
     return `D${person}`;
   }
 
-  say(text: string, told: MessageOptions = {}): Promise<string> {
-    const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = told;
-    const ts = told.id ?? `1600000000.${String(this.#next++).padStart(6, "0")}`;
+  say(text: string, options: MessageOptions = {}): Promise<string> {
+    const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = options;
+    const ts = options.id ?? `1600000000.${String(this.createNumber()).padStart(6, "0")}`;
     const said = `${isMention ? `<@${this.fake.bot}> ` : ""}${text}`;
     const event: Record<string, unknown> = {
       type: "message",
@@ -33,10 +33,10 @@ export class SlackWorld extends ChatWorld<FakeSlack> {
       text: said.replaceAll("&", "&amp;").replaceAll(/<(?!@)/g, "&lt;"),
       ts,
       ...(isBot ? { bot_id: "B1" } : {}),
-      ...(told.thread ? { thread_ts: told.thread } : {}),
-      ...(told.repliesTo ? { thread_ts: told.repliesTo, parent_user_id: this.fake.bot } : {}),
+      ...(options.thread ? { thread_ts: options.thread } : {}),
+      ...(options.repliesTo ? { thread_ts: options.repliesTo, parent_user_id: this.fake.bot } : {}),
     };
-    if (told.isEdit === true) {
+    if (options.isEdit === true) {
       this.fake.event({
         type: "message",
         subtype: "message_changed",
@@ -45,12 +45,12 @@ export class SlackWorld extends ChatWorld<FakeSlack> {
       });
       return Promise.resolve(ts);
     }
-    if (told.file !== undefined) {
+    if (options.file !== undefined) {
       const id = `F${ts.replace(".", "")}`;
-      this.fake.files.set(id, told.file.bytes);
+      this.fake.files.set(id, options.file.bytes);
       const url_private_download = `${this.fake.url}/files/${id}`;
       event.subtype = "file_share";
-      event.files = [{ id, name: told.file.name, size: told.file.bytes.length, url_private_download }];
+      event.files = [{ id, name: options.file.name, size: options.file.bytes.length, url_private_download }];
     }
     this.fake.event(event);
     // Slack sends a mention of the bot twice.
@@ -88,7 +88,7 @@ export class SlackWorld extends ChatWorld<FakeSlack> {
         user: { id: from, name: `user${from}` },
         container: { type: "message", message_ts: ts, channel_id: channel },
         message: { text, ts, ...(thread_ts === "" ? {} : { thread_ts }) },
-        actions: [{ ...button, action_ts: `16.${this.#next++}` }],
+        actions: [{ ...button, action_ts: `16.${this.createNumber()}` }],
       },
     });
   }

@@ -1,11 +1,11 @@
 import { FakeTelegram } from "../fakes/telegram.ts";
-import { CHAT, ChatWorld } from "./chat.ts";
+import { ChatWorld, THREADED } from "./chat.ts";
 import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 export class TelegramWorld extends ChatWorld<FakeTelegram> {
   readonly kind = "telegram";
-  readonly can: ReadonlySet<Ability> = new Set<Ability>([...CHAT, "answers"]);
-  #next = 100;
+  readonly can = new Set<Ability>([...THREADED, "answers"]);
+  readonly refusal = /Unauthorized/;
 
   constructor() {
     super(new FakeTelegram());
@@ -16,19 +16,19 @@ export class TelegramWorld extends ChatWorld<FakeTelegram> {
     return { kind: "telegram", token: this.fake.token, base_url: this.fake.url };
   }
 
-  say(text: string, told: MessageOptions = {}): Promise<string> {
-    const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = told;
-    const id = Number(told.id ?? this.#next++);
+  say(text: string, options: MessageOptions = {}): Promise<string> {
+    const { chat, from = this.person, isGroup = false, isMention = false, isBot = false } = options;
+    const id = Number(options.id ?? this.createNumber());
     const more: Record<string, unknown> = {
-      ...(told.thread ? { is_topic_message: true, message_thread_id: Number(told.thread) } : {}),
-      ...(told.repliesTo
-        ? { reply_to_message: { message_id: Number(told.repliesTo), from: { id: 99, is_bot: true } } }
+      ...(options.thread ? { is_topic_message: true, message_thread_id: Number(options.thread) } : {}),
+      ...(options.repliesTo
+        ? { reply_to_message: { message_id: Number(options.repliesTo), from: { id: 99, is_bot: true } } }
         : {}),
     };
-    if (told.file !== undefined) {
+    if (options.file !== undefined) {
       const file_id = `f${id}`;
-      this.fake.files.set(file_id, told.file.bytes);
-      more.document = { file_id, file_name: told.file.name, file_size: told.file.bytes.length };
+      this.fake.files.set(file_id, options.file.bytes);
+      more.document = { file_id, file_name: options.file.name, file_size: options.file.bytes.length };
       more.caption = text;
       more.text = undefined;
     }
@@ -38,7 +38,7 @@ export class TelegramWorld extends ChatWorld<FakeTelegram> {
       type: isGroup ? "supergroup" : "private",
       id,
       bot: isBot,
-      kind: told.isEdit === true ? "edited_message" : "message",
+      kind: options.isEdit === true ? "edited_message" : "message",
       more,
     });
     return Promise.resolve(String(id));

@@ -1,8 +1,5 @@
-import { Webhook } from "standardwebhooks";
-import { Receiver } from "../fakes/receiver.ts";
+import { Receiver, SECRET, sign } from "../fakes/receiver.ts";
 import type { Ability, MessageOptions, SentMessage, World } from "./world.ts";
-
-const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 
 /** A program that sends webhooks, and a receiver of the replies. */
 export class WebhookWorld implements World {
@@ -12,7 +9,8 @@ export class WebhookWorld implements World {
   // The receiver recognizes a repeated reply by its id.
   readonly copiesOfLost = 2;
   readonly can: ReadonlySet<Ability> = new Set<Ability>(["limits", "answers", "lost meanwhile"]);
-  readonly #receiver = new Receiver(SECRET);
+  readonly refusal = /never/;
+  readonly #receiver = new Receiver();
   /** Address of the service, known after its start. */
   url = "";
   /** Name in the configuration. */
@@ -33,16 +31,10 @@ export class WebhookWorld implements World {
   ): Promise<string> {
     const body = JSON.stringify({ id, text, conversation: chat });
     for (;;) {
-      const now = new Date();
       const response = await fetch(`${this.url}/hooks/${this.name}`, {
         method: "POST",
         body,
-        headers: {
-          "content-type": "application/json",
-          "webhook-id": id,
-          "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
-          "webhook-signature": new Webhook(SECRET).sign(id, now, body),
-        },
+        headers: sign(body, id),
       }).catch(() => null);
       await response?.body?.cancel().catch(() => {});
       if (response?.ok) return id;
@@ -71,6 +63,8 @@ export class WebhookWorld implements World {
   }
 
   press(): void {}
+
+  revoke(): void {}
 
   loseAnswer(): void {
     this.#receiver.modes.push("lost");

@@ -1,26 +1,14 @@
 import { waitUntil } from "../../harness/wait.ts";
 import { FakeWeCom } from "../fakes/wecom.ts";
-import { ChatWorld } from "./chat.ts";
+import { CHAT, ChatWorld } from "./chat.ts";
 import type { Ability, MessageOptions, SentMessage } from "./world.ts";
 
 /** WeCom and its fake: the id of a direct chat is the person, and in groups a bot gets only mentions. */
 export class WeComWorld extends ChatWorld<FakeWeCom> {
   readonly kind = "wecom";
-  // WeCom has no threads, edits and replies to a message.
-  readonly can: ReadonlySet<Ability> = new Set<Ability>([
-    "groups",
-    "files in",
-    "files alone",
-    "files out",
-    "buttons",
-    "commands",
-    "pairing",
-    "progress",
-    "no signs",
-    "limits",
-    "lost meanwhile",
-  ]);
-  #next = 1;
+  // WeCom has no threads, edits or replies to a message.
+  readonly can = new Set<Ability>([...CHAT, "files alone", "no signs", "lost meanwhile"]);
+  readonly refusal = /853000/;
 
   constructor() {
     super(new FakeWeCom());
@@ -31,19 +19,19 @@ export class WeComWorld extends ChatWorld<FakeWeCom> {
     return { kind: "wecom", bot_id, secret, base_url };
   }
 
-  async say(text: string, told: MessageOptions = {}): Promise<string> {
-    const { from = this.person, isGroup = false, isMention = false, isBot = false } = told;
-    const msgid = told.id ?? `msg${this.#next++}`;
+  async say(text: string, options: MessageOptions = {}): Promise<string> {
+    const { from = this.person, isGroup = false, isMention = false, isBot = false } = options;
+    const msgid = options.id ?? `msg${this.createNumber()}`;
     // WeCom sends a bot no messages of other bots, and none without a mention.
     if (isBot || isGroup && !isMention) return msgid;
     const place = {
       msgid,
       from: { userid: from },
-      ...(isGroup ? { chatid: told.chat ?? "-5", chattype: "group" } : { chattype: "single" }),
+      ...(isGroup ? { chatid: options.chat ?? "-5", chattype: "group" } : { chattype: "single" }),
     };
-    await waitUntil("the bot is there", () => this.fake.socket !== null);
-    if (told.file !== undefined) {
-      const file = this.fake.file(told.file.name, told.file.bytes);
+    await waitUntil("the bot is connected", () => this.fake.socket !== null);
+    if (options.file !== undefined) {
+      const file = this.fake.file(options.file.name, options.file.bytes);
       this.fake.push("aibot_msg_callback", { ...place, msgid: `${msgid}f`, msgtype: "file", file });
     }
     const content = isGroup ? `@svc ${text}` : text;
@@ -71,7 +59,7 @@ export class WeComWorld extends ChatWorld<FakeWeCom> {
     const message = this.fake.sent.find((one) => one.id === id);
     const { key } = [...message.buttons, ...message.old].find((one) => one.text === label);
     this.fake.push("aibot_event_callback", {
-      msgid: `event${this.#next++}`,
+      msgid: `event${this.createNumber()}`,
       msgtype: "event",
       from: { userid: from },
       ...(chat.startsWith("-") ? { chatid: chat, chattype: "group" } : { chattype: "single" }),

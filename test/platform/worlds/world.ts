@@ -16,6 +16,10 @@ export type Ability =
   | "pairing"
   | "progress"
   | "limits"
+  /** The platform refuses an invalid key. */
+  | "keys"
+  /** The platform checks the key of each request. */
+  | "keys at work"
   | "edits"
   | "answers";
 
@@ -59,7 +63,7 @@ export interface World extends AsyncDisposable {
   /** Number of copies after a send whose answer is lost. */
   readonly copiesOfLost: number;
   /** Sends a message of a person. Returns its id. */
-  say(text: string, told?: MessageOptions): Promise<string>;
+  say(text: string, options?: MessageOptions): Promise<string>;
   sent(): SentMessage[];
   uploads(): { name: string; text: string }[];
   /** Number of typing signs. */
@@ -69,6 +73,10 @@ export interface World extends AsyncDisposable {
   loseAnswer(): void;
   /** Switches a rate limit of the chat. */
   limit(chat: string, isOn: boolean): void;
+  /** Makes the key invalid, or valid again. */
+  revoke(isOn: boolean): void;
+  /** Error after an invalid key. */
+  readonly refusal: RegExp;
   /** Requests that the real platform would refuse. */
   faults(): string[];
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readAnswerText } from "../../src/platform/answer.ts";
+import { readAnswerText } from "../../src/platform/request.ts";
 
 it("readAnswerText() reads a whole answer, joins split characters, and stops at its limit", async () => {
   const bytes = new TextEncoder().encode("grüße 🙂");
