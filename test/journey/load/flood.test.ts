@@ -1,14 +1,12 @@
 import { expect, it } from "vitest";
-import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
-import { openClient } from "../../harness/service/client.ts";
-import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { svc } from "../../harness/service/process.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { startRun } from "../../harness/model/workload.ts";
 
 it("unusual output is kept byte for byte, and every reader can handle it: bad UTF-8, NUL, a line of 10 MB [CHD-7]", async () => {
-  await using folder = await createTempDir();
-  await using server = await startServer({ dataDir: folder.path, env: buildFakeEnvironment() });
-  const api = await openClient(server.url);
+  await using world = await World.serve();
+  const { server, api, dataDir } = world;
   const bytesOf = async (path: string) => {
     const response = await fetch(server.url + path, { headers: { authorization: `Bearer ${api.token}` } });
     expect(response.status).toBe(200);
@@ -30,7 +28,7 @@ it("unusual output is kept byte for byte, and every reader can handle it: bad UT
   expect(line.filter((byte) => byte === 0x78).length).toBeGreaterThanOrEqual(10_000_000);
   expect((await bytesOf(`/api/executions/${long.id}/logs?tail=2`)).length).toBeGreaterThan(10_000_000);
   for (const { id } of [odd, long]) {
-    const called = await svc(["ctl", "execution", "logs", id], { dataDir: folder.path });
+    const called = await svc(["ctl", "execution", "logs", id], { dataDir });
     expect([called.code, called.err]).toEqual([0, ""]);
     expect(called.out.length).toBeGreaterThan(100);
   }
