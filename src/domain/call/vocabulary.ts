@@ -261,7 +261,6 @@ export type Role = (typeof ROLES)[number];
 
 /** Source of a user: the configuration, a local name and password, or an OpenID provider. */
 export const USER_ORIGINS = ["operator", "local", "oidc"] as const;
-export type UserOrigin = (typeof USER_ORIGINS)[number];
 
 /** Holder of a login's secret: a program holds the whole, a browser two halves (contract 9). */
 export const LOGIN_KINDS = ["login", "browser"] as const;

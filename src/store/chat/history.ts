@@ -2,7 +2,7 @@ import type { ChatMessage } from "../../domain/chat/chat.ts";
 import { joinJson, type Json } from "../../domain/call/json.ts";
 import { COUNT_MAX, type Listing } from "../../domain/call/page.ts";
 import { fits, type MeasuredObject, type Objects, readMeasured } from "../db/size_limited_read.ts";
-import type { Database, Row } from "../db/database.ts";
+import type { Database } from "../db/database.ts";
 
 /** A part of a history: the latest `limit` messages, or those before a message. `maxBytes` may shorten it. */
 export interface HistoryPart {
@@ -92,7 +92,7 @@ async function readHistory(
   const most = limit + 1;
   // Ids are UUIDv7, so both tables merge by id. The query names its index: the index by status covers all conversations, and
   // the index by conversation has unsent messages. It reads no column after the text, which SQLite would read page by page.
-  const measured = await db.read<MeasuredObject & Row>(
+  const measured = await db.read<MeasuredObject>(
     `select id, bytes
     from (
       select *
@@ -135,7 +135,7 @@ async function sortByTime(db: Database, rows: readonly HistoryRow[]): Promise<Hi
 
 function readAll(db: Database, measured: readonly MeasuredObject[]): Promise<HistoryRow[]> {
   const ids = JSON.stringify(measured.map(({ id }) => id));
-  return db.read<HistoryRow & Row>(
+  return db.read<HistoryRow>(
     `select message.id as id, ${MESSAGE_JSON} as json from ${LISTED} order by message.ts, message.id`,
     [ids, ids],
   );

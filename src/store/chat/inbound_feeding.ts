@@ -1,9 +1,9 @@
-import type { Database, Row } from "../db/database.ts";
+import type { Database } from "../db/database.ts";
 import { MESSAGE_DEPTH } from "./inbound.ts";
 import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 
 /** A message to route. `worker_id` is the session's default worker, or on a platform the worker that the message replies to. */
-export interface FeedingMessage extends Row {
+export interface FeedingMessage {
   id: string;
   session_key: string;
   platform: string;

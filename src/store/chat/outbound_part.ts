@@ -1,8 +1,8 @@
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Database, guard, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Statement } from "../db/database.ts";
 
 /** The oldest waiting reply of its conversation. */
-export interface WaitingOutbound extends Row {
+export interface WaitingOutbound {
   id: string;
   session_key: string;
   message_id: string;
@@ -89,7 +89,7 @@ export function countWaitingReplies(
   );
 }
 
-export interface OutboundPart extends Row {
+export interface OutboundPart {
   number: number;
   /** JSON. */
   body: string;

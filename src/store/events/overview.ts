@@ -4,7 +4,7 @@ import {
   type RecentExecution,
   recentExecutionSchema,
 } from "../../domain/system/system.ts";
-import type { Database, Row, Value } from "../db/database.ts";
+import type { Database, Value } from "../db/database.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { buildJsonSql } from "../db/json_projection.ts";
 import { formatJson, type Json } from "../../domain/call/json.ts";
@@ -64,7 +64,7 @@ export async function findRecentExecutions(
   ) ?? formatJson([]);
 }
 
-interface WorkerUsage extends Row {
+interface WorkerUsage {
   worker_id: string;
   executions: number;
   failed: number;

@@ -14,12 +14,12 @@ interface LastRun {
 }
 
 /** The run of a schedule that ends, or its gate. */
-export type Turn = TaskRun & { of: "run" | "gate" };
+export type EndingRun = TaskRun & { of: "run" | "gate" };
 
 /** Builds the assignments for a run that ended. Empty after a gate skipped the run. */
 function buildLastRunSet(
   last: LastRun | null,
-  { execution_id }: Turn,
+  { execution_id }: EndingRun,
   now: number,
 ): { set: string; args: Value[] } {
   if (last === null) return { set: "", args: [] };
@@ -32,13 +32,13 @@ function buildLastRunSet(
   };
 }
 
-function buildTurnCondition({ of, task_id, execution_id }: Turn): { where: string; args: Value[] } {
+function buildRunCondition({ of, task_id, execution_id }: EndingRun): { where: string; args: Value[] } {
   return of === "run"
     ? { where: "id = ? and status = 'running' and execution_id = ?", args: [task_id, execution_id] }
     : { where: "id = ? and status = 'pending'", args: [task_id] };
 }
 
-interface NextTurn {
+interface NextRun {
   /** null: no occurrence is left, except maybe a queued one. */
   next: number | null;
   reason: string;
@@ -46,13 +46,13 @@ interface NextTurn {
 
 /** running or pending -> scheduled, for the stored next time if it is in the future, else `next`, else the queued occurrence. */
 export function rescheduleTask(
-  turn: Turn,
+  run: EndingRun,
   last: LastRun | null,
-  { next, reason }: NextTurn,
+  { next, reason }: NextRun,
   now: number,
 ): Statement {
-  const { where, args } = buildTurnCondition(turn);
-  const lastRun = buildLastRunSet(last, turn, now);
+  const { where, args } = buildRunCondition(run);
+  const lastRun = buildLastRunSet(last, run, now);
   return {
     sql: `update task
       set status = 'scheduled', reason = ?, due_at = null, attempt = 0, updated_at = ?,
@@ -63,10 +63,15 @@ export function rescheduleTask(
   };
 }
 
-/** running or pending -> completed, after the last turn of a schedule (contract 15). */
-export function completeSchedule(turn: Turn, last: LastRun | null, reason: string, now: number): Statement {
-  const { where, args } = buildTurnCondition(turn);
-  const lastRun = buildLastRunSet(last, turn, now);
+/** running or pending -> completed, after the last run of a schedule (contract 15). */
+export function completeSchedule(
+  run: EndingRun,
+  last: LastRun | null,
+  reason: string,
+  now: number,
+): Statement {
+  const { where, args } = buildRunCondition(run);
+  const lastRun = buildLastRunSet(last, run, now);
   return {
     sql: `update task
       set status = 'completed', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?${lastRun.set}
@@ -142,7 +147,7 @@ export function fireSchedule(step: ScheduleStep & { dueAt: number }): Statement[
   );
 }
 
-/** Queues a time until the current turn ends, for the overlaps `queue` and `replace` (contract 15). */
+/** Queues a time until the current run ends, for the overlaps `queue` and `replace` (contract 15). */
 export function queueOccurrence(step: ScheduleStep & { dueAt: number }): Statement[] {
   return guard(
     `update task

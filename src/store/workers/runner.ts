@@ -9,7 +9,7 @@ import {
   runnerSchema,
   type RunnerView,
 } from "../../domain/workers/runner.ts";
-import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import { buildJsonSql, type JsonSql, readJson } from "../db/json_projection.ts";
 
@@ -58,7 +58,7 @@ export function deleteRunner(id: string): Statement[] {
   return guard("delete from runner where id = ?", [id], WAKEUP.dispatcher);
 }
 
-export interface RunnerGrant extends Row {
+export interface RunnerGrant {
   id: string;
   name: string;
 }
@@ -68,7 +68,7 @@ export function findRunnerGrant(db: Database, id: string): Promise<RunnerGrant |
 }
 
 /** A runner for claims and placement. */
-export interface RunnerRow extends Row {
+export interface RunnerRow {
   id: string;
   name: string;
   /** JSON list. */
