@@ -165,7 +165,10 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
       const file = world.path("token");
       await api.call(`POST /api/local/sessions/${session.id}/messages`, { content: `${mode} ${file}` });
       if (mode !== "show-token-and-stay") continue;
-      await waitUntil("it runs", async () => (await Deno.readTextFile(file).catch(() => "")) !== "");
+      await waitUntil(
+        "the run has started",
+        async () => (await Deno.readTextFile(file).catch(() => "")) !== "",
+      );
       tokens.push((await Deno.readTextFile(file)).trim());
       await Deno.remove(file);
     }
@@ -253,7 +256,7 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
         `GET /${index} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-request-id: a\u001b[31mFORGED\r\nconnection: close\r\n\r\n`,
       );
     }
-    await waitUntil("the runs are over", async () => {
+    await waitUntil("the runs have ended", async () => {
       const { tasks } = await api.call("GET /api/system/overview");
       return tasks.pending + tasks.running === 0;
     });
@@ -318,13 +321,13 @@ it("all files of the service are private to its user under any umask [SEC-7]", a
     media_path: file.path,
   });
   await waitUntil(
-    "it is done",
+    "the first task is completed",
     async () => (await api.call("GET /api/system/overview")).tasks.completed === 1,
   );
   const going = await api.call("POST /api/local/sessions", { worker_id: worker.id });
   await api.call(`POST /api/local/sessions/${going.id}/messages`, { content: "sleep 60" });
   await waitUntil(
-    "one goes on",
+    "the second run has started",
     async () => (await api.call("GET /api/executions?status=running")).length === 1,
   );
   const backup = join(dataDir, "backup.tar");

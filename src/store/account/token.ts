@@ -8,15 +8,9 @@ import { list } from "../db/list.ts";
 import { buildJsonSql } from "../db/json_projection.ts";
 
 /** A token with its owner, to authorize a request. */
-export interface TokenGrant {
-  id: string;
-  name: string;
+export interface TokenGrant extends Omit<Token, "scopes" | "created_at"> {
   /** JSON list. */
   scopes: string;
-  expires_at: number | null;
-  last_used_at: number | null;
-  user_id: string;
-  user_name: string;
   role: Role;
   disabled: number;
 }

@@ -1,6 +1,6 @@
 import { normalizeName } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { type User, type UserFilter, userSchema } from "../../domain/account/user.ts";
+import { type User, type UserFilter, userSchema, type UserUpdate } from "../../domain/account/user.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
 import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { buildWhere, type Filters, matchAny } from "../db/filter.ts";
@@ -79,11 +79,7 @@ const NOT_THE_LAST = `exists (
 /** Changes a user, guarded by its existence, and by an admin remaining. A duplicate name fails the batch. */
 export function updateUser(
   id: string,
-  { name, role, disabled }: {
-    name?: string | undefined;
-    role?: Role | undefined;
-    disabled?: boolean | undefined;
-  },
+  { name, role, disabled }: UserUpdate,
   now: number,
 ): Statement[] {
   const name_key = name === undefined ? undefined : normalizeName(name);

@@ -1,9 +1,8 @@
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Usage, usageSchema } from "../../domain/work/execution.ts";
+import { usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
 import { buildSet, type Database, guard, insertRow, type Statement } from "../db/database.ts";
-import type { Failure } from "../../domain/call/vocabulary.ts";
 import { type BeeRun, beeRunSchema } from "../../domain/chat/bee_run.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { limitToConversation, type Where } from "../db/filter.ts";
@@ -18,14 +17,9 @@ interface NewBeeRun extends RunIdentity {
   created_at: number;
 }
 
-export interface BeeRunEnd {
+export interface BeeRunEnd
+  extends Pick<BeeRun, "reason" | "reply" | "task_count" | "error" | "failure" | "usage"> {
   status: "completed" | "failed";
-  reason: string;
-  reply: string;
-  task_count: number;
-  error: string;
-  failure: Failure | "";
-  usage: Usage;
 }
 
 export function insertBeeRun(run: NewBeeRun): Statement {

@@ -49,7 +49,7 @@ export async function findChatSession(db: Database, id: string): Promise<ChatSes
 
 const FILTERS: Filters<ChatFilter> = {
   ref: matchReference("chat_session", { column: "name", key: (name) => name }),
-  // Depends on the caller.
+  // The list adds this filter because it depends on the caller.
   last: BY_LIST,
 };
 

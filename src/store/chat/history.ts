@@ -11,7 +11,7 @@ export interface HistoryPart {
   maxBytes?: number;
 }
 
-// Each half has the condition. Outside of the union, SQLite would read all messages of all conversations first.
+// Each half of the union has the condition. Outside of the union, SQLite would first read the messages of all conversations.
 function buildMessagesSql(condition: string): string {
   return `(
     select id, 'user' as role, content, received_at as ts, media, null as reply_to, '' as question_id

@@ -69,7 +69,7 @@ export function insertInbound(message: NewInbound, waitingMax: number): Statemen
   return insertGuarded("inbound_message", row, hasSpace, wakeup);
 }
 
-/** received -> bee_processed without the coordinator, for an answer or an ambiguous one (contract 12). */
+/** received -> bee_processed without the coordinator, for a message that answers a question or may answer several (contract 12). */
 export function takeMessage(id: string, routed: RoutedTo, now: number): Statement[] {
   return guard(
     `update inbound_message

@@ -172,6 +172,10 @@ export class Database {
     await this.#writer.waitUntilIdle();
     this.#connection.close();
   }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
 }
 
 /** Returns the faults of a closed database file, [] when it is sound. Does not change the file. */

@@ -64,14 +64,7 @@ export async function findRecentExecutions(
   ) ?? formatJson([]);
 }
 
-interface WorkerUsage {
-  worker_id: string;
-  executions: number;
-  failed: number;
-  input_tokens: number | null;
-  output_tokens: number | null;
-  cost_usd: number | null;
-}
+type WorkerUsage = Omit<Overview["usage_today"]["workers"][number], "worker_name">;
 
 /** Sums the usage since a time by worker, most executions first. */
 export function listUsage(db: Database, since: number): Promise<WorkerUsage[]> {

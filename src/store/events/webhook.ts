@@ -108,17 +108,12 @@ export function replayWebhook(id: string, after: number, now: number): Statement
   );
 }
 
-export interface DueWebhook {
-  id: string;
-  name: string;
-  url: string;
+export interface DueWebhook
+  extends Pick<Webhook, "id" | "name" | "url" | "cursor" | "attempt" | "updated_at"> {
   secret: string;
   /** JSON. */
   events: string;
   allow_private: number;
-  cursor: number;
-  attempt: number;
-  updated_at: number;
 }
 
 const DELIVERY_COLUMNS = "id, name, url, secret, events, allow_private, cursor, attempt, updated_at";

@@ -6,7 +6,6 @@ import type { RunBinding } from "../../domain/call/scope.ts";
 import { buildSet, type Database, guard, type Statement, type Value } from "../db/database.ts";
 import { parseNullableJson, readBoundJson } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
-import type { Failure } from "../../domain/call/vocabulary.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
 import type { Json } from "../../domain/call/json.ts";
 
@@ -21,13 +20,9 @@ export const EXECUTIONS = {
   texts: ["instruction", "result", "error", "session_id"],
 };
 
-export interface NewExecution extends RunIdentity {
-  worker_name: string;
-  session_id: string;
-  engine: string;
-  instruction: string;
-  created_at: number;
-}
+export type NewExecution =
+  & RunIdentity
+  & Pick<Execution, "worker_name" | "session_id" | "engine" | "instruction" | "created_at">;
 
 /** Stores a new execution as pending, with its task's current run number. */
 export function insertExecution({ execution_id, ...rest }: NewExecution): Statement {
@@ -59,16 +54,11 @@ export function setSession(id: string, sessionId: string): Statement {
   };
 }
 
-export interface ExecutionEnd {
+export interface ExecutionEnd
+  extends Pick<Execution, "session_id" | "result" | "error" | "failure" | "exit_code" | "usage"> {
   /** The start, if it is not stored yet. */
   started_at?: number | null;
   status: "completed" | "failed";
-  session_id: string;
-  result: string;
-  error: string;
-  failure: Failure | "";
-  exit_code: number | null;
-  usage: Usage;
   /** Absent if the work was not checked. */
   verify?: VerifyResult | undefined;
 }
@@ -105,7 +95,7 @@ export function markCancelled(id: string, by: string): Statement[] {
   return guard(sql, [by, id]);
 }
 
-/** Marks an open execution as replaced by a later time of its schedule. */
+/** Marks an open execution as replaced by a later occurrence of its schedule. */
 export function markReplaced(id: string): Statement {
   return {
     sql: `update execution
@@ -139,7 +129,7 @@ export interface OpenExecution extends RunIdentity {
   remote: number;
 }
 
-/** Lists pending and running executions, without those that a runner holds a lease for. */
+/** Lists pending and running executions, without those that a runner has leased. */
 export function listOpenExecutions(db: Database, now: number): Promise<OpenExecution[]> {
   return db.read<OpenExecution>(
     `select execution.id as execution_id, execution.task_id, execution.worker_id, execution.session_key,
@@ -155,7 +145,7 @@ export function listOpenExecutions(db: Database, now: number): Promise<OpenExecu
   );
 }
 
-// A run that waits for its gate has its execution id already. The limit exceeds the number of slots.
+// A task that waits for its gate already has the id of its next execution. The limit exceeds the number of slots.
 const GATE_ROWS = 10_000;
 const GATED_EXECUTIONS = `select gate.execution_id as id
     from (

@@ -124,7 +124,7 @@ export function cancelOwnerOccurrences(owner: TaskOwner, now: number): Statement
   };
 }
 
-/** Whether the task still waits for its gate and no other time of the schedule replaces it. */
+/** Whether the task still waits for its gate and no later occurrence replaces this one. */
 export async function isGateWanted(db: Database, taskId: string, executionId: string): Promise<boolean> {
   return await db.first(
     `select 1 as one

@@ -1,4 +1,4 @@
-// Transitions of schedules and countdowns to and from their times (contract 3, Task; contract 15).
+// Transitions of schedules and countdowns when an occurrence fires, waits, is skipped or ends (contract 3, Task; contract 15).
 import { WAKEUP } from "../../base/wakeups.ts";
 import { guard, type Statement, type Value } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
@@ -13,7 +13,7 @@ interface LastRun {
   counts: boolean;
 }
 
-/** The run of a schedule that ends, or its gate. */
+/** The run or the gate of a schedule that ends. */
 export type EndingRun = TaskRun & { of: "run" | "gate" };
 
 /** Builds the assignments for a run that ended. Empty after a gate skipped the run. */
@@ -131,7 +131,7 @@ export function fireCountdown(id: string, expected: number, now: number): Statem
 interface ScheduleStep {
   id: string;
   expected: number;
-  /** null: no time is left. */
+  /** null: no occurrence is left. */
   next: number | null;
   now: number;
 }
@@ -147,7 +147,7 @@ export function fireSchedule(step: ScheduleStep & { dueAt: number }): Statement[
   );
 }
 
-/** Queues a time until the current run ends, for the overlaps `queue` and `replace` (contract 15). */
+/** Queues an occurrence until the current run ends, for the overlaps `queue` and `replace` (contract 15). */
 export function queueOccurrence(step: ScheduleStep & { dueAt: number }): Statement[] {
   return guard(
     `update task
@@ -174,7 +174,7 @@ export function clearQueuedTime(id: string, queuedAt: number): Statement {
   return { sql: "update task set queued_at = null where id = ? and queued_at = ?", args: [id, queuedAt] };
 }
 
-/** Skips a time that was missed, or that fell due during a run. */
+/** Skips an occurrence that was missed, or that fell due during a run. */
 export function skipOccurrence(step: ScheduleStep): Statement[] {
   return guard(
     `update task
@@ -184,7 +184,7 @@ export function skipOccurrence(step: ScheduleStep): Statement[] {
   );
 }
 
-/** scheduled -> completed: the last time was missed. */
+/** scheduled -> completed: the last occurrence was missed. */
 export function closeSchedule({ id, expected, now }: ScheduleStep): Statement[] {
   return guard(
     `update task

@@ -15,7 +15,7 @@ export interface WaitingTask
   due_at: number;
   /** The check of its work as JSON: the task's, else the worker's. */
   verify: string;
-  /** The block at the last check, '' without one. */
+  /** The block that the last check found, '' without one. */
   held: string;
   held_until: number | null;
   /** JSON list of the labels of its worker. */

@@ -95,7 +95,7 @@ export function delayTask(run: TaskRun, dueAt: number, reason: string, now: numb
 }
 
 /** Most tasks that one statement blocks or unblocks, some milliseconds of work. */
-const HELD_BATCH_ROWS = 500;
+const BLOCKED_BATCH_ROWS = 500;
 
 interface BlockedTask {
   worker_id: string;
@@ -106,10 +106,10 @@ interface BlockedTask {
 /** Blocks a worker's due tasks that had the block `before`. They keep their positions, and its other tasks may run (contract 14, BUD-2). */
 export function blockTasks(
   { worker_id, held: before, due_at }: BlockedTask,
-  hold: Block,
+  block: Block,
   now: number,
 ): Statement {
-  const { held, until, reason, whom } = hold;
+  const { held, until, reason, whom } = block;
   const only = whom.kind === "conversation"
     ? " and session_key = ?"
     : whom.kind === "patient"
@@ -124,7 +124,7 @@ export function blockTasks(
         from task
         where status = 'pending' and ${index} and worker_id = ? and due_at <= ?${only}
         order by due_at, id
-        limit ${HELD_BATCH_ROWS})`,
+        limit ${BLOCKED_BATCH_ROWS})`,
     args: [
       held,
       until,
@@ -149,7 +149,7 @@ export function unblockTasks(workerId: string, held: string, now: number): State
         from task
         where status = 'pending' and held <> '' and held = ? and worker_id = ?
         order by due_at, id
-        limit ${HELD_BATCH_ROWS})`,
+        limit ${BLOCKED_BATCH_ROWS})`,
     args: [now, held, workerId],
   };
 }

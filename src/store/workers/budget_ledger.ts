@@ -175,7 +175,7 @@ export function updateReservationWait(executionId: string, waiting: boolean, now
 export interface OpenRun extends OpenUse {
   execution_id: string;
   started_at: number | null;
-  /** The run waits for a person, so its minutes stand still. */
+  /** Whether the run waits for a person. Such minutes do not count. */
   waiting: boolean;
 }
 

@@ -1,4 +1,4 @@
-import { type Department, departmentSchema } from "../../domain/workers/department.ts";
+import { type Department, departmentSchema, type DepartmentUpdate } from "../../domain/workers/department.ts";
 import { normalizeName } from "../../domain/call/name.ts";
 import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { parseNullableJson } from "../db/list.ts";
@@ -55,11 +55,7 @@ export function insertDepartment(department: Department, max: number): Statement
 /** Changes a department, guarded by its existence, and by the new parent not being below it, so that moves cannot create a cycle. */
 export function updateDepartment(
   id: string,
-  { name, parent_id, sort_order }: {
-    name?: string | undefined;
-    parent_id?: string | null | undefined;
-    sort_order?: number | undefined;
-  },
+  { name, parent_id, sort_order }: DepartmentUpdate,
   now: number,
 ): Statement[] {
   const name_key = name === undefined ? undefined : normalizeName(name);

@@ -50,10 +50,7 @@ describe("stopping in order", () => {
     const { server, api: { call, send } } = world;
     const { session, events } = await startWork(world.api, "sleep 60");
     server.child.kill("SIGTERM");
-    await waitUntil(
-      "the next state",
-      async () => await fetchStatus(`${server.url}/readyz`) === 503,
-    );
+    await waitUntil("the server is stopping", async () => await fetchStatus(`${server.url}/readyz`) === 503);
     expect((await call("GET /api/workers"))[0].status).toBe("working");
     const { body: refused } = await send(`POST /api/local/sessions/${session}/messages`, { content: "more" });
     expect(refused).toMatchObject({ code: "unavailable" });

@@ -56,7 +56,7 @@ describe("an uncaught error [SHD-8]", () => {
       const worker = await api.call("POST /api/workers", { name: "Ada" });
       const task = await createTask(api, worker.id, "ignore-term");
       await waitUntil(
-        "the run is going on",
+        "the run has started",
         async () => (await api.call("GET /api/executions?status=running")).length === 1,
       );
       await Deno.writeTextFile(file, "");

@@ -68,7 +68,7 @@ it("a limit of 60 files leaves few connections, which are never all taken [BYT-3
   const stream = await api.stream((await api.call("POST /api/local/sessions")).id);
   {
     using _idle = await openIdle(server, 90);
-    await waitUntil("it says so", () => server.stderr.includes("Too many connections"));
+    await waitUntil("the service logs the full limit", () => server.stderr.includes("Too many connections"));
     expect((await fetch(`${server.url}/livez`)).status).toBe(200);
   }
   expect(stream.ended).toBe(false);
@@ -135,7 +135,7 @@ it("an address has a limit of connections, and the longest idle one gives way; a
   const reader = open.body?.getReader();
   await reader?.read();
   using idle = await openIdle(app, 30);
-  await waitUntil("the first are closed", () => idle.closed >= 30 - 8);
+  await waitUntil("the longest idle connections are closed", () => idle.closed >= 30 - 8);
   expect(idle.refused).toBe(0);
   expect((await fetch(`${app.url}/livez`)).status).toBe(200);
   await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
@@ -172,7 +172,7 @@ it("a connection without a valid token gives way in any state [BYT-3]", async ()
   for (const [index, connection] of idle.connections.entries()) {
     void connection.write(new TextEncoder().encode(index % 2 === 0 ? body : unread)).catch(() => {});
   }
-  await waitUntil("somebody who comes is answered", async () => {
+  await waitUntil("new clients get a response", async () => {
     const asked = Array.from(
       { length: 3 },
       () => fetch(`${app.url}/livez`).then(({ status }) => status, () => 0),
@@ -206,7 +206,10 @@ it("an agent that opens more streams than allowed affects only itself [BYT-3]", 
   const agents: Awaited<ReturnType<typeof open>>[] = [];
   for (let i = 0; i < 20; i++) agents.push(await open("/api/events", run.headers));
   for (let i = 0; i < 5; i++) agents.push(await open(`/api/local/sessions/${id}/stream`, person));
-  await waitUntil("the agent's are closed", () => agents.slice(0, 15).every(({ ended }) => ended));
+  await waitUntil(
+    "the streams of the agent are closed",
+    () => agents.slice(0, 15).every(({ ended }) => ended),
+  );
   expect(agents.slice(20).concat(mine).map(({ ended }) => ended)).toEqual(Array(6).fill(false));
   for (const { cancel } of agents.concat(mine)) await cancel();
 });
@@ -252,7 +255,7 @@ it("pipelined requests count like connections, and those over the limit get 503 
   }
   expect(statuses().filter((status) => status === 200)).toHaveLength(8);
   expect(statuses().filter((status) => status === 503)).toHaveLength(12);
-  await waitUntil("all have ended", async () => (await fetch(`${app.url}/livez`)).status === 200);
+  await waitUntil("all requests have ended", async () => (await fetch(`${app.url}/livez`)).status === 200);
 });
 
 it("HTTP/2 is refused: its connection is closed", async () => {

@@ -13,7 +13,7 @@ it("unusual output is kept byte for byte, and every reader can handle it: bad UT
     return new Uint8Array(await response.arrayBuffer());
   };
   const odd = await startRun(api, "bad-utf8");
-  await waitUntil("it ends", odd.ended);
+  await waitUntil("the run ends", odd.ended);
   const printed = [0x6f, 0x6b, 0x20, 0xff, 0xfe, 0x20, 0xc3, 0x20, 0x00, 0x20, 0x65, 0x6e, 0x64, 0x0a];
   const log = await bytesOf(`/api/executions/${odd.id}/logs`);
   const at = log.indexOf(0xff) - 3;
@@ -23,7 +23,7 @@ it("unusual output is kept byte for byte, and every reader can handle it: bad UT
   });
 
   const long = await startRun(api, "long-line 10000000");
-  await waitUntil("it ends", long.ended);
+  await waitUntil("the run ends", long.ended);
   const line = await bytesOf(`/api/executions/${long.id}/logs`);
   expect(line.filter((byte) => byte === 0x78).length).toBeGreaterThanOrEqual(10_000_000);
   expect((await bytesOf(`/api/executions/${long.id}/logs?tail=2`)).length).toBeGreaterThan(10_000_000);

@@ -28,7 +28,7 @@ it(`an agent that prints ${FLOOD_MB} MB costs no memory, its log is cut with a n
   await using world = await World.serve({ env: { SVC_LIMITS__MAX_LOG_BYTES: "1000000" } });
   const { server, api } = world;
   const warm = await startRun(api, "flood 50000000");
-  await waitUntil("the first one ends", warm.ended, 60_000);
+  await waitUntil("the first run ends", warm.ended, 60_000);
   const before = await server.memory();
   const watch = watchMemory(server);
   const run = await startRun(api, `flood ${FLOOD_MB * 1_000_000}`);
@@ -56,7 +56,7 @@ it(`${READERS} slow readers of a log of ${LOG_MB} MB cost no memory and delay no
   await using world = await World.serve();
   const { server, api } = world;
   const run = await startRun(api, "ok");
-  await waitUntil("it ends", run.ended);
+  await waitUntil("the run ends", run.ended);
   const path = join(world.dataDir, "logs", run.id.slice(-2), `${run.id}.log`);
   const file = await Deno.open(path, { write: true, truncate: true });
   const block = new TextEncoder().encode(`${"x".repeat(99)}\n`.repeat(10_000));

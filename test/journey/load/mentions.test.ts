@@ -44,7 +44,7 @@ it("a message whose routing always kills the service fails after its attempts, w
   expect(history.at(-1).content).toMatch(/Cannot route this message/);
   await api.call(`POST /api/local/sessions/${session}/messages`, { content: "@Ada and now" });
   await waitUntil(
-    "it is answered",
+    "the next message gets its reply",
     async () => (await api.call(`GET /api/local/sessions/${session}/messages`)).length >= 4,
   );
 });

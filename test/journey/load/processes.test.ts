@@ -84,7 +84,7 @@ it("a run's token is invalid a second after its end, in every way to end, and in
   };
   const tokenOfRun = async () => {
     let token = "";
-    await waitUntil("the agent has shown its token", async () => {
+    await waitUntil("the agent has written its token", async () => {
       token = (await Deno.readTextFile(tokenFile).catch(() => "")).trim();
       return token !== "";
     });
@@ -115,7 +115,7 @@ it("a run's token is invalid a second after its end, in every way to end, and in
   const late = await begin("show-token-and-stay");
   expect(await statusWith(late.token)).toBe(200);
   await waitUntil(
-    "its tree is ended",
+    "the processes of the run have ended",
     async () => (await findMarked(await readRunMarks(dataDir))).length === 0,
   );
   await deadWithin("a timeout", 1_000, late.token);

@@ -47,9 +47,15 @@ it("new work during an orderly stop is refused, and not logged as an error", asy
   const { id } = await api.call("POST /api/workers", { name: "Ada" });
   const task = { message_id: "m", worker_id: id, instruction: "sleep 60", type: "immediate" };
   await api.call("POST /api/tasks", task);
-  await waitUntil("it runs", async () => (await api.call("GET /api/executions"))[0]?.status === "running");
+  await waitUntil(
+    "the run has started",
+    async () => (await api.call("GET /api/executions"))[0]?.status === "running",
+  );
   server.child.kill("SIGTERM");
-  await waitUntil("it is stopping", async () => (await api.send("POST /api/tasks", task)).status === 503);
+  await waitUntil(
+    "the server is stopping",
+    async () => (await api.send("POST /api/tasks", task)).status === 503,
+  );
   expect((await api.send("GET /api/executions")).status).toBe(200);
   expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
   expect(server.stderr).not.toMatch(/"level":"error"|\berror\b|at file:/i);

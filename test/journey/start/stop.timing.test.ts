@@ -40,7 +40,7 @@ it(`a start with ${OLD} old rows and ${OPEN} open tasks is ready within three se
 });
 
 async function fill(path: string, worker: string): Promise<void> {
-  const db = await Database.open(`file:${path}`);
+  await using db = await Database.open(`file:${path}`);
   const now = Date.now();
   await db.write([
     {
@@ -73,5 +73,4 @@ async function fill(path: string, worker: string): Promise<void> {
       updated_at: now,
     }]));
   }
-  await db.close();
 }
