@@ -1,8 +1,8 @@
 import { dirname } from "node:path";
 
 /**
- * Writes a small file atomically, with mode 0600: writes and syncs a partial file, then renames it. A power failure leaves
- * the old file or the new one. Replaces a partial file that a killed process left. Throws file system errors.
+ * Writes a small file atomically, with mode 0600: writes and syncs a partial file, then renames it. After a power failure
+ * the path has the old file or the new one. Replaces a partial file that a killed process left. Throws file system errors.
  */
 export async function writeWhole(path: string, text: string): Promise<void> {
   await (await prepareWhole(path, text)).place();

@@ -159,17 +159,14 @@ export async function loadConfig(
     );
   }
   const config = result.data;
-  config.data_dir = resolveConfigPath(
-    fromEnvironment.has("data_dir") ? Deno.cwd() : source.base,
-    config.data_dir,
-  );
+  const resolvePath = (key: string, path: string) =>
+    resolveConfigPath(fromEnvironment.has(key) ? Deno.cwd() : source.base, path);
+  config.data_dir = resolvePath("data_dir", config.data_dir);
   config.database.url = resolveDatabaseUrl(config.database.url, config.data_dir, source.base);
-  config.files_dir = config.files_dir === ""
-    ? config.data_dir
-    : resolveConfigPath(fromEnvironment.has("files_dir") ? Deno.cwd() : source.base, config.files_dir);
+  config.files_dir = config.files_dir === "" ? config.data_dir : resolvePath("files_dir", config.files_dir);
   config.backup.dir = config.backup.dir === ""
     ? `${config.data_dir}/backups`
-    : resolveConfigPath(fromEnvironment.has("backup.dir") ? Deno.cwd() : source.base, config.backup.dir);
+    : resolvePath("backup.dir", config.backup.dir);
   checkBackup(config, source);
   checkFiles(config, source);
   checkEngines(config.engines, source, config.bee.engine);

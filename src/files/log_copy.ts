@@ -3,14 +3,14 @@ import { createLogger } from "../base/log.ts";
 
 const log = createLogger("runner");
 
-/** The line that marks a truncated log goes beyond the limit. */
+/** Space beyond the limit for the line that marks a truncated log. */
 const LOG_BEYOND_MAX_BYTES = 4_096;
 
 /** Stores logs that arrive in parts. A repeated part changes nothing (contract 18). */
 export class LogCopies {
   readonly #maxBytes: number;
-  /** Appends to one log run one after the other. */
-  readonly #turns = new Map<string, Promise<unknown>>();
+  /** The last append to each log. The next one waits for it. */
+  readonly #appends = new Map<string, Promise<unknown>>();
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes + LOG_BEYOND_MAX_BYTES;
@@ -18,11 +18,11 @@ export class LogCopies {
 
   /** Appends the new bytes of a part, up to the limit. Returns the next expected offset. */
   append(path: string, offset: number, bytes: Uint8Array): Promise<number> {
-    const done = (this.#turns.get(path) ?? Promise.resolve()).catch(() => {})
+    const done = (this.#appends.get(path) ?? Promise.resolve()).catch(() => {})
       .then(() => this.#append(path, offset, bytes));
-    this.#turns.set(path, done);
+    this.#appends.set(path, done);
     const forget = () => {
-      if (this.#turns.get(path) === done) this.#turns.delete(path);
+      if (this.#appends.get(path) === done) this.#appends.delete(path);
     };
     done.then(forget, forget);
     return done;
@@ -30,7 +30,7 @@ export class LogCopies {
 
   /** Syncs a log to disk. Never throws: on a full disk only the log ends. */
   async sync(path: string): Promise<void> {
-    await this.#turns.get(path)?.catch(() => {});
+    await this.#appends.get(path)?.catch(() => {});
     try {
       using file = await Deno.open(path, { write: true });
       await file.syncData();

@@ -9,9 +9,9 @@ import { insertNotice } from "../store/chat/notice.ts";
 import {
   buildPausedCondition,
   completeSchedule,
+  type EndingRun,
   pauseFailing,
   rescheduleTask,
-  type Turn,
 } from "../store/work/schedule_transitions.ts";
 
 /** The fields that decide what follows a schedule's run. */
@@ -42,7 +42,7 @@ const NEXT_TRY_MS = 60_000;
 
 interface EndContext {
   keys: RunKeys;
-  of: Turn["of"];
+  of: EndingRun["of"];
   defaultZone: string;
   now: number;
 }

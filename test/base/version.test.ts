@@ -15,9 +15,8 @@ describe("version", () => {
   });
 
   it("includes the version of the running SQLite [DUR-7]", async () => {
-    const db = await Database.open(":memory:");
+    await using db = await Database.open(":memory:");
     expect(await db.first("select sqlite_version() as version")).toEqual({ version: SQLITE_VERSION });
-    await db.close();
   });
 
   it("formatVersion() is one line, or with --json one object", () => {
@@ -42,7 +41,7 @@ describe("version", () => {
       env: { SVC_AUTH__PASSWORD_HASH: PASS_HASH },
     });
     const line = () => server.stderr.split("\n").find((said) => said.includes(" is ready at ")) ?? "";
-    await waitUntil("it has said so", () => Promise.resolve(line() !== ""));
+    await waitUntil("the service has logged its versions", () => Promise.resolve(line() !== ""));
     expect(JSON.parse(line())).toMatchObject({
       version: VERSION,
       sqlite: SQLITE_VERSION,

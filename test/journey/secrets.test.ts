@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { ROUTES } from "../../src/http/app.ts";
 import type { AnyRoute } from "../../src/http/route.ts";
 import { buildFakeEnvironment } from "../harness/fakes/agents.ts";
+import { World } from "../harness/model/scenario.ts";
 import { openClient } from "../harness/service/client.ts";
 import { createTempDir, type ServerProcess, startServer, SVC, svc } from "../harness/service/process.ts";
 import { waitUntil } from "../harness/wait.ts";
@@ -69,18 +70,11 @@ const FORMATS = (Deno.env.get("SVC_TEST_FORMATS") ?? "json").split(",");
 
 describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (format) => {
   it("a token in the query of any route, with any response, reaches no log, file, header, body or metric [SEC-1]", async () => {
-    await using folder = await createTempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const env = {
-      ...buildFakeEnvironment(),
-      SVC_AUTH_PASSWORD: "pass",
-      SVC_LOG__LEVEL: "debug",
-      SVC_LOG__FORMAT: format,
-      SVC_FAULT: "accept.pre-commit:1:throw",
-    };
-    await using server = await startServer({ dataDir, env });
-    const api = await openClient(server.url);
+    await using world = await World.open({
+      env: { SVC_AUTH_PASSWORD: "pass", SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format },
+    });
+    const { dataDir } = world;
+    const { server, api } = await world.start("accept.pre-commit:1:throw");
     const sink = new Sink();
     const bad = "canary-bad-token-1234567890";
     const json = { "content-type": "application/json" };
@@ -143,11 +137,7 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
   });
 
   it("passwords, keys and tokens are only in their allowed files, whatever an agent prints [SEC-2]", async () => {
-    await using folder = await createTempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const env = {
-      ...buildFakeEnvironment(),
+    const options = {
       SVC_AUTH_PASSWORD: CANARY.password,
       SVC_AUTH__PASSWORD_HASH: "",
       SVC_AUTH__JWT_SECRET: CANARY.key,
@@ -160,8 +150,8 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
       SVC_LOG__LEVEL: "debug",
       SVC_LOG__FORMAT: format,
     };
-    await using server = await startServer({ dataDir, env });
-    const api = await openClient(server.url, CANARY.password);
+    await using world = await World.serve({ env: options, password: CANARY.password });
+    const { server, api, dataDir, env } = world;
     await fetch(`${server.url}/api/auth/login`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -172,10 +162,13 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
     for (const mode of ["env-dump", "env-dump-stderr", "fd-dump", "show-token-and-stay"]) {
       const worker = await api.call("POST /api/workers", { name: "Ada" });
       const session = await api.call("POST /api/local/sessions", { worker_id: worker.id });
-      const file = join(folder.path, "token");
+      const file = world.path("token");
       await api.call(`POST /api/local/sessions/${session.id}/messages`, { content: `${mode} ${file}` });
       if (mode !== "show-token-and-stay") continue;
-      await waitUntil("it runs", async () => (await Deno.readTextFile(file).catch(() => "")) !== "");
+      await waitUntil(
+        "the run has started",
+        async () => (await Deno.readTextFile(file).catch(() => "")) !== "",
+      );
       tokens.push((await Deno.readTextFile(file)).trim());
       await Deno.remove(file);
     }
@@ -197,16 +190,11 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
       expect(environments).not.toContain(hidden);
     }
 
-    const backup = join(folder.path, "backup.tar");
-    const made = await svc(["ctl", "system", "backup", backup], {
-      dataDir,
-      env: { SVC_URL: server.url, SVC_TOKEN: api.token },
-    });
+    const backup = world.path("backup.tar");
+    const login = { SVC_URL: server.url, SVC_TOKEN: api.token };
+    const made = await svc(["ctl", "system", "backup", backup], { dataDir, env: login });
     expect([made.code, made.err]).toEqual([0, expect.any(String)]);
-    const doctor = await svc(["ctl", "system", "doctor"], {
-      dataDir,
-      env: { SVC_URL: server.url, SVC_TOKEN: api.token },
-    });
+    const doctor = await svc(["ctl", "system", "doctor"], { dataDir, env: login });
     const shown = await svc(["ctl", "config", "show"], { dataDir, env });
     const answers = JSON.stringify([
       await api.call("GET /api/executions"),
@@ -230,10 +218,8 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
   });
 
   it("control characters from outside forge no line and control no terminal [SEC-5]", async () => {
-    await using folder = await createTempDir();
-    const env = { ...buildFakeEnvironment(), SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format };
-    await using server = await startServer({ dataDir: folder.path, env });
-    const api = await openClient(server.url);
+    await using world = await World.serve({ env: { SVC_LOG__LEVEL: "debug", SVC_LOG__FORMAT: format } });
+    const { server, api } = world;
     const evil = [
       "\r\n",
       "\n",
@@ -270,7 +256,7 @@ describe.each(FORMATS)("secrets, logged as %s (I9) [SEC-1, SEC-2, SEC-3]", (form
         `GET /${index} HTTP/1.1\r\nhost: 127.0.0.1\r\nx-request-id: a\u001b[31mFORGED\r\nconnection: close\r\n\r\n`,
       );
     }
-    await waitUntil("the runs are over", async () => {
+    await waitUntil("the runs have ended", async () => {
       const { tasks } = await api.call("GET /api/system/overview");
       return tasks.pending + tasks.running === 0;
     });
@@ -335,13 +321,13 @@ it("all files of the service are private to its user under any umask [SEC-7]", a
     media_path: file.path,
   });
   await waitUntil(
-    "it is done",
+    "the first task is completed",
     async () => (await api.call("GET /api/system/overview")).tasks.completed === 1,
   );
   const going = await api.call("POST /api/local/sessions", { worker_id: worker.id });
   await api.call(`POST /api/local/sessions/${going.id}/messages`, { content: "sleep 60" });
   await waitUntil(
-    "one goes on",
+    "the second run has started",
     async () => (await api.call("GET /api/executions?status=running")).length === 1,
   );
   const backup = join(dataDir, "backup.tar");

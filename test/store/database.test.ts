@@ -14,17 +14,16 @@ const PLACES = [
 describe.each(PLACES)("Database on $name", ({ open }) => {
   it("write commits all statements of a batch or none", async () => {
     await using folder = await createTempDir();
-    const db = await prepare(await open(folder.path));
+    await using db = await prepare(await open(folder.path));
     await expect(db.write([insert("a", 1), insert("a", 2)])).rejects.toThrow(/UNIQUE/);
     expect(await rows(db)).toEqual([]);
     await db.write([insert("a", 1), insert("b", 2)]);
     expect(await rows(db)).toEqual([["a", 1], ["b", 2]]);
-    await db.close();
   });
 
   it("write() rolls the batch back when a guard is lost, and returns that without an error (architecture, sentence 3)", async () => {
     await using folder = await createTempDir();
-    const db = await prepare(await open(folder.path));
+    await using db = await prepare(await open(folder.path));
     await db.write([insert("a", 1)]);
     const lost = await db.write([...guard("update thing set n = 5 where id = ?", ["x"]), insert("b", 2)]);
     expect(lost).toEqual({ won: false, rows: [] });
@@ -35,13 +34,12 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     ]);
     expect(won.won).toBe(true);
     expect(await rows(db)).toEqual([["a", 5], ["b", 2]]);
-    await db.close();
   });
 
   it("write() gives each claim to exactly one of two clients (architecture, sentence 3)", async () => {
     await using folder = await createTempDir();
-    const one = await prepare(await open(folder.path));
-    const two = await open(folder.path);
+    await using one = await prepare(await open(folder.path));
+    await using two = await open(folder.path);
     const claims = Array.from({ length: 100 }, (_, index) => `t${index}`);
     await one.write(claims.map((id) => insert(id, 0)));
     const claim = (db: Database, by: number) => (id: string) =>
@@ -49,13 +47,11 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     const results = await Promise.all([...claims.map(claim(one, 1)), ...claims.map(claim(two, 2))]);
     expect(results.filter(({ won }) => won)).toHaveLength(claims.length);
     expect((await rows(one)).every(([, n]) => n === 1 || n === 2)).toBe(true);
-    await one.close();
-    await two.close();
   });
 
   it("read() and first() return the same rows in order, with unchanged values and JSON as text", async () => {
     await using folder = await createTempDir();
-    const db = await prepare(await open(folder.path));
+    await using db = await prepare(await open(folder.path));
     const odd = 'a "quoted" \\ line\nwith é, 日本 and \u0001';
     await db.write(Array.from({ length: 300 }, (_, n) => insert(`${odd}${n}`, n)));
     const sql =
@@ -74,12 +70,11 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     expect(await db.read(`with few as (${sql}) select n from few order by n`, [2])).toEqual([{ n: 0 }, {
       n: 1,
     }]);
-    await db.close();
   });
 
   it("write() settles each write of a group separately when one of them fails", async () => {
     await using folder = await createTempDir();
-    const db = await prepare(await open(folder.path));
+    await using db = await prepare(await open(folder.path));
     const results = await Promise.allSettled([
       db.write([insert("a", 1)]),
       db.write([insert("a", 2)]),
@@ -94,12 +89,11 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
     ]);
     expect(results[2]).toMatchObject({ value: { won: false } });
     expect(await rows(db)).toEqual([["a", 1], ["b", 3]]);
-    await db.close();
   });
 
   it("read() returns text, integers and null unchanged", async () => {
     await using folder = await createTempDir();
-    const db = await prepare(await open(folder.path));
+    await using db = await prepare(await open(folder.path));
     const odd = ["1", "", "ü\n\t'\"\\", "👩‍🚀", "x".repeat(300_000)];
     await db.write(odd.map((id, n) => insert(id, n)));
     const found = await db.read<{ id: string; n: number }>("select id, n from thing order by n");
@@ -108,12 +102,11 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
       gone: null,
       late: 8_640_000_000_000_000,
     });
-    await db.close();
   });
 
   it("migrate() applies the newest schema once", async () => {
     await using folder = await createTempDir();
-    const db = await open(folder.path);
+    await using db = await open(folder.path);
     await drop(db);
     expect(await migrate(db, 1)).toEqual({ from: 0, to: SCHEMA_VERSION });
     expect(await migrate(db, 2)).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
@@ -121,14 +114,13 @@ describe.each(PLACES)("Database on $name", ({ open }) => {
       MIGRATIONS.map(({ name }, index) => ({ version: index + 1, name, applied_at: 1 })),
     );
     await drop(db);
-    await db.close();
   });
 });
 
 describe("Database on a local file", () => {
   it("write() waits for a foreign lock without blocking, and continues when the lock is released [DBF-3, DBF-4]", async () => {
     await using folder = await createTempDir();
-    const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
+    await using db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
     const holder = await takeLock(join(folder.path, "test.db"), 4_000);
     let longest = 0;
     let last = performance.now();
@@ -144,32 +136,29 @@ describe("Database on a local file", () => {
     expect(longest).toBeLessThan(1_000);
     await holder.released;
     expect(await rows(db)).toEqual([["a", 1], ["b", 2]]);
-    await db.close();
   });
 
   it("write() fails with unavailable when a foreign lock stays [DBF-3]", async () => {
     await using folder = await createTempDir();
-    const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
+    await using db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
     const holder = await takeLock(join(folder.path, "test.db"), 6_500);
     await expect(db.write([insert("a", 1)])).rejects.toMatchObject({ code: "unavailable" });
     await holder.released;
     await db.write([insert("b", 2)]);
     expect(await rows(db)).toEqual([["b", 2]]);
-    await db.close();
   });
 
   it("open() makes connections durable and checks references [DUR-8]", async () => {
     await using folder = await createTempDir();
-    const db = await Database.open(`file:${join(folder.path, "test.db")}`);
+    await using db = await Database.open(`file:${join(folder.path, "test.db")}`);
     expect(await db.first("pragma journal_mode")).toMatchObject({ journal_mode: "wal" });
     expect(await db.first("pragma synchronous")).toMatchObject({ synchronous: 2 });
     expect(await db.first("pragma foreign_keys")).toMatchObject({ foreign_keys: 1 });
-    await db.close();
   });
 
   it("write() reconnects after a foreign lock with the same settings [DUR-8]", async () => {
     await using folder = await createTempDir();
-    const db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
+    await using db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
     const pragmas = async () => {
       const names = ["journal_mode", "synchronous", "foreign_keys", "journal_size_limit"];
       return await Promise.all(
@@ -183,13 +172,11 @@ describe("Database on a local file", () => {
     expect(db.busy).toBeGreaterThan(0);
     expect(await pragmas()).toEqual(before);
     await holder.released;
-    await db.close();
   });
 
   it("open() uses a known version of SQLite [DUR-7]", async () => {
-    const db = await Database.open(":memory:");
+    await using db = await Database.open(":memory:");
     expect(await db.first("select sqlite_version() as version")).toMatchObject({ version: "3.45.1" });
-    await db.close();
   });
 
   it("open() reports a file that is not a database and leaves it unchanged [DBF-6, DBF-8]", async () => {
@@ -204,12 +191,11 @@ describe("Database on a local file", () => {
 
   it("migrate() refuses a newer schema and changes nothing [BAK-6]", async () => {
     await using folder = await createTempDir();
-    const db = await Database.open(`file:${join(folder.path, "test.db")}`);
+    await using db = await Database.open(`file:${join(folder.path, "test.db")}`);
     await migrate(db, 1);
     await db.write([{ sql: "insert into migration values (?, 'later', 1)", args: [SCHEMA_VERSION + 1] }]);
     await expect(migrate(db, 2)).rejects.toThrow(/newer program/);
     expect((await readSchema(db)).version).toBe(SCHEMA_VERSION + 1);
-    await db.close();
   });
 });
 

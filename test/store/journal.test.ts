@@ -18,7 +18,7 @@ const readEvents = (db: Database) => db.read("select at, task_id, actor, data fr
 
 describe("recordTransition()", () => {
   it("stores an event for each transition that changed a row, and for no other", async () => {
-    const db = await open();
+    await using db = await open();
     const { won } = await db.write([
       ...recordTransition(set("a"), 5, event("one")),
       ...recordTransition(set("nobody"), 5, event("none")),
@@ -29,27 +29,24 @@ describe("recordTransition()", () => {
       { at: 5, task_id: "one", actor: "system", data: "{}" },
       { at: 6, task_id: "two", actor: "bee", data: '{"n":1}' },
     ]);
-    await db.close();
   });
 
   it("rolls the batch back when a guarded transition is lost", async () => {
-    const db = await open();
+    await using db = await open();
     const { won } = await db.write([
       ...recordTransition(set("a"), 5, event("one")),
       ...recordTransition(guard(SQL, ["nobody"]), 5, event("none")),
     ]);
     expect([won, await readEvents(db)]).toEqual([false, []]);
-    await db.close();
   });
 
   it("wakes the stage of the transition and its conversation", async () => {
-    const db = await open();
+    await using db = await open();
     const woken: string[] = [];
     db.onCommit = (wakeups) => woken.push(...wakeups);
     await db.write(recordTransition({ ...set("a"), wakeup: "dispatcher" }, 5, event("one")));
     await db.write(recordTransition(guard(SQL, ["a"], "scheduler"), 5, event("two")));
     await db.write(recordTransition(guard(SQL, ["nobody"], "outbox"), 5, event("three")));
     expect(woken).toEqual(["dispatcher", "conversation:s:one", "scheduler", "conversation:s:two"]);
-    await db.close();
   });
 });

@@ -4,7 +4,7 @@ import { findMemoryMap, storeMemory } from "../../src/store/workers/memory.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
 
 it("findMemoryMap() contains only the entries of its conversation, regardless of keys and sizes (contract 2.8)", async () => {
-  const db = await Database.open(":memory:");
+  await using db = await Database.open(":memory:");
   await migrate(db, 0);
   const save = (scope: string, value: string, updated_at: number) =>
     db.write(storeMemory({ scope, key: "name", value, updated_at }, 10));
@@ -13,5 +13,4 @@ it("findMemoryMap() contains only the entries of its conversation, regardless of
   expect(await findMemoryMap(db, "one", 1_000)).toEqual({ entries: { name: "Bob" }, left: 0 });
   await save("two", "x".repeat(2_000), 3);
   expect(await findMemoryMap(db, "one", 1_000)).toEqual({ entries: { name: "Bob" }, left: 0 });
-  await db.close();
 });

@@ -11,7 +11,7 @@ const NOTHING = { input_tokens: null, output_tokens: null, cost_usd: null };
 
 describe("usage and counters (interface 4.2, system overview)", () => {
   it("sum reported values, keep null without any, and count each end of a run once", async () => {
-    const db = await openDatabase();
+    await using db = await openDatabase();
     const at = 1_000 * QUARTER_MS;
     await run(db, "a", at, { input_tokens: 10, output_tokens: null, cost_usd: 0.25 });
     await run(db, "a", at + 1, NOTHING);
@@ -27,21 +27,19 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     expect(names).toEqual([["b", "worker b"], ["a", "worker a"], ["c", ""]]);
     expect((await readCounters(db)).ended).toEqual({ completed: 3, timeout: 1 });
     await expectCounters(db);
-    await db.close();
   });
 
   it("count nothing for a batch that was rolled back, whose guard stays lost (architecture, sentence 3)", async () => {
-    const db = await openDatabase();
+    await using db = await openDatabase();
     const id = await run(db, "a", 0, NOTHING);
     const before = await readCounters(db);
     const again = finishExecution(id, end("completed", NOTHING), 5);
     expect((await db.write(again)).won).toBe(false);
     expect(await readCounters(db)).toEqual(before);
-    await db.close();
   });
 
   it("read indexes and counters, and never scan a growing table", async () => {
-    const db = await openDatabase();
+    await using db = await openDatabase();
     const plans: string[] = [];
     const real = db.read.bind(db);
     db.read = async (sql: string, args = []) => {
@@ -66,7 +64,6 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     );
     // A query for the newest rows follows an index and stops at its limit.
     expect(scans.filter((detail) => !/USING (COVERING )?INDEX/.test(detail))).toEqual([]);
-    await db.close();
   });
 });
 

@@ -17,7 +17,7 @@ const one = { id: "one", fence: "of one", host: "a.example", pid: 1 };
 const two = { id: "two", fence: "of two", host: "b.example", pid: 2 };
 
 it("takeDatabase() allows one owner, its return, and another one after a silence or a release (decision 0021)", async () => {
-  const db = await Database.open(":memory:");
+  await using db = await Database.open(":memory:");
   expect(await hasOwnerTable(db)).toBe(false);
   await migrate(db, 1);
   expect([await hasOwnerTable(db), await findOwner(db)]).toEqual([true, null]);
@@ -56,11 +56,10 @@ it("takeDatabase() allows one owner, its return, and another one after a silence
   await db.write([releaseDatabase("of two")]);
   expect(await findOwner(db)).toBeNull();
   expect(await db.read("select name from setting where name = 'other'")).toHaveLength(1);
-  await db.close();
 });
 
 it("fenceOff() prevents the writes of a replaced owner, and reports that once (decision 0021)", async () => {
-  const db = await Database.open(":memory:");
+  await using db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);
   const said: string[] = [];
@@ -82,11 +81,10 @@ it("fenceOff() prevents the writes of a replaced owner, and reports that once (d
   expect(said).toEqual([expect.stringContaining("taken it over")]);
   expect(db.broken).toContain("taken it over");
   expect(await db.read("select name from setting where name in ('second', 'third')")).toEqual([]);
-  await db.close();
 });
 
 it("fenceOff() separates two processes with the same id, as after a copy of a data directory (decision 0021)", async () => {
-  const db = await Database.open(":memory:");
+  await using db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);
   db.fenceOff(buildFence(one.fence));
@@ -100,11 +98,10 @@ it("fenceOff() separates two processes with the same id, as after a copy of a da
   }]);
   await expect(write()).rejects.toMatchObject({ code: "unavailable" });
   expect(await db.first("select 1 from setting where name = 'a'")).toBeNull();
-  await db.close();
 });
 
 it("storeOwnerHeartbeat() returns the standbys until they have ended (contract 18)", async () => {
-  const db = await Database.open(":memory:");
+  await using db = await Database.open(":memory:");
   await migrate(db, 1);
   await takeDatabase(db, one, STALE_MS);
   await storeStandbyHeartbeat(db, two);
@@ -119,5 +116,4 @@ it("storeOwnerHeartbeat() returns the standbys until they have ended (contract 1
   await storeStandbyHeartbeat(db, two);
   await db.write([deleteStandby("two")]);
   expect(await storeOwnerHeartbeat(db)).toEqual([]);
-  await db.close();
 });

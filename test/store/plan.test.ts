@@ -203,7 +203,7 @@ describe("query plans (architecture, Style)", () => {
   });
 
   it("readHistoryPage() uses the indexes of its conversation", async () => {
-    const db = await openDatabase();
+    await using db = await openDatabase();
     const used: string[] = [];
     const read = db.read.bind(db);
     db.read = async (sql, args) => {
@@ -217,11 +217,10 @@ describe("query plans (architecture, Style)", () => {
     const own = ["inbound_session", "outbound_history"];
     const byId = ["sqlite_autoindex_inbound_message_1", "sqlite_autoindex_outbound_message_1"];
     expect([...new Set(used)].sort()).toEqual([...own, ...byId].sort());
-    await db.close();
   });
 
   it("statements with ids find their runs without the indexes by status, worker or runner", async () => {
-    const db = await openDatabase();
+    await using db = await openDatabase();
     const found = vi.spyOn(db, "first").mockResolvedValue(null);
     await findRemoteRun(db, "r", "e");
     await findAskerContext(db, "t", "claude");
@@ -235,11 +234,10 @@ describe("query plans (architecture, Style)", () => {
       );
       expect(indexes, statement.sql).toEqual([]);
     }
-    await db.close();
   });
 
   it("retention finds old rows by time, without the status column after their texts", async () => {
-    const db = await openDatabase();
+    await using db = await openDatabase();
     const explain = async (sql: string, args: Value[]) => {
       const plan = await db.read<{ detail: string }>(`explain query plan ${sql}`, args);
       return plan.map(({ detail }) => detail).join("; ");
@@ -251,11 +249,10 @@ describe("query plans (architecture, Style)", () => {
     await listOldExecutions(db, 0);
     const [sql = "", args = []] = asked.mock.calls[0] ?? [];
     expect(await explain(sql, args)).toContain("INDEX execution_completed");
-    await db.close();
   });
 
   it("listUsageByExecution() sums the use from an index alone, without the columns after the texts", async () => {
-    const db = await openDatabase();
+    await using db = await openDatabase();
     const asked = vi.spyOn(db, "read").mockResolvedValue([]);
     await listUsageByExecution(db, "engine", 1, null);
     await listUsageByExecution(db, "session_key", 1, null);
@@ -268,6 +265,5 @@ describe("query plans (architecture, Style)", () => {
         "SEARCH execution USING COVERING INDEX execution_completed (completed_at>?)",
       );
     }
-    await db.close();
   });
 });

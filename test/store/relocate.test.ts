@@ -5,7 +5,7 @@ import { relocate } from "../../src/store/db/relocate.ts";
 import { insertRows } from "../harness/model/counters.ts";
 
 it("relocate() leaves paths outside of the data directory unchanged [BAK-4]", async () => {
-  const db = await Database.open(":memory:");
+  await using db = await Database.open(":memory:");
   await migrate(db, 0);
   const worker = (id: string, work_dir: string) => ({
     ...{ id, name: id, name_key: id, work_dir },
@@ -58,5 +58,4 @@ it("relocate() leaves paths outside of the data directory unchanged [BAK-4]", as
   );
   expect(parts.map((row) => row.path)).toEqual(["/new/uploads/a", "/srv/b.txt", null]);
   expect(await db.read("select work_dir from question")).toEqual([{ work_dir: "/new/workers/a" }]);
-  await db.close();
 });

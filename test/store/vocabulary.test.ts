@@ -54,7 +54,7 @@ const WORDS: Record<string, readonly string[]> = {
 };
 
 it("each CHECK list contains the values of the vocabulary (architecture, Style)", async () => {
-  const db = await Database.open(":memory:");
+  await using db = await Database.open(":memory:");
   await migrate(db, 0);
   const tables = await db.read<{ name: string; sql: string }>(
     "select name, sql from sqlite_master where type = 'table' and sql is not null",
@@ -65,15 +65,13 @@ it("each CHECK list contains the values of the vocabulary (architecture, Style)"
     )
   );
   expect(Object.fromEntries(checked)).toEqual(WORDS);
-  await db.close();
 });
 
 it("each status of tasks and executions has its counter", async () => {
-  const db = await Database.open(":memory:");
+  await using db = await Database.open(":memory:");
   await migrate(db, 0);
   const rows = await db.read<{ name: string; key: string }>("select name, key from counter");
   const keys = (name: string) => rows.filter((row) => row.name === name).map((row) => row.key).sort();
   expect(keys("task")).toEqual([...TASK_STATUSES].sort());
   expect(keys("execution")).toEqual([...EXECUTION_STATUSES].sort());
-  await db.close();
 });

@@ -30,33 +30,25 @@ export interface Evidence {
 export async function checkAtAnyMoment(dataDir: string): Promise<string[]> {
   const path = join(dataDir, "svc.db");
   const faults = (await inspect(path)).map((fault) => `I7: ${fault}`);
-  const db = await Database.open(`file:${path}`);
-  try {
-    return [...faults, ...await findBrokenRows(db, HALF_STATES), ...await findBrokenCounters(db)];
-  } finally {
-    await db.close();
-  }
+  await using db = await Database.open(`file:${path}`);
+  return [...faults, ...await findBrokenRows(db, HALF_STATES), ...await findBrokenCounters(db)];
 }
 
 /** Checks all invariants of a server that finished all work and then stopped. */
 export async function checkAtRest(evidence: Evidence): Promise<string[]> {
   const { dataDir, agentLedger } = evidence;
   const faults = await checkAtAnyMoment(dataDir);
-  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-  try {
-    faults.push(...await findBrokenRows(db, AT_REST, evidence.maxAttempts), ...await findLost(db, evidence));
-    const runs = await db.read<{ run_id: string }>(
-      "select run_id from execution union select run_id from bee_run",
-    );
-    const alive = await findMarked(new Set(runs.map((row) => row.run_id).filter((id) => id !== "")));
-    if (alive.length > 0) faults.push(`I8: processes of ended runs are alive: ${alive.join(", ")}`);
-    for (const path of evidence.uploads ?? []) {
-      const known = await db.first("select 1 as one from upload where path = ?", [path]);
-      const there = await Deno.stat(path).then((info) => info.isFile, () => false);
-      if (known === null || !there) faults.push(`I1: the upload ${path} is gone`);
-    }
-  } finally {
-    await db.close();
+  await using db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  faults.push(...await findBrokenRows(db, AT_REST, evidence.maxAttempts), ...await findLost(db, evidence));
+  const runs = await db.read<{ run_id: string }>(
+    "select run_id from execution union select run_id from bee_run",
+  );
+  const alive = await findMarked(new Set(runs.map((row) => row.run_id).filter((id) => id !== "")));
+  if (alive.length > 0) faults.push(`I8: processes of ended runs are alive: ${alive.join(", ")}`);
+  for (const path of evidence.uploads ?? []) {
+    const known = await db.first("select 1 as one from upload where path = ?", [path]);
+    const there = await Deno.stat(path).then((info) => info.isFile, () => false);
+    if (known === null || !there) faults.push(`I1: the upload ${path} is gone`);
   }
   if (agentLedger !== undefined) {
     const lines = (await Deno.readTextFile(agentLedger).catch(() => "")).split("\n");
@@ -86,17 +78,17 @@ const HALF_STATES: Rule[] = [
     where execution.status in ('pending', 'running') and task.status not in ('running', 'cancelled')`,
   ],
   [
-    "an execution is half ended",
+    "an execution has only a status or only a time of its end",
     `select id from execution where (status in ('completed', 'failed')) <> (completed_at is not null)`,
   ],
   [
-    "a reply of a run is there before its end",
+    "a run has a reply before its end",
     `select outbound_message.id from outbound_message join execution on execution.id = execution_id
     where source_type = 'worker' and execution.status in ('pending', 'running')
       and outbound_message.content = execution.result`,
   ],
   [
-    "an ended run of a conversation, that is not tried again, left no word",
+    "an ended run of a conversation has neither a reply nor a retry",
     `select execution.id from execution join task on task.id = task_id
     where execution.status in ('completed', 'failed') and task.execution_id = execution.id
       and task.status in ('completed', 'failed')
@@ -105,14 +97,14 @@ const HALF_STATES: Rule[] = [
   ],
   // An answer goes to the run that asked while it is running, and becomes a task afterwards.
   [
-    "a routed message left neither task nor word",
+    "a routed message has neither a task nor a reply",
     `select id from inbound_message where status = 'bee_processed'
       and not exists (select 1 from task where message_id = inbound_message.id)
       and not exists (select 1 from outbound_message where message_id = inbound_message.id)
       and not exists (select 1 from question where answered_in = inbound_message.id)`,
   ],
   [
-    "a message was merged into none",
+    "a message was merged into a missing one",
     `select id from inbound_message as part where status = 'merged'
     and not exists (select 1 from inbound_message where id = part.merged_into)`,
   ],

@@ -42,7 +42,7 @@ const ROWS: [rule: RegExp, change: string][] = [
 ];
 
 const NOTES: [rule: RegExp, change: (note: Note) => Note][] = [
-  [/had a token that is over/, (note) => ({ ...note, status: 401 })],
+  [/had a token that has expired/, (note) => ({ ...note, status: 401 })],
   [/could use the token before/, (note) => ({ ...note, statusBefore: 200 })],
   [/no turn could ask with its token/, (note) => ({ ...note, status: 0 })],
   [/the turn "say hello 1" had no token/, (note) => ({ ...note, word: "blind" })],
@@ -76,6 +76,6 @@ it("the checker of open agents finds nothing in a correct directory, and each ki
   const twice = [...notes, ...notes].map((note) => JSON.stringify(note));
   await Deno.writeTextFile(ledger, `${twice.join("\n")}\n`);
   expect(await checkTurns(dataDir, ledger)).toContainEqual(
-    expect.stringMatching(/DSP-1: .* was begun 2 times/),
+    expect.stringMatching(/DSP-1: .* was started 2 times/),
   );
 });

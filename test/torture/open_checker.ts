@@ -80,7 +80,7 @@ export async function checkTurns(dataDir: string, ledger: string): Promise<strin
     ...notes.filter(({ word }) => word === "overlap")
       .map(({ words }) => `CHD-15: two processes had the session ${words}`),
     ...[...done].filter(([, { length }]) => length > 1)
-      .map(([id, { length }]) => `DSP-1: the execution ${id} was begun ${length} times`),
+      .map(([id, { length }]) => `DSP-1: the execution ${id} was started ${length} times`),
     ...rows.filter((run) => run.engine === "open" && run.status === "completed" && !done.has(run.id))
       .map(({ id }) => `DSP-2: the execution ${id} is completed, and no agent has done it`),
     ...rows.filter(({ result }) => TOKEN.test(result)).map(({ id }) => `I9: the result of ${id} has a token`),
@@ -112,7 +112,7 @@ function findWrong(turn: Note, run: Run | undefined, owners: Map<string, Set<str
     [context.words !== turn.words || context.key !== run.session_key, "has the context of another run"],
     [strange.length > 0, `remembers what was said to others: ${strange.slice(0, 3).join(", ")}`],
     // The token of a run that was cancelled meanwhile is invalid.
-    [turn.status === REFUSED && run.status !== "failed", "had a token that is over"],
+    [turn.status === REFUSED && run.status !== "failed", "had a token that has expired"],
     [![null, REFUSED, UNANSWERED].includes(turn.statusBefore), "could use the token before"],
   ];
   return rules.filter(([isWrong]) => isWrong).map(([, words]) => words);

@@ -32,13 +32,13 @@ const ROWS: [rule: RegExp, sql: (id: string) => string][] = [
     /DSP-2: the reply of .* is of another run/,
     () => `update outbound_message set content = 'mark ${OTHER} 1'`,
   ],
-  [/I6: a lease is not over/, (id) => `${LEASE} ('${id}', 'r', 'q', 1, '/', 1)`],
+  [/I6: a lease has not ended/, (id) => `${LEASE} ('${id}', 'r', 'q', 1, '/', 1)`],
   [
-    /DSP-2: an outcome is stored that its runner did not tell/,
+    /DSP-2: an outcome is stored that its runner did not report/,
     (id) => `${LEASE} ('${id}', 'r', 'q', 1, '/', null)`,
   ],
   [
-    /DSP-2: the execution .* is completed, and its program began 0/,
+    /DSP-2: the execution .* is completed, and its program started 0/,
     () => `update execution set id = '${OTHER}'`,
   ],
 ];
@@ -61,12 +61,12 @@ describe("the checker of runs in a torture with runners [DSP-1, DSP-2]", () => {
     expect(written.split("\n").map((line) => line.split(" ")[0])).toEqual(["start", "end", ""]);
     await Deno.writeTextFile(ledger, `start task 1 1 1 ${id}\n`, { append: true });
     expect(await checkRuns(dataDir, ledger)).toEqual([
-      `DSP-1: the execution ${id} was begun 2 times`,
-      `DSP-2: the execution ${id} is completed, and its program began 2 and ended 1 times`,
+      `DSP-1: the execution ${id} was started 2 times`,
+      `DSP-2: the execution ${id} is completed, and its program started 2 and ended 1 times`,
     ]);
     await Deno.writeTextFile(ledger, written.replace(/end .*\n/, ""));
     expect(await checkRuns(dataDir, ledger)).toEqual([
-      `DSP-2: the execution ${id} is completed, and its program began 1 and ended 0 times`,
+      `DSP-2: the execution ${id} is completed, and its program started 1 and ended 0 times`,
     ]);
     await Deno.writeTextFile(ledger, written);
     const log = getLogPath(buildDataPaths(dataDir), id);

@@ -21,22 +21,18 @@ interface Run extends Record<string, string | number> {
 
 /** Checks the runs of a server that has stopped, with runners or without. Returns the violations. */
 export async function checkRuns(dataDir: string, agentLedger: string): Promise<string[]> {
-  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-  try {
-    const runs = await db.read<Run>(
-      `select id, attempt, status, engine, substr(result, 1, 500) as result,
-        coalesce((select substr(content, 1, 500) from outbound_message where execution_id = execution.id), '') as said
-      from execution`,
-    );
-    return [
-      ...await findBrokenLeases(db),
-      ...runs.flatMap(findWrongMarks),
-      ...await findWrongLogs(dataDir, runs),
-      ...await findWrongStarts(agentLedger, runs),
-    ];
-  } finally {
-    await db.close();
-  }
+  await using db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  const runs = await db.read<Run>(
+    `select id, attempt, status, engine, substr(result, 1, 500) as result,
+      coalesce((select substr(content, 1, 500) from outbound_message where execution_id = execution.id), '') as said
+    from execution`,
+  );
+  return [
+    ...await findBrokenLeases(db),
+    ...runs.flatMap(findWrongMarks),
+    ...await findWrongLogs(dataDir, runs),
+    ...await findWrongStarts(agentLedger, runs),
+  ];
 }
 
 /** Finds files of ended runs in the work_root of a stopped runner. */
@@ -51,9 +47,9 @@ export async function checkWorkRoot(root: string): Promise<string[]> {
 }
 
 const LEASES: [words: string, sql: string][] = [
-  ["I6: a lease is not over", "select execution_id as id from remote_run where lease_until is not null"],
+  ["I6: a lease has not ended", "select execution_id as id from remote_run where lease_until is not null"],
   [
-    "DSP-2: an outcome is stored that its runner did not tell",
+    "DSP-2: an outcome is stored that its runner did not report",
     `select execution_id as id from remote_run join execution on execution.id = execution_id
     where status = 'completed' and reported = 0`,
   ],
@@ -95,19 +91,19 @@ async function findWrongLogs(dataDir: string, runs: readonly Run[]): Promise<str
 
 // No execution starts twice, not even one after the other [DSP-1]. A completed one was started and ended by a program.
 async function findWrongStarts(agentLedger: string, runs: readonly Run[]): Promise<string[]> {
-  const begun = new Map<string, number>();
+  const started = new Map<string, number>();
   const ended = new Map<string, number>();
   for (const { word, execution } of await readLedger(agentLedger)) {
-    const counts = word === "start" ? begun : word === "end" ? ended : null;
+    const counts = word === "start" ? started : word === "end" ? ended : null;
     counts?.set(execution, (counts.get(execution) ?? 0) + 1);
   }
   return [
-    ...[...begun].filter(([id, count]) => count > 1 && id !== "none")
-      .map(([id, count]) => `DSP-1: the execution ${id} was begun ${count} times`),
+    ...[...started].filter(([id, count]) => count > 1 && id !== "none")
+      .map(([id, count]) => `DSP-1: the execution ${id} was started ${count} times`),
     ...runs.filter(({ id, status, engine }) =>
-      status === "completed" && engine === "fake" && (begun.get(id) !== 1 || ended.get(id) !== 1)
+      status === "completed" && engine === "fake" && (started.get(id) !== 1 || ended.get(id) !== 1)
     ).map(({ id }) =>
-      `DSP-2: the execution ${id} is completed, and its program began ${begun.get(id) ?? 0} and ended ${
+      `DSP-2: the execution ${id} is completed, and its program started ${started.get(id) ?? 0} and ended ${
         ended.get(id) ?? 0
       } times`
     ),

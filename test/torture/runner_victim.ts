@@ -85,7 +85,7 @@ export class RunnerVictim {
     this.#process = null;
     this.#options.keep(process.stderr);
     this.#options.broke(
-      `the runner ${this.name} ended by itself with exit code ${code}: ${process.stderr.slice(-2_000)}`,
+      `the runner ${this.name} ended unexpectedly with exit code ${code}: ${process.stderr.slice(-2_000)}`,
     );
     await pause(REVIVE_PAUSE_MS);
     await this.start();

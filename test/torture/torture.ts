@@ -31,7 +31,7 @@ const LAST_FAULT_MS = 30_000;
 const SEED = Number(given.get("seed") ?? Date.now() % 1_000_000);
 
 if (WARM && RUNNERS > 0) {
-  console.error("--warm and --runners are two tortures: take one away");
+  console.error("--warm and --runners exclude each other. Remove one of them.");
   Deno.exit(2);
 }
 console.log(
@@ -68,7 +68,7 @@ async function torture(): Promise<string[]> {
   while (performance.now() < until) await liveOnce(victim, chance, until);
   clearInterval(arriving);
   await hostile?.end().catch((error) => {
-    throw new Error(`the server is not there any more: ${victim.said.slice(-3_000)}`, { cause: error });
+    throw new Error(`the server has ended: ${victim.said.slice(-3_000)}`, { cause: error });
   });
   await runners?.calm();
   await open?.calm();
@@ -182,12 +182,12 @@ function report(
       ? ""
       : `; stopped ${stops.length} times, for ${(Math.max(...stops) / 1_000).toFixed(1)} s at most`),
     `start to ready   p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`,
-    `requests         ${ledger.entries.length}, ${resent} of them sent again because no answer came`,
+    `requests         ${ledger.entries.length}, ${resent} of them sent again after a lost response`,
     `acknowledged     ${ledger.accepted("message").length} messages, ${
       ledger.accepted("task").length
     } tasks, ` +
     `${ledger.accepted("upload").length} uploads`,
-    `runs             ${runs.total}: ${runs.completed} completed, ${runs.failed} failed (lost with the server, or told to)`,
+    `runs             ${runs.total}: ${runs.completed} completed, ${runs.failed} failed (lost with the server, or by instruction)`,
     `tasks            ${overview.tasks.completed} completed, ${overview.tasks.failed} failed, ${overview.tasks.cancelled} cancelled`,
     `streams          ${followers.reduce((sum, one) => sum + one.replies, 0)} replies, each once, over ` +
     `${followers.reduce((sum, one) => sum + one.connections, 0)} connections`,

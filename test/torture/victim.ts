@@ -110,7 +110,9 @@ export class Victim {
     this.#server = null;
     const { signal } = await server.end("SIGKILL");
     this.#keep(server.stderr);
-    if (signal !== "SIGKILL") throw new Error(`the server ended by itself: ${server.stderr.slice(-2_000)}`);
+    if (signal !== "SIGKILL") {
+      throw new Error(`the server ended unexpectedly: ${server.stderr.slice(-2_000)}`);
+    }
     this.deaths.kills++;
     if (server.stderr.includes("SVC_FAULT fired")) this.deaths.faults++;
   }
@@ -130,7 +132,7 @@ export class Victim {
       await new Promise((resolve) => setTimeout(resolve, ms));
       server.child.kill("SIGCONT");
     } catch {
-      // A fault point has ended it.
+      // A fault point has ended the process.
     }
   }
 

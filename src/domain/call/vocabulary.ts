@@ -253,7 +253,6 @@ export type Role = (typeof ROLES)[number];
 
 /** Source of a user: the configuration, a local name and password, or an OpenID provider. */
 export const USER_ORIGINS = ["operator", "local", "oidc"] as const;
-export type UserOrigin = (typeof USER_ORIGINS)[number];
 
 /** Kinds of logins. A program holds the whole secret of its login, a browser two halves (contract 9). */
 export const LOGIN_KINDS = ["login", "browser"] as const;

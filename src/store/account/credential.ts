@@ -1,9 +1,8 @@
-import type { LoginKind } from "../../domain/call/vocabulary.ts";
-import { type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
+import type { LoginKind, PasswordSource } from "../../domain/call/vocabulary.ts";
+import { type Database, guard, insertRow, type Statement } from "../db/database.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
-import type { PasswordSource } from "../../domain/call/vocabulary.ts";
 
-export interface Credential extends Row {
+export interface Credential {
   username: string;
   password_hash: string;
   source: PasswordSource;
@@ -19,11 +18,7 @@ export function findCredential(db: Database): Promise<Credential | null> {
 export function storeCredential(credential: Credential, now: number): Statement[] {
   return [
     { sql: "delete from credential", args: [] },
-    {
-      sql:
-        "insert into credential (username, password_hash, source, version, updated_at) values (?, ?, ?, ?, ?)",
-      args: [credential.username, credential.password_hash, credential.source, credential.version, now],
-    },
+    insertRow("credential", { ...credential, updated_at: now }),
   ];
 }
 
@@ -50,7 +45,7 @@ export function revokeAllLogins(now: number): Statement[] {
 }
 
 /** A stored refresh token. Only its hash is stored. */
-export interface RefreshToken extends Row {
+export interface RefreshToken {
   id: string;
   username: string;
   /** "" for the operator. */
@@ -61,9 +56,7 @@ export interface RefreshToken extends Row {
 }
 
 export function insertRefreshToken(token: RefreshToken & { token_hash: string }, now: number): Statement {
-  const { id, token_hash, username, user_id, kind, version, expires_at } = token;
-  const row = { id, token_hash, username, user_id, kind, version, created_at: now, expires_at };
-  return insertRow("refresh_token", row);
+  return insertRow("refresh_token", { ...token, created_at: now });
 }
 
 export function findRefreshToken(db: Database, tokenHash: string, now: number): Promise<RefreshToken | null> {

@@ -2,21 +2,15 @@ import { normalizeName } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type Token, tokenSchema } from "../../domain/account/token.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
-import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { matchAny, type Where } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { buildJsonSql } from "../db/json_projection.ts";
 
 /** A token with its owner, to authorize a request. */
-export interface TokenGrant extends Row {
-  id: string;
-  name: string;
+export interface TokenGrant extends Omit<Token, "scopes" | "created_at"> {
   /** JSON list. */
   scopes: string;
-  expires_at: number | null;
-  last_used_at: number | null;
-  user_id: string;
-  user_name: string;
   role: Role;
   disabled: number;
 }

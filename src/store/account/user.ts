@@ -1,26 +1,19 @@
 import { normalizeName } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { type User, type UserFilter, userSchema } from "../../domain/account/user.ts";
-import type { Role, UserOrigin } from "../../domain/call/vocabulary.ts";
-import { buildSet, type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { type User, type UserFilter, userSchema, type UserUpdate } from "../../domain/account/user.ts";
+import type { Role } from "../../domain/call/vocabulary.ts";
+import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { buildWhere, type Filters, matchAny } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { buildJsonSql } from "../db/json_projection.ts";
 
-export interface UserRow extends Row {
-  id: string;
-  name: string;
-  role: Role;
+export interface UserRow extends Omit<User, "disabled"> {
   disabled: number;
   /** "" for users without a local password. */
   password_hash: string;
   version: number;
-  origin: UserOrigin;
   issuer: string;
   subject: string;
-  created_at: number;
-  updated_at: number;
-  last_login_at: number | null;
 }
 
 const COLUMNS =
@@ -66,9 +59,7 @@ export function findOperator(db: Database): Promise<UserRow | null> {
 
 /** Returns any password hash. Logins with an unknown name check it to take as long as others (reliability AUT-3). */
 export function findAnyHash(db: Database): Promise<string | null> {
-  return db.readValue<string>(
-    "select password_hash from user where password_hash <> '' limit 1",
-  );
+  return db.readValue<string>("select password_hash from user where password_hash <> '' limit 1");
 }
 
 export function listUsers(db: Database, filter: UserFilter, page: Page): Promise<Listing<User>> {
@@ -77,21 +68,7 @@ export function listUsers(db: Database, filter: UserFilter, page: Page): Promise
 
 /** Stores a new user, guarded by fewer than `max`. A duplicate name or subject fails the batch. */
 export function insertUser(user: UserRow, max: number): Statement[] {
-  const row = {
-    id: user.id,
-    name: user.name,
-    name_key: normalizeName(user.name),
-    role: user.role,
-    disabled: user.disabled,
-    password_hash: user.password_hash,
-    version: user.version,
-    origin: user.origin,
-    issuer: user.issuer,
-    subject: user.subject,
-    created_at: user.created_at,
-    updated_at: user.updated_at,
-    last_login_at: user.last_login_at,
-  };
+  const row = { ...user, name_key: normalizeName(user.name) };
   return insertGuarded("user", row, { sql: "(select count(*) from user) < ?", args: [max] });
 }
 
@@ -102,11 +79,7 @@ const NOT_THE_LAST = `exists (
 /** Changes a user, guarded by its existence, and by an admin remaining. A duplicate name fails the batch. */
 export function updateUser(
   id: string,
-  { name, role, disabled }: {
-    name?: string | undefined;
-    role?: Role | undefined;
-    disabled?: boolean | undefined;
-  },
+  { name, role, disabled }: UserUpdate,
   now: number,
 ): Statement[] {
   const name_key = name === undefined ? undefined : normalizeName(name);

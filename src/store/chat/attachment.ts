@@ -1,9 +1,9 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Media } from "../../domain/chat/message.ts";
-import { type Database, guard, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Statement } from "../db/database.ts";
 
 /** A received message whose file has yet to be fetched from its platform. */
-export interface WaitingAttachment extends Row {
+export interface WaitingAttachment {
   id: string;
   session_key: string;
   platform: string;

@@ -1,9 +1,8 @@
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Usage, usageSchema } from "../../domain/work/execution.ts";
+import { usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { buildSet, type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
-import type { Failure } from "../../domain/call/vocabulary.ts";
+import { buildSet, type Database, guard, insertRow, type Statement } from "../db/database.ts";
 import { type BeeRun, beeRunSchema } from "../../domain/chat/bee_run.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { limitToConversation, type Where } from "../db/filter.ts";
@@ -18,14 +17,9 @@ interface NewBeeRun extends RunIdentity {
   created_at: number;
 }
 
-export interface BeeRunEnd {
+export interface BeeRunEnd
+  extends Pick<BeeRun, "reason" | "reply" | "task_count" | "error" | "failure" | "usage"> {
   status: "completed" | "failed";
-  reason: string;
-  reply: string;
-  task_count: number;
-  error: string;
-  failure: Failure | "";
-  usage: Usage;
 }
 
 export function insertBeeRun(run: NewBeeRun): Statement {
@@ -48,7 +42,7 @@ export function finishBeeRun(id: string, end: BeeRunEnd, now: number): Statement
 
 /** Finds the rights of a coordinator's run token. Null when the run has ended (reliability SCP-5). */
 export function findBeeGrant(db: Database, id: string, attempt: number): Promise<RunBinding | null> {
-  return db.first<RunBinding & Row>(
+  return db.first<RunBinding>(
     `select id as execution_id, attempt, '' as worker_id, '' as task_id, session_key, message_id,
       coalesce((select ${MESSAGE_DEPTH} from inbound_message where inbound_message.id = message_id), 0) - 1 as depth
     from bee_run
@@ -69,13 +63,13 @@ export function findBeeRunStatus(
   );
 }
 
-export const BEE_RUN_JSON = buildJsonSql("bee_run", beeRunSchema, {
-  usage: buildJsonSql("bee_run", usageSchema),
-});
+export const BEE_RUNS = {
+  table: "bee_run",
+  json: buildJsonSql("bee_run", beeRunSchema, { usage: buildJsonSql("bee_run", usageSchema) }),
+  texts: ["reason", "reply", "error"],
+};
 
-export const BEE_RUN_TEXTS = ["reason", "reply", "error"];
-
-interface OpenBeeRun extends Row {
+interface OpenBeeRun {
   execution_id: string;
   run_id: string;
   since: number;
@@ -95,6 +89,5 @@ export function listBeeRuns(
 ): Promise<Listing<BeeRun>> {
   const where: Where = { conditions: [], args: [] };
   limitToConversation(where, "bee_run.session_key", boundTo);
-  const query = { table: "bee_run", json: BEE_RUN_JSON, texts: BEE_RUN_TEXTS, where };
-  return list(db, query, { page: 1, page_size: limit, cursor });
+  return list(db, { ...BEE_RUNS, where }, { page: 1, page_size: limit, cursor });
 }

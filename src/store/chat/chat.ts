@@ -1,7 +1,7 @@
 import { type ChatFilter, type ChatSession, chatSessionSchema } from "../../domain/chat/chat.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { buildSet, type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guard, insertGuarded, insertRow, type Statement } from "../db/database.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import type { EventKind } from "../../domain/call/vocabulary.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
@@ -49,7 +49,7 @@ export async function findChatSession(db: Database, id: string): Promise<ChatSes
 
 const FILTERS: Filters<ChatFilter> = {
   ref: matchReference("chat_session", { column: "name", key: (name) => name }),
-  // Depends on the caller.
+  // The list adds this filter because it depends on the caller.
   last: BY_LIST,
 };
 
@@ -76,7 +76,7 @@ export function listChatSessions(
   return list(db, { table: "chat_session", json: SESSION_JSON, where }, page);
 }
 
-export interface ConversationEvent extends Row {
+export interface ConversationEvent {
   seq: number;
   kind: EventKind;
   task_id: string;
@@ -147,36 +147,21 @@ export interface Upload extends Media {
   created_at: number;
 }
 
-/** Stores an uploaded file, guarded by the session's quota. */
-export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
-  return guard(
-    `insert into upload (path, session_id, name, original_name, size, mime, created_at)
-      select ?, ?, ?, ?, ?, ?, ?
-      from (select count(*) as files, coalesce(sum(size), 0) as bytes from upload where session_id = ?)
-      where files < ? and bytes + ? <= ?`,
-    [
-      upload.path,
-      upload.session_id,
-      upload.name,
-      upload.original_name,
-      upload.size,
-      upload.mime,
-      upload.created_at,
-      upload.session_id,
-      most.files,
-      upload.size,
-      most.bytes,
-    ],
-  );
-}
-
 export interface UploadQuota {
   files: number;
   bytes: number;
 }
 
+/** Stores an uploaded file, guarded by the session's quota. */
+export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
+  return insertGuarded("upload", { ...upload }, {
+    sql: "(select count(*) < ? and coalesce(sum(size), 0) + ? <= ? from upload where session_id = ?)",
+    args: [most.files, upload.size, most.bytes, upload.session_id],
+  });
+}
+
 export function findUpload(db: Database, path: string): Promise<Media | null> {
-  return db.first<Media & Row>("select path, name, size, mime from upload where path = ?", [path]);
+  return db.first<Media>("select path, name, size, mime from upload where path = ?", [path]);
 }
 
 /** Returns the number and size of the files in a session. */

@@ -2,7 +2,7 @@ import type { ChatMessage } from "../../domain/chat/chat.ts";
 import { joinJson, type Json } from "../../domain/call/json.ts";
 import { COUNT_MAX, type Listing } from "../../domain/call/page.ts";
 import { fits, type MeasuredObject, type Objects, readMeasured } from "../db/size_limited_read.ts";
-import type { Database, Row } from "../db/database.ts";
+import type { Database } from "../db/database.ts";
 
 /** A part of a history: the latest `limit` messages, or those before a message. `maxBytes` may shorten it. */
 export interface HistoryPart {
@@ -11,7 +11,7 @@ export interface HistoryPart {
   maxBytes?: number;
 }
 
-// Each half has the condition. Outside of the union, SQLite would read all messages of all conversations first.
+// Each half of the union has the condition. Outside of the union, SQLite would first read the messages of all conversations.
 function buildMessagesSql(condition: string): string {
   return `(
     select id, 'user' as role, content, received_at as ts, media, null as reply_to, '' as question_id
@@ -92,7 +92,7 @@ async function readHistory(
   const most = limit + 1;
   // Ids are UUIDv7, so both tables merge by id. The query names its index: the index by status covers all conversations, and
   // the index by conversation has unsent messages. It reads no column after the text, which SQLite would read page by page.
-  const measured = await db.read<MeasuredObject & Row>(
+  const measured = await db.read<MeasuredObject>(
     `select id, bytes
     from (
       select *
@@ -135,7 +135,7 @@ async function sortByTime(db: Database, rows: readonly HistoryRow[]): Promise<Hi
 
 function readAll(db: Database, measured: readonly MeasuredObject[]): Promise<HistoryRow[]> {
   const ids = JSON.stringify(measured.map(({ id }) => id));
-  return db.read<HistoryRow & Row>(
+  return db.read<HistoryRow>(
     `select message.id as id, ${MESSAGE_JSON} as json from ${LISTED} order by message.ts, message.id`,
     [ids, ids],
   );

@@ -2,7 +2,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { type InboundFilter, type InboundMessage, inboundSchema } from "../../domain/chat/message.ts";
 import type { RoutedTo } from "../../domain/call/vocabulary.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
-import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 import { buildJsonSql } from "../db/json_projection.ts";
@@ -12,14 +12,16 @@ import {
   BY_LIST,
   type Filters,
   limitToConversation,
-  matchAny,
+  matchColumns,
   matchReference,
 } from "../db/filter.ts";
 import type { Json } from "../../domain/call/json.ts";
 
-export const INBOUND_JSON = buildJsonSql("inbound_message", inboundSchema, {});
-
-export const INBOUND_TEXTS = ["content", "error"];
+export const INBOUND = {
+  table: "inbound_message",
+  json: buildJsonSql("inbound_message", inboundSchema),
+  texts: ["content", "error"],
+};
 
 type NewInbound =
   & Pick<
@@ -52,38 +54,22 @@ export const MESSAGE_DEPTH = `max(inbound_message.depth, coalesce(
 
 /** Stores a message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
+  const { session_key, attachment = "", received_at } = message;
   const row = {
-    id: message.id,
-    session_key: message.session_key,
-    platform: message.platform,
-    platform_message_id: message.platform_message_id,
-    sender: message.sender,
-    content: message.content,
+    ...message,
     media: JSON.stringify(message.media),
-    alone: message.alone,
-    reply_to: message.reply_to,
-    is_direct: message.is_direct,
-    sender_name: message.sender_name ?? "",
-    is_data: message.is_data ?? false,
-    attachment: message.attachment ?? "",
-    depth: message.depth,
     status: "received",
-    due_at: message.received_at,
-    received_at: message.received_at,
+    due_at: received_at,
   };
   const hasSpace = {
     sql: `(select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED} and session_key = ?) < ?`,
-    args: [message.session_key, waitingMax],
+    args: [session_key, waitingMax],
   };
-  return insertGuarded(
-    "inbound_message",
-    row,
-    hasSpace,
-    row.attachment === "" ? WAKEUP.intake : WAKEUP.attachments,
-  );
+  const wakeup = attachment === "" ? WAKEUP.intake : WAKEUP.attachments;
+  return insertGuarded("inbound_message", row, hasSpace, wakeup);
 }
 
-/** received -> bee_processed without the coordinator, for an answer or an ambiguous one (contract 12). */
+/** received -> bee_processed without the coordinator, for a message that answers a question or may answer several (contract 12). */
 export function takeMessage(id: string, routed: RoutedTo, now: number): Statement[] {
   return guard(
     `update inbound_message
@@ -170,7 +156,7 @@ export function failUnroutedMessages(sessionKey: string, error: string, now: num
 }
 
 /** A received message in the debounce window. */
-export interface WaitingMessage extends Row {
+export interface WaitingMessage {
   id: string;
   session_key: string;
   platform: string;
@@ -207,7 +193,7 @@ export async function findInbound(
   boundTo: string | null = null,
 ): Promise<InboundMessage | null> {
   const row = await db.first<{ json: Json<InboundMessage> }>(
-    `select ${INBOUND_JSON} as json
+    `select ${INBOUND.json} as json
     from inbound_message
     where (id = ? or id = (select id from inbound_message where platform_message_id = ? order by id desc limit 1))
       and (? is null or session_key = ?)
@@ -220,9 +206,7 @@ export async function findInbound(
 
 const FILTERS: Filters<InboundFilter> = {
   ref: matchReference("inbound_message"),
-  session_key: matchAny("inbound_message.session_key"),
-  platform: matchAny("inbound_message.platform"),
-  status: matchAny("inbound_message.status"),
+  ...matchColumns("inbound_message", ["session_key", "platform", "status"]),
   received_from: BY_LIST,
   received_to: BY_LIST,
 };
@@ -237,17 +221,7 @@ export async function listInbound(
 ): Promise<Listing<InboundMessage>> {
   const where = buildWhere(filter, FILTERS);
   limitToConversation(where, "inbound_message.session_key", boundTo);
-  const from = await addTimeRange(db, where, RECEIVED, {
-    from: filter.received_from,
-    to: filter.received_to,
-  });
-  const counter = { name: "message", key: "inbound" };
-  return list(db, {
-    table: "inbound_message",
-    from,
-    json: INBOUND_JSON,
-    texts: INBOUND_TEXTS,
-    where,
-    counter,
-  }, page);
+  const bounds = { from: filter.received_from, to: filter.received_to };
+  const from = await addTimeRange(db, where, RECEIVED, bounds);
+  return list(db, { ...INBOUND, from, where, counter: { name: "message", key: "inbound" } }, page);
 }

@@ -1,19 +1,15 @@
-import type { Database, Row } from "../db/database.ts";
+import type { InboundMessage } from "../../domain/chat/message.ts";
+import type { Database } from "../db/database.ts";
 import { MESSAGE_DEPTH } from "./inbound.ts";
 import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 
 /** A message to route. `worker_id` is the session's default worker, or on a platform the worker that the message replies to. */
-export interface FeedingMessage extends Row {
-  id: string;
-  session_key: string;
-  platform: string;
-  attempt: number;
+export interface FeedingMessage
+  extends Pick<InboundMessage, "id" | "session_key" | "platform" | "attempt" | "error"> {
   due_at: number;
   worker_id: string | null;
   /** 1 for a message of a program, which goes to the worker of its platform. */
   is_data: number;
-  /** The reason why it waits, or "". */
-  error: string;
   /** Number of agents' tasks in a row that led to it or to a part of it (contract 2.9). */
   depth: number;
 }

@@ -1,8 +1,8 @@
 import type { Media } from "../../domain/chat/message.ts";
 import { MERGED_MAX_BYTES } from "../../domain/chat/quiet_window.ts";
-import type { Database, Row } from "../db/database.ts";
+import type { Database } from "../db/database.ts";
 
-interface PartRow extends Row {
+interface PartRow {
   id: string;
   content: string;
   /** JSON text. */
@@ -42,7 +42,7 @@ async function readParts(db: Database, id: string): Promise<PartRow[]> {
   );
 }
 
-export interface MessageText extends Row {
+export interface MessageText {
   content: string;
   /** JSON text. */
   media: string;

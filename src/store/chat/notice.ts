@@ -1,7 +1,7 @@
 import { createId } from "../../base/id.ts";
 import { buildOutbound, hasConversation, parsePlatformName } from "../../domain/chat/message.ts";
 import type { Notice } from "../../domain/system/notice.ts";
-import type { Database, Row, Statement } from "../db/database.ts";
+import type { Database, Statement } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
 import { buildPrune } from "../db/retention.ts";
 import { sendMessage } from "./outbound.ts";
@@ -24,7 +24,7 @@ export function insertNotice(notice: Notice, now: number, when?: SqlCondition): 
 }
 
 /** The last time of a notice at one destination, and the number of suppressed ones since. */
-interface NoticeState extends Row {
+interface NoticeState {
   at: number;
   suppressed_count: number;
 }
@@ -60,14 +60,11 @@ export function countSuppressedNotice(place: string, { kind, about }: Notice): S
 export const pruneNotices = buildPrune("notice", "at < ?", "place, kind, about");
 
 export function findSourceType(db: Database, outboundId: string): Promise<string | null> {
-  return db.readValue<string>(
-    "select source_type from outbound_message where id = ?",
-    [outboundId],
-  );
+  return db.readValue<string>("select source_type from outbound_message where id = ?", [outboundId]);
 }
 
 /** A failed run, its type of task, and whether the task is retried. */
-interface FailedRun extends Row {
+interface FailedRun {
   task_type: string;
   worker_id: string;
   worker_name: string;

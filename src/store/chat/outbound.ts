@@ -1,8 +1,13 @@
 import { parseChatSessionId } from "../../domain/chat/chat.ts";
-import { type OutboundFilter, type OutboundMessage, outboundSchema } from "../../domain/chat/message.ts";
+import {
+  type buildOutbound,
+  type OutboundFilter,
+  type OutboundMessage,
+  outboundSchema,
+} from "../../domain/chat/message.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Database, guard, type Statement, type Value } from "../db/database.ts";
+import { type Database, guard, insertRow, type Statement } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
 import { recordTransition } from "../events/journal.ts";
 import { list } from "../db/list.ts";
@@ -13,36 +18,17 @@ import {
   BY_LIST,
   type Filters,
   limitToConversation,
-  matchAny,
+  matchColumns,
   matchReference,
 } from "../db/filter.ts";
 
-export const OUTBOUND_JSON = buildJsonSql("outbound_message", outboundSchema, {
-  next_attempt_at: "outbound_message.due_at",
-});
+export const OUTBOUND = {
+  table: "outbound_message",
+  json: buildJsonSql("outbound_message", outboundSchema, { next_attempt_at: "outbound_message.due_at" }),
+  texts: ["content", "error"],
+};
 
-export const OUTBOUND_TEXTS = ["content", "error"];
-
-const OUTBOUND_COLUMNS = [
-  "id",
-  "session_key",
-  "platform",
-  "message_id",
-  "content",
-  "media",
-  "status",
-  "source_type",
-  "source_id",
-  "question_id",
-  "execution_id",
-  "created_at",
-  "sent_at",
-  "due_at",
-] as const;
-
-type NewOutbound =
-  & Pick<OutboundMessage, Exclude<(typeof OUTBOUND_COLUMNS)[number], "execution_id" | "due_at">>
-  & { execution_id: string; due_at: number | null };
+type NewOutbound = ReturnType<typeof buildOutbound>;
 
 /** Suppresses the last message of a run if the run itself sent the same text, or any message (contract 4.6). */
 type Suppression = "always" | "unless-same" | "unless-any";
@@ -53,27 +39,21 @@ interface SendOptions {
   data?: Record<string, unknown>;
 }
 
-// A deleted local session gets no message.
 function insertOutbound(message: NewOutbound, { unless = "always", when }: SendOptions): Statement {
-  const values: Value[] = OUTBOUND_COLUMNS.map((name) =>
-    name === "media" ? JSON.stringify(message.media) : message[name]
-  );
-  const sessionId = parseChatSessionId(message.session_key);
-  return {
-    sql: `insert into outbound_message (${OUTBOUND_COLUMNS.join(", ")})
-      select ${OUTBOUND_COLUMNS.map(() => "?").join(", ")}
-      where (? is null or exists (select 1 from chat_session where id = ?))
+  const { session_key, execution_id, content, due_at } = message;
+  const row = { ...message, media: JSON.stringify(message.media) };
+  const sessionId = parseChatSessionId(session_key);
+  // A deleted local session gets no message.
+  const isWanted = {
+    sql: `(? is null or exists (select 1 from chat_session where id = ?))
         and (? = 'always' or not exists (
           select 1
           from outbound_message
           where execution_id = ? and execution_id <> '' and (? = 'unless-any' or trim(content) = trim(?))))
         ${when === undefined ? "" : `and (${when.sql})`}`,
-    args: [
-      ...[...values, sessionId, sessionId, unless, message.execution_id, unless, message.content],
-      ...(when?.args ?? []),
-    ],
-    wakeup: message.due_at === null ? undefined : WAKEUP.outbox,
+    args: [sessionId, sessionId, unless, execution_id, unless, content, ...(when?.args ?? [])],
   };
+  return insertRow("outbound_message", row, isWanted, due_at === null ? undefined : WAKEUP.outbox);
 }
 
 /** Stores an outbound message. A local one counts as sent immediately and gets its event. Others wake the outbox. */
@@ -99,11 +79,7 @@ function formatActor({ source_type, source_id }: NewOutbound): string {
 
 const FILTERS: Filters<OutboundFilter> = {
   ref: matchReference("outbound_message"),
-  session_key: matchAny("outbound_message.session_key"),
-  platform: matchAny("outbound_message.platform"),
-  status: matchAny("outbound_message.status"),
-  source_type: matchAny("outbound_message.source_type"),
-  source_id: matchAny("outbound_message.source_id"),
+  ...matchColumns("outbound_message", ["session_key", "platform", "status", "source_type", "source_id"]),
   sent_from: BY_LIST,
   sent_to: BY_LIST,
 };
@@ -119,15 +95,7 @@ export async function listOutbound(
   const where = buildWhere(filter, FILTERS);
   limitToConversation(where, "outbound_message.session_key", boundTo);
   const from = await addTimeRange(db, where, SENT, { from: filter.sent_from, to: filter.sent_to });
-  const counter = { name: "message", key: "outbound" };
-  return list(db, {
-    table: "outbound_message",
-    from,
-    json: OUTBOUND_JSON,
-    texts: OUTBOUND_TEXTS,
-    where,
-    counter,
-  }, page);
+  return list(db, { ...OUTBOUND, from, where, counter: { name: "message", key: "outbound" } }, page);
 }
 
 /** failed -> sent. */

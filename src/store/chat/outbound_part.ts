@@ -1,22 +1,20 @@
 import { WAKEUP } from "../../base/wakeups.ts";
-import { type Database, guard, type Row, type Statement } from "../db/database.ts";
+import type { OutboundMessage } from "../../domain/chat/message.ts";
+import { type Database, guard, type Statement } from "../db/database.ts";
 
 /** The oldest waiting reply of its conversation. */
-export interface WaitingOutbound extends Row {
-  id: string;
-  session_key: string;
-  message_id: string;
-  content: string;
+export interface WaitingOutbound
+  extends
+    Pick<OutboundMessage, "id" | "session_key" | "message_id" | "content" | "attempt" | "error">,
+    Pick<OutboundMessage, "question_id"> {
+  /** JSON text. */
   media: string;
-  attempt: number;
-  error: string;
   /** 1 when its parts are stored. */
   is_cut: number;
   /** Start of the wait: its creation, or the last request to send it again. */
   since: number;
   /** The platform's id of the message that it answers, null for none. */
   answers: string | null;
-  question_id: string;
   /** Options of its question as JSON, while the question is open. */
   options: string;
 }
@@ -89,7 +87,7 @@ export function countWaitingReplies(
   );
 }
 
-export interface OutboundPart extends Row {
+export interface OutboundPart {
   number: number;
   /** JSON. */
   body: string;

@@ -1,6 +1,6 @@
 import { PAIRINGS_MAX, type Sender, senderSchema } from "../../domain/chat/platform.ts";
 import type { Json } from "../../domain/call/json.ts";
-import { type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, insertRow, type Statement } from "../db/database.ts";
 import { buildJsonSql, readAllJson } from "../db/json_projection.ts";
 
 const SENDER_JSON = buildJsonSql("platform_sender", senderSchema);
@@ -69,7 +69,7 @@ export function insertPairing(pairing: NewPairing): Statement[] {
 
 /** Finds the valid pairing with this code, or null. */
 export function findPairing(db: Database, codeHash: string, now: number): Promise<PairingRow | null> {
-  return db.first<PairingRow & Row>(
+  return db.first<PairingRow>(
     "select platform, sender, name, expires_at from platform_pairing where code_hash = ? and expires_at > ?",
     [codeHash, now],
   );

@@ -1,4 +1,5 @@
-import { type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
+import type { InboundMessage } from "../../domain/chat/message.ts";
+import { type Database, guard, insertRow, type Statement } from "../db/database.ts";
 
 // The state of messages from insertRefusedMessage(). The coordinator tries a message at least once before it fails.
 const IS_REFUSED = "status = 'failed' and attempt = 0";
@@ -16,7 +17,7 @@ export async function findByPlatformId(
   return row === null ? null : { id: row.id, over: row.over === 1 };
 }
 
-interface LastReceivedRow extends Row {
+interface LastReceivedRow {
   session_key: string;
   /** The platform's id of the message, null when retention has deleted all. */
   last: string | null;
@@ -59,31 +60,21 @@ export async function findOutboundIdBySentAs(
   ) ?? "";
 }
 
-interface RefusedMessage {
-  id: string;
-  session_key: string;
-  platform: string;
-  platform_message_id: string;
-  sender: string;
-  sender_name: string;
-  content: string;
-  is_data: boolean;
-  received_at: number;
-}
+type RefusedMessage =
+  & Pick<InboundMessage, "id" | "session_key" | "platform" | "platform_message_id" | "sender" | "sender_name">
+  & Pick<InboundMessage, "content" | "received_at">
+  & { is_data: boolean };
 
 /** Stores a refused message as failed, so that it is visible (contract 10.1). */
 export function insertRefusedMessage(message: RefusedMessage, error: string): Statement {
-  const { received_at } = message;
+  const { id, session_key, platform, platform_message_id, sender, sender_name } = message;
+  const { content, is_data, received_at } = message;
+  const origin = { id, session_key, platform, platform_message_id, sender, sender_name };
   return insertRow("inbound_message", {
-    id: message.id,
-    session_key: message.session_key,
-    platform: message.platform,
-    platform_message_id: message.platform_message_id,
-    sender: message.sender,
-    sender_name: message.sender_name,
-    content: message.content,
+    ...origin,
+    content,
+    is_data,
     media: "null",
-    is_data: message.is_data,
     status: "failed",
     routed: "nobody",
     error,
@@ -100,9 +91,6 @@ export function deleteRefusedMessage(id: string): Statement[] {
 
 /** Whether the latest message of a conversation failed with this error, so that the notice is not repeated. */
 export async function hasLastError(db: Database, sessionKey: string, error: string): Promise<boolean> {
-  const row = await db.first<{ error: string }>(
-    "select error from inbound_message where session_key = ? order by id desc limit 1",
-    [sessionKey],
-  );
-  return row?.error === error;
+  const sql = "select error from inbound_message where session_key = ? order by id desc limit 1";
+  return await db.readValue<string>(sql, [sessionKey]) === error;
 }

@@ -1,15 +1,15 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Json } from "../../domain/call/json.ts";
 import type { OutboundMessage } from "../../domain/chat/message.ts";
-import { type Database, guard, type Row, type Statement } from "../db/database.ts";
-import { OUTBOUND_JSON } from "./outbound.ts";
+import { type Database, guard, type Statement } from "../db/database.ts";
+import { OUTBOUND } from "./outbound.ts";
 import { readJson } from "../db/json_projection.ts";
 
 export function findOutbound(db: Database, id: string): Promise<Json<OutboundMessage> | null> {
-  return readJson(db, OUTBOUND_JSON, "from outbound_message where id = ?", [id]);
+  return readJson(db, OUTBOUND.json, "from outbound_message where id = ?", [id]);
 }
 
-interface UndeliveredMessage extends Row {
+interface UndeliveredMessage {
   id: string;
   session_key: string;
   message_id: string;

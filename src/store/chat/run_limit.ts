@@ -5,7 +5,7 @@ import { insertNotice } from "./notice.ts";
 
 const HOUR_MS = 3_600_000;
 
-// The journal knows whether the limit was reported.
+// True unless the journal has a report of this limit within the last hour.
 const NOT_REPORTED = `not exists (
   select 1 from journal where kind = 'run_limit.met' and at > ? and data ->> '$.held' = ?)`;
 
@@ -17,11 +17,11 @@ interface LimitedRun {
 }
 
 /** Reports a worker or a conversation that runs too often, in the journal and the conversation, once per hour (contract 14). */
-export function reportRunLimit(run: LimitedRun, hold: Block, now: number): Statement[] {
+export function reportRunLimit(run: LimitedRun, block: Block, now: number): Statement[] {
   const { session_key, message_id, task_id } = run;
-  const when = { sql: NOT_REPORTED, args: [now - HOUR_MS, hold.held] };
-  const content = `A task waits: ${hold.reason}. If the tasks form a loop, cancel the task that repeats it.`;
-  const data = { held: hold.held, until: hold.until };
+  const when = { sql: NOT_REPORTED, args: [now - HOUR_MS, block.held] };
+  const content = `A task waits: ${block.reason}. If the tasks form a loop, cancel the task that repeats it.`;
+  const data = { held: block.held, until: block.until };
   return [
     ...insertNotice({ kind: "run_limit.met", session_key, message_id, about: task_id, content }, now, when),
     recordWhen(now, { kind: "run_limit.met", ...run, data }, when),

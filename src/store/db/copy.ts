@@ -3,7 +3,7 @@ import { yieldToLoop } from "../../base/yield_to_loop.ts";
 
 // 512 KB and about 2 ms of this thread.
 const PAGES_AT_ONCE = 128n;
-// A commit waits for the disk behind all unsynced bytes.
+// A commit waits until the disk has written all unsynced bytes.
 const UNSYNCED_BYTES = 8 * 1024 * 1024;
 // Header bytes that say whether the file has a WAL file: 1 no, 2 yes.
 const FORMAT_VERSIONS = [18, 19];

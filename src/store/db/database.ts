@@ -88,11 +88,11 @@ export class Database {
     }
   }
 
-  read<T extends Row>(sql: string, args: Value[] = []): Promise<T[]> {
+  read<T extends object = Row>(sql: string, args: Value[] = []): Promise<T[]> {
     return this.#connection.query({ sql, args }) as Promise<T[]>;
   }
 
-  first<T extends Row>(sql: string, args: Value[] = []): Promise<T | null> {
+  first<T extends object = Row>(sql: string, args: Value[] = []): Promise<T | null> {
     return this.#connection.first({ sql, args }) as Promise<T | null>;
   }
 
@@ -171,6 +171,10 @@ export class Database {
     this.#closed = true;
     await this.#writer.waitUntilIdle();
     this.#connection.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 }
 

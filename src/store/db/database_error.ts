@@ -56,32 +56,21 @@ export function translateError(error: unknown): unknown {
   if (isFencedOff(error)) return buildDamageError(TAKEN_OVER, error);
   if (/constraint/i.test(text)) return error;
   if (/SQLITE_FULL|disk is full|ENOSPC|No space left/i.test(text)) {
-    return new ServiceError(
-      "storage_full",
-      "Cannot write: the disk of the database is full. Free some space",
-      { cause: error },
-    );
+    const detail = "Cannot write: the disk of the database is full. Free some space";
+    return new ServiceError("storage_full", detail, { cause: error });
   }
   if (isDamage(error)) return buildDamageError("it is damaged", error);
   const lost = isBusy(error) ||
     /fetch|network|connect|timed? ?out|SERVER_ERROR|HTTP status (5|429)|IOERR|READONLY|CANTOPEN/i.test(text);
   if (!lost) return error;
-  return new ServiceError("unavailable", "Cannot reach the database at the moment. Try again", {
-    cause: error,
-    retry_after_s: 2,
-  });
+  const detail = "Cannot reach the database at the moment. Try again";
+  return new ServiceError("unavailable", detail, { cause: error, retry_after_s: 2 });
 }
 
 /** Builds the error of every write until an operator has repaired the database. */
 export function buildDamageError(reason: string, cause?: unknown): ServiceError {
-  return new ServiceError(
-    "unavailable",
-    `Cannot write to the database: ${reason}. See the log of the service`,
-    {
-      cause,
-      retry_after_s: 60,
-    },
-  );
+  const detail = `Cannot write to the database: ${reason}. See the log of the service`;
+  return new ServiceError("unavailable", detail, { cause, retry_after_s: 60 });
 }
 
 /** Builds the error of a failed open, with advice for the operator. */

@@ -1,5 +1,5 @@
 // On a libSQL server, one service at a time owns a database. A row names the owner and its last heartbeat (decision 0021).
-import type { Database, Row, Statement } from "./database.ts";
+import type { Database, Statement } from "./database.ts";
 
 /** The owner of a database, or a standby. */
 export interface Owner {
@@ -12,18 +12,14 @@ export interface Owner {
 }
 
 /** `silent_ms`: time since the last heartbeat, by the clock of the database server. */
-interface FoundOwner extends Row {
+interface FoundOwner {
   id: string;
   host: string;
   pid: number;
   silent_ms: number;
 }
 
-export interface StandbyStatus extends Row {
-  host: string;
-  pid: number;
-  silent_ms: number;
-}
+export type StandbyStatus = Omit<FoundOwner, "id">;
 
 // All processes use the clock of the database server.
 const NOW = "cast((julianday('now') - 2440587.5) * 86400000 as integer)";
@@ -58,8 +54,12 @@ export function findOwner(db: Database): Promise<FoundOwner | null> {
 }
 
 /** Whether the table for the owner exists, which the first migration creates. */
-export async function hasOwnerTable(db: Database): Promise<boolean> {
-  return await db.first("select 1 from sqlite_master where type = 'table' and name = 'setting'") !== null;
+export function hasOwnerTable(db: Database): Promise<boolean> {
+  return hasTable(db, "setting");
+}
+
+async function hasTable(db: Database, name: string): Promise<boolean> {
+  return await db.first("select 1 from sqlite_master where type = 'table' and name = ?", [name]) !== null;
 }
 
 /** Builds the statement before every batch of this process. The batch fails when the database has another owner. */
@@ -97,9 +97,7 @@ export function releaseDatabase(fence: string): Statement {
 
 /** Stores a standby's heartbeat. Does nothing in a database of an older release, which has no table for it. */
 export async function storeStandbyHeartbeat(db: Database, { id, host, pid }: Owner): Promise<void> {
-  if (await db.first("select 1 from sqlite_master where type = 'table' and name = 'standby'") === null) {
-    return;
-  }
+  if (!await hasTable(db, "standby")) return;
   await db.write([{
     sql: `insert into standby (id, host, pid, seen_at) values (?, ?, ?, ${NOW})
       on conflict (id) do update set host = excluded.host, pid = excluded.pid, seen_at = excluded.seen_at`,

@@ -10,7 +10,7 @@ const WAL_ALARM_BYTES = 64 * 1024 * 1024;
 
 /** State of the database's files. Opening them would make SQLite lose its locks (facts, libSQL 3). */
 interface FileState {
-  /** Inode and creation time: a new file may get the inode of a deleted one. */
+  /** Inode and creation time. The inode is not enough because a new file may get that of a deleted one. */
   database: string | null;
   wal: string | null;
   walBytes: number;

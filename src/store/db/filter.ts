@@ -38,6 +38,15 @@ export function matchAny(column: string): Condition<string | readonly string[]> 
   };
 }
 
+/** Matches columns of a table like matchAny(). */
+export function matchColumns<K extends string>(
+  table: string,
+  names: readonly K[],
+): Record<K, Condition<string | readonly string[]>> {
+  const conditions = names.map((name) => [name, matchAny(`${table}.${name}`)]);
+  return Object.fromEntries(conditions) as Record<K, Condition<string | readonly string[]>>;
+}
+
 /** Matches the row with this id, ending of an id, or name if the table has one (contract 8.11). */
 export function matchReference(
   table: string,

@@ -1,6 +1,6 @@
-import { type Database, insertRow, type Row, type Statement } from "./database.ts";
+import { type Database, insertRow, type Statement } from "./database.ts";
 
-interface StoredAnswer extends Row {
+interface StoredAnswer {
   fingerprint: string;
   status: number;
   response: string;

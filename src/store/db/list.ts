@@ -2,6 +2,7 @@ import { joinJson, type Json, parseJson } from "../../domain/call/json.ts";
 import { COUNT_MAX, type Listing, type Page } from "../../domain/call/page.ts";
 import { isSmall, type Objects, readBounded, type Slice } from "./size_limited_read.ts";
 import type { Database } from "./database.ts";
+import { readJson } from "./json_projection.ts";
 import type { Where } from "./filter.ts";
 
 interface ListQuery<T> extends Objects<T> {
@@ -104,11 +105,9 @@ async function readFromEnd<T>(db: Database, query: ListQuery<T>, page: Page): Pr
   ) {
     return null;
   }
-  const counted = await db.first<{ total: number }>(
-    "select sum(value) as total from counter where name = ? and (? = '' or key = ?)",
-    [counter.name, counter.key ?? "", counter.key ?? ""],
-  );
-  const total = counted?.total ?? 0;
+  const counting = "select sum(value) as total from counter where name = ? and (? = '' or key = ?)";
+  const { name, key = "" } = counter;
+  const total = await db.readValue<number>(counting, [name, key, key]) ?? 0;
   const rows = Math.max(0, Math.min(page.page_size, total - offset));
   const after = total - offset - rows;
   if (after > offset) return null;
@@ -141,6 +140,17 @@ async function hasMore(db: Database, query: ListQuery<unknown>, last: string): P
     } limit 1`,
     [...query.where.args, last],
   ) !== null;
+}
+
+/** Finds an object as JSON text. Null also outside the conversation that the caller is bound to. */
+export function readBoundJson<T>(
+  db: Database,
+  { table, json }: Objects<T>,
+  id: string,
+  boundTo: string | null,
+): Promise<Json<T> | null> {
+  const rest = `from ${table} where id = ? and (? is null or session_key = ?)`;
+  return readJson(db, json, rest, [id, boundTo, boundTo]);
 }
 
 /** Parses a JSON text of our own SQL. Null without one. */

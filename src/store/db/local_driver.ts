@@ -135,7 +135,7 @@ export class LocalDriver implements Driver {
     try {
       this.#execute({ sql: "pragma wal_checkpoint(truncate)", args: [] });
     } catch {
-      // On another reader or a full disk the WAL file stays. The next start reads it.
+      // While another process reads, or on a full disk, the WAL file stays. The next start reads it.
     }
   }
 

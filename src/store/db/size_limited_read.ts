@@ -1,7 +1,7 @@
 import { countBytes } from "../../base/bytes.ts";
 import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import type { Json } from "../../domain/call/json.ts";
-import type { Database, Row, Value } from "./database.ts";
+import type { Database, Value } from "./database.ts";
 import type { JsonSql } from "./json_projection.ts";
 
 /** Most bytes of text in one read (contract 8.18, reliability BYT-1). */
@@ -58,7 +58,7 @@ export async function readBounded<T>(
   limit: SizeLimit,
 ): Promise<BoundedRows<T>> {
   const { table, json } = objects;
-  const sizes = await db.read<MeasuredObject & Row>(
+  const sizes = await db.read<MeasuredObject>(
     `select ${table}.id as id, ${buildBytesSql(objects)} as bytes ${slice.sql}`,
     slice.args,
   );
@@ -170,7 +170,7 @@ async function readShortened<T>(
   const { sql, args } = buildSourceSql(objects, id);
   const frame = texts.reduce((text, name) => text.replaceAll(`${table}.${name},`, "'',"), json as string);
   const starts = texts.map((name, index) => `substr(${table}.${name}, 1, ?) as text${index}`);
-  const row = await db.first<{ json: string; bytes: number } & Row>(
+  const row = await db.first<{ json: string; bytes: number; [text: string]: unknown }>(
     `select ${frame} as json, ${buildBytesSql(objects)} as bytes, ${starts.join(", ")} ${sql}`,
     // A character has at least one byte.
     [...texts.map(() => Math.max(1, share)), ...args],

@@ -1,4 +1,4 @@
-import type { Database, Row } from "../db/database.ts";
+import type { Database } from "../db/database.ts";
 import { SCHEDULES_ARE_PAUSED } from "../db/setting.ts";
 import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
@@ -36,7 +36,7 @@ export async function listFaults(db: Database): Promise<string[]> {
 }
 
 /** Number of workers of an engine, "" for the default. */
-interface EngineUse extends Row {
+interface EngineUse {
   engine: string;
   workers: number;
   /** The name of one of them. */
@@ -53,7 +53,7 @@ export function listEngineUses(db: Database): Promise<EngineUse[]> {
   );
 }
 
-interface FailingSchedule extends Row {
+interface FailingSchedule {
   id: string;
   failures_in_row: number;
   last_error: string;
@@ -96,34 +96,23 @@ interface Backlog {
 
 /** Measures the waiting work. Every number comes from an index over open work. */
 export async function readBacklog(db: Database, now: number): Promise<Backlog> {
-  const row = await db.first<Record<string, number | null>>(
+  // A select without a table has exactly one row.
+  return await db.first<Backlog>(
     `select
       (select count(*) from task join worker on worker.id = worker_id and worker.paused = 0
         where status = 'pending' and held = '' and due_at <= ?) as pending,
       (select min(due_at) from task join worker on worker.id = worker_id and worker.paused = 0
-        where status = 'pending' and held = '' and due_at <= ?) as pending_since,
+        where status = 'pending' and held = '' and due_at <= ?) as "pendingSince",
       (select count(*) from (select 1 from task where status = 'pending' and held <> '' limit ${BLOCKED_COUNT_MAX})) as held,
       (select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted,
-      (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted_since,
+      (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as "unroutedSince",
       (select count(*) from task where next_run_at is not null and paused = 0 and next_run_at <= ?
         and not ${SCHEDULES_ARE_PAUSED}) as overdue,
       (select min(next_run_at) from task where next_run_at is not null and paused = 0 and next_run_at <= ?
-        and not ${SCHEDULES_ARE_PAUSED}) as overdue_since,
+        and not ${SCHEDULES_ARE_PAUSED}) as "overdueSince",
       (select count(*) from outbound_message where status = 'failed' and due_at is not null and due_at > 0) as undelivered,
       (select count(*) from question where status = 'open') as questions,
-      (select min(created_at) from question where status = 'open') as questions_since`,
+      (select min(created_at) from question where status = 'open') as "questionsSince"`,
     [now, now, now, now],
-  );
-  return {
-    pending: row?.pending ?? 0,
-    pendingSince: row?.pending_since ?? null,
-    held: row?.held ?? 0,
-    unrouted: row?.unrouted ?? 0,
-    unroutedSince: row?.unrouted_since ?? null,
-    overdue: row?.overdue ?? 0,
-    overdueSince: row?.overdue_since ?? null,
-    undelivered: row?.undelivered ?? 0,
-    questions: row?.questions ?? 0,
-    questionsSince: row?.questions_since ?? null,
-  };
+  ) as Backlog;
 }

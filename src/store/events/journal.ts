@@ -1,7 +1,9 @@
 import type { JournalEntry } from "../../domain/system/journal.ts";
 import { getConversationWakeup } from "../../base/wakeups.ts";
 import { getOrigin } from "../../base/origin.ts";
-import type { Database, Row, Statement, Value } from "../db/database.ts";
+import type { RunKeys } from "../../domain/call/run_identity.ts";
+import type { Database, Statement, Value } from "../db/database.ts";
+import type { SqlCondition } from "../db/driver.ts";
 import { addBounds, type Bounds, matchAny, type Where } from "../db/filter.ts";
 import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "../db/status_sql.ts";
 import { COUNT_MAX } from "../../domain/call/page.ts";
@@ -16,8 +18,7 @@ const LATEST_EVENTS = 1_000;
 
 const INTO_JOURNAL = `insert into journal
   (at, kind, session_key, worker_id, task_id, execution_id, message_id, actor, data, address, user_agent)`;
-const INSERT = `${INTO_JOURNAL} values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const INSERT_IF_CHANGED = `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where changes() = 1`;
+const INSERT = `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?`;
 
 /** Builds an event. Belongs into the batch that makes the event true (architecture, sentence 2). */
 export function record(at: number, entry: JournalEntry): Statement {
@@ -40,13 +41,9 @@ export function recordAll(events: readonly TimedEvent[]): Statement {
 }
 
 /** Builds an event that is stored only if the condition holds when its statement runs. */
-export function recordWhen(at: number, entry: JournalEntry, when: { sql: string; args: Value[] }): Statement {
-  const { args, ...rest } = record(at, entry);
-  return {
-    ...rest,
-    sql: `${INTO_JOURNAL} select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? where ${when.sql}`,
-    args: [...args, ...when.args],
-  };
+export function recordWhen(at: number, entry: JournalEntry, when: SqlCondition): Statement {
+  const { sql, args, wakeup } = record(at, entry);
+  return { sql: `${sql} where ${when.sql}`, args: [...args, ...when.args], wakeup };
 }
 
 /** Builds a transition with its event. Without a changed row, a guarded transition rolls back, and any other stores no event. */
@@ -56,7 +53,7 @@ export function recordTransition(
   entry: JournalEntry,
 ): Statement[] {
   if (Array.isArray(transition)) return [...transition, record(at, entry)];
-  return [transition, { ...record(at, entry), sql: INSERT_IF_CHANGED }];
+  return [transition, recordWhen(at, entry, { sql: "changes() = 1", args: [] })];
 }
 
 function listValues(at: number, entry: JournalEntry): Value[] {
@@ -108,15 +105,10 @@ export function recordIdle(at: number, sessionKey: string): Statement {
   };
 }
 
-export interface JournalRow extends Row {
+export interface JournalRow extends RunKeys {
   seq: number;
   at: number;
   kind: EventKind;
-  session_key: string;
-  worker_id: string;
-  task_id: string;
-  execution_id: string;
-  message_id: string;
   actor: string;
   /** JSON text. */
   data: string;

@@ -4,7 +4,7 @@ import {
   type RecentExecution,
   recentExecutionSchema,
 } from "../../domain/system/system.ts";
-import type { Database, Row, Value } from "../db/database.ts";
+import type { Database, Value } from "../db/database.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { buildJsonSql } from "../db/json_projection.ts";
 import { formatJson, type Json } from "../../domain/call/json.ts";
@@ -64,14 +64,7 @@ export async function findRecentExecutions(
   ) ?? formatJson([]);
 }
 
-interface WorkerUsage extends Row {
-  worker_id: string;
-  executions: number;
-  failed: number;
-  input_tokens: number | null;
-  output_tokens: number | null;
-  cost_usd: number | null;
-}
+type WorkerUsage = Omit<Overview["usage_today"]["workers"][number], "worker_name">;
 
 /** Sums the usage since a time by worker, most executions first. */
 export function listUsage(db: Database, since: number): Promise<WorkerUsage[]> {

@@ -7,7 +7,7 @@ import {
   webhookSchema,
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
-import { buildSet, type Database, guard, insertRow, type Row, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guard, insertRow, type Statement, type Value } from "../db/database.ts";
 import { matchAny, type Where } from "../db/filter.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
@@ -29,43 +29,28 @@ export async function findWebhook(db: Database, ref: string): Promise<Webhook | 
   return parseNullableJson(await readJson(db, WEBHOOK_JSON, rest, [ref.toLowerCase(), normalizeName(ref)]));
 }
 
-interface NewWebhook {
-  id: string;
-  name: string;
-  url: string;
-  secret: string;
-  events: readonly string[];
-  enabled: boolean;
-  origin: "config" | "api";
-  allow_private: boolean;
-}
+type NewWebhook =
+  & Pick<Webhook, "id" | "name" | "url" | "enabled" | "origin">
+  & { secret: string; events: readonly string[]; allow_private: boolean };
 
 // A new webhook receives the events from now on.
 const LAST_EVENT = "(select coalesce(max(seq), 0) from journal)";
 
+function buildInsert(webhook: NewWebhook, now: number): { sql: string; args: Value[] } {
+  const { id, name, url, secret, events, enabled, origin, allow_private } = webhook;
+  const texts = [id, name, normalizeName(name), url, secret, JSON.stringify(events)];
+  return {
+    sql: `insert into webhook (id, name, name_key, url, secret, events, enabled, origin, allow_private,
+        cursor, due_at, created_at, updated_at)
+      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ${LAST_EVENT}, ?, ?, ?`,
+    args: [...texts, enabled, origin, allow_private, now, now, now],
+  };
+}
+
 /** Stores a webhook, guarded by fewer than `max`. A duplicate name fails the batch. */
 export function insertWebhook(webhook: NewWebhook, max: number, now: number): Statement[] {
-  return guard(
-    `insert into webhook (id, name, name_key, url, secret, events, enabled, origin, allow_private,
-        cursor, due_at, created_at, updated_at)
-      select ?, ?, ?, ?, ?, ?, ?, ?, ?, ${LAST_EVENT}, ?, ?, ?
-      where (select count(*) from webhook) < ?`,
-    [
-      webhook.id,
-      webhook.name,
-      normalizeName(webhook.name),
-      webhook.url,
-      webhook.secret,
-      JSON.stringify(webhook.events),
-      webhook.enabled,
-      webhook.origin,
-      webhook.allow_private,
-      now,
-      now,
-      now,
-      max,
-    ],
-  );
+  const { sql, args } = buildInsert(webhook, now);
+  return guard(`${sql} where (select count(*) from webhook) < ?`, [...args, max]);
 }
 
 /** Creates, updates and deletes webhooks as configured. Existing ones keep their position in the journal. */
@@ -77,33 +62,22 @@ export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], no
           or origin = 'api' and name_key in (select value from json_each(?))`,
       args: Array(2).fill(JSON.stringify(webhooks.map(({ name }) => normalizeName(name)))),
     },
-    ...webhooks.map((one) => ({
-      sql: `insert into webhook (id, name, name_key, url, secret, events, enabled, origin, allow_private,
-          cursor, due_at, created_at, updated_at)
-        values (?, ?, ?, ?, ?, ?, ?, 'config', ?, ${LAST_EVENT}, ?, ?, ?)
-        on conflict (name_key) do update set
-          secret = excluded.secret,
-          events = excluded.events,
-          allow_private = excluded.allow_private,
-          enabled = iif(disabled_reason <> '' and url = excluded.url, 0, excluded.enabled),
-          disabled_reason = iif(url = excluded.url, disabled_reason, ''),
-          url = excluded.url`,
-      args: [
-        one.id,
-        one.name,
-        normalizeName(one.name),
-        one.url,
-        one.secret,
-        JSON.stringify(one.events),
-        one.enabled,
-        one.allow_private,
-        now,
-        now,
-        now,
-      ],
-    })),
+    ...webhooks.map((one) => {
+      const { sql, args } = buildInsert({ ...one, origin: "config" }, now);
+      return { sql: `${sql} ${ON_CONFLICT}`, args };
+    }),
   ];
 }
+
+// SQLite requires the `where` between a select and its `on conflict`.
+const ON_CONFLICT = `where true
+  on conflict (name_key) do update set
+    secret = excluded.secret,
+    events = excluded.events,
+    allow_private = excluded.allow_private,
+    enabled = iif(disabled_reason <> '' and url = excluded.url, 0, excluded.enabled),
+    disabled_reason = iif(url = excluded.url, disabled_reason, ''),
+    url = excluded.url`;
 
 interface WebhookChange extends WebhookUpdate {
   /** Differs from the current name only in case. */
@@ -134,17 +108,12 @@ export function replayWebhook(id: string, after: number, now: number): Statement
   );
 }
 
-export interface DueWebhook extends Row {
-  id: string;
-  name: string;
-  url: string;
+export interface DueWebhook
+  extends Pick<Webhook, "id" | "name" | "url" | "cursor" | "attempt" | "updated_at"> {
   secret: string;
   /** JSON. */
   events: string;
   allow_private: number;
-  cursor: number;
-  attempt: number;
-  updated_at: number;
 }
 
 const DELIVERY_COLUMNS = "id, name, url, secret, events, allow_private, cursor, attempt, updated_at";
@@ -164,45 +133,30 @@ export function findDueWebhook(db: Database, id: string): Promise<DueWebhook | n
 /** The state of a webhook at the start of a delivery. A later change or replay overrides the result of the delivery. */
 type WebhookVersion = Pick<DueWebhook, "id" | "cursor" | "updated_at">;
 
-const IF_UNCHANGED = "where id = ? and enabled = 1 and cursor = ? and updated_at = ?";
+function updateUnchanged(
+  { id, cursor, updated_at }: WebhookVersion,
+  values: Record<string, Value>,
+): Statement[] {
+  const set = buildSet(values);
+  return guard(
+    `update webhook set ${set.sql} where id = ? and enabled = 1 and cursor = ? and updated_at = ?`,
+    [...set.args, id, cursor, updated_at],
+  );
+}
 
 /** Moves the cursor past delivered and unmatched events. Guarded by the webhook being unchanged. */
-export function advanceWebhook(
-  { id, cursor, updated_at }: WebhookVersion,
-  to: number,
-  now: number,
-): Statement[] {
-  return guard(`update webhook set cursor = ?, attempt = 0, due_at = ? ${IF_UNCHANGED}`, [
-    to,
-    now,
-    ...[id, cursor, updated_at],
-  ]);
+export function advanceWebhook(webhook: WebhookVersion, to: number, now: number): Statement[] {
+  return updateUnchanged(webhook, { cursor: to, attempt: 0, due_at: now });
 }
 
 /** Schedules a retry. Guarded by the webhook being unchanged. */
-export function postponeWebhook(
-  { id, cursor, updated_at }: WebhookVersion,
-  attempt: number,
-  dueAt: number,
-): Statement[] {
-  return guard(`update webhook set attempt = ?, due_at = ? ${IF_UNCHANGED}`, [
-    attempt,
-    dueAt,
-    ...[id, cursor, updated_at],
-  ]);
+export function postponeWebhook(webhook: WebhookVersion, attempt: number, dueAt: number): Statement[] {
+  return updateUnchanged(webhook, { attempt, due_at: dueAt });
 }
 
 /** Disables a webhook after failures. Guarded by the webhook being unchanged. */
-export function disableWebhook(
-  { id, cursor, updated_at }: WebhookVersion,
-  reason: string,
-  now: number,
-): Statement[] {
-  return guard(`update webhook set enabled = 0, disabled_reason = ?, updated_at = ? ${IF_UNCHANGED}`, [
-    reason,
-    now,
-    ...[id, cursor, updated_at],
-  ]);
+export function disableWebhook(webhook: WebhookVersion, reason: string, now: number): Statement[] {
+  return updateUnchanged(webhook, { enabled: 0, disabled_reason: reason, updated_at: now });
 }
 
 /** Stores a delivery and deletes the oldest beyond DELIVERIES_MAX. */

@@ -3,27 +3,26 @@ import type { VerifyResult } from "../../domain/work/command.ts";
 import { type Execution, executionSchema, type Usage, usageSchema } from "../../domain/work/execution.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import { buildSet, type Database, guard, type Row, type Statement, type Value } from "../db/database.ts";
-import { parseNullableJson } from "../db/list.ts";
+import { buildSet, type Database, guard, type Statement, type Value } from "../db/database.ts";
+import { parseNullableJson, readBoundJson } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
-import type { Failure } from "../../domain/call/vocabulary.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
 import type { Json } from "../../domain/call/json.ts";
 
-export const EXECUTION_JSON = buildJsonSql("execution", executionSchema, {
+const JSON_SQL = buildJsonSql("execution", executionSchema, {
   usage: buildJsonSql("execution", usageSchema),
   verify: "json_object('status', execution.verify_status, 'attempts', execution.verify_attempts)",
 });
 
-export const EXECUTION_TEXTS = ["instruction", "result", "error", "session_id"];
+export const EXECUTIONS = {
+  table: "execution",
+  json: JSON_SQL,
+  texts: ["instruction", "result", "error", "session_id"],
+};
 
-export interface NewExecution extends RunIdentity {
-  worker_name: string;
-  session_id: string;
-  engine: string;
-  instruction: string;
-  created_at: number;
-}
+export type NewExecution =
+  & RunIdentity
+  & Pick<Execution, "worker_name" | "session_id" | "engine" | "instruction" | "created_at">;
 
 /** Stores a new execution as pending, with its task's current run number. */
 export function insertExecution({ execution_id, ...rest }: NewExecution): Statement {
@@ -39,7 +38,7 @@ export function insertExecution({ execution_id, ...rest }: NewExecution): Statem
 /** Finds the last execution of one run of a task, or null (contract 8.9). */
 export async function findTaskRun(db: Database, taskId: string, runNo: number): Promise<Execution | null> {
   const rest = "from execution where task_id = ? and run_no = ? order by id desc limit 1";
-  return parseNullableJson(await readJson(db, EXECUTION_JSON, rest, [taskId, runNo]));
+  return parseNullableJson(await readJson(db, JSON_SQL, rest, [taskId, runNo]));
 }
 
 /** pending -> running: the engine has started. */
@@ -55,16 +54,11 @@ export function setSession(id: string, sessionId: string): Statement {
   };
 }
 
-export interface ExecutionEnd {
+export interface ExecutionEnd
+  extends Pick<Execution, "session_id" | "result" | "error" | "failure" | "exit_code" | "usage"> {
   /** The start, if it is not stored yet. */
   started_at?: number | null;
   status: "completed" | "failed";
-  session_id: string;
-  result: string;
-  error: string;
-  failure: Failure | "";
-  exit_code: number | null;
-  usage: Usage;
   /** Absent if the work was not checked. */
   verify?: VerifyResult | undefined;
 }
@@ -73,16 +67,8 @@ export interface ExecutionEnd {
 export function finishExecution(id: string, end: ExecutionEnd, now: number): Statement[] {
   const { status, session_id, result, error, failure, exit_code, verify } = end;
   const verified = { verify_status: verify?.status ?? null, verify_attempts: verify?.attempts ?? 0 };
-  const set = buildSet({
-    status,
-    session_id,
-    result,
-    error,
-    failure,
-    exit_code,
-    ...verified,
-    completed_at: now,
-  });
+  const columns = { status, session_id, result, error, failure, exit_code, ...verified };
+  const set = buildSet({ ...columns, completed_at: now });
   const usage = buildUsageSet("execution", end.usage);
   return guard(
     `update execution
@@ -109,11 +95,12 @@ export function markCancelled(id: string, by: string): Statement[] {
   return guard(sql, [by, id]);
 }
 
-/** Marks an open execution as replaced by a later time of its schedule. */
+/** Marks an open execution as replaced by a later occurrence of its schedule. */
 export function markReplaced(id: string): Statement {
   return {
-    sql:
-      `update execution set cancelled_by = 'system' where id = ? and status ${EXECUTION_IS_OPEN} and cancelled_by = ''`,
+    sql: `update execution
+      set cancelled_by = 'system'
+      where id = ? and status ${EXECUTION_IS_OPEN} and cancelled_by = ''`,
     args: [id],
   };
 }
@@ -128,12 +115,11 @@ export function findExecutionJson(
   id: string,
   boundTo: string | null = null,
 ): Promise<Json<Execution> | null> {
-  const rest = "from execution where id = ? and (? is null or session_key = ?)";
-  return readJson(db, EXECUTION_JSON, rest, [id, boundTo, boundTo]);
+  return readBoundJson(db, EXECUTIONS, id, boundTo);
 }
 
 /** An open run that the rescuer finds after a start. */
-export interface OpenExecution extends Row, RunIdentity {
+export interface OpenExecution extends RunIdentity {
   session_id: string;
   cancelled_by: string;
   worker_name: string;
@@ -143,7 +129,7 @@ export interface OpenExecution extends Row, RunIdentity {
   remote: number;
 }
 
-/** Lists pending and running executions, without those that a runner holds a lease for. */
+/** Lists pending and running executions, without those that a runner has leased. */
 export function listOpenExecutions(db: Database, now: number): Promise<OpenExecution[]> {
   return db.read<OpenExecution>(
     `select execution.id as execution_id, execution.task_id, execution.worker_id, execution.session_key,
@@ -159,7 +145,7 @@ export function listOpenExecutions(db: Database, now: number): Promise<OpenExecu
   );
 }
 
-// A run that waits for its gate has its execution id already. The limit exceeds the number of slots.
+// A task that waits for its gate already has the id of its next execution. The limit exceeds the number of slots.
 const GATE_ROWS = 10_000;
 const GATED_EXECUTIONS = `select gate.execution_id as id
     from (
@@ -201,10 +187,8 @@ export async function countTaskExecutions(db: Database, taskId: string): Promise
 
 /** Counts the runs of a task that hit a rate limit. */
 export async function countLimitedRuns(db: Database, taskId: string): Promise<number> {
-  return await db.readValue<number>(
-    "select count(*) as runs from execution where task_id = ? and failure = 'rate_limited'",
-    [taskId],
-  ) ?? 0;
+  const sql = "select count(*) as runs from execution where task_id = ? and failure = 'rate_limited'";
+  return await db.readValue<number>(sql, [taskId]) ?? 0;
 }
 
 /** Whether each of the last `count` runs of a task ended with this error. */
@@ -214,17 +198,16 @@ export async function hasEndedWith(
   error: string,
   count: number,
 ): Promise<boolean> {
-  const row = await db.first<{ runs: number }>(
+  return await db.readValue<number>(
     `select count(*) as runs
     from (select error from execution where task_id = ? and completed_at is not null order by id desc limit ?)
     where error = ?`,
     [taskId, count, error],
-  );
-  return row?.runs === count;
+  ) === count;
 }
 
 /** The rights of a run token: its open run and the scopes of its worker. */
-interface RunGrant extends Row, RunBinding {
+interface RunGrant extends RunBinding {
   scopes: string;
 }
 

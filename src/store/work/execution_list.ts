@@ -1,7 +1,7 @@
 import type { Execution, ExecutionFilter } from "../../domain/work/execution.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Database } from "../db/database.ts";
-import { EXECUTION_JSON, EXECUTION_TEXTS } from "./execution.ts";
+import { EXECUTIONS } from "./execution.ts";
 import {
   addBounds,
   addTimeRange,
@@ -10,6 +10,7 @@ import {
   type Filters,
   limitToConversation,
   matchAny,
+  matchColumns,
   matchReference,
   type Where,
 } from "../db/filter.ts";
@@ -17,8 +18,7 @@ import { list } from "../db/list.ts";
 
 const FILTERS: Filters<ExecutionFilter> = {
   ref: matchReference("execution"),
-  worker_id: matchAny("execution.worker_id"),
-  status: matchAny("execution.status"),
+  ...matchColumns("execution", ["worker_id", "status"]),
   session_id: BY_LIST,
   started_from: BY_LIST,
   started_to: BY_LIST,
@@ -40,12 +40,7 @@ export async function listExecutions(
   const from = await addTimeRanges(db, where, filter);
   limitToConversation(where, "execution.session_key", boundTo);
   if (filter.session_id !== undefined) await addSessionFilter(db, where, filter.session_id);
-  const counter = { name: "execution" };
-  return list(
-    db,
-    { table: "execution", from, json: EXECUTION_JSON, texts: EXECUTION_TEXTS, where, counter },
-    page,
-  );
+  return list(db, { ...EXECUTIONS, from, where, counter: { name: "execution" } }, page);
 }
 
 // The completion time selects the rows by its index, the start time only filters them.

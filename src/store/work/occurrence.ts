@@ -2,7 +2,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { OccurrenceStatus } from "../../domain/call/vocabulary.ts";
-import { type Database, guard, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Statement } from "../db/database.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 import { buildOwnerCondition, type TaskOwner } from "./task_transitions.ts";
 
@@ -124,7 +124,7 @@ export function cancelOwnerOccurrences(owner: TaskOwner, now: number): Statement
   };
 }
 
-/** Whether the task still waits for its gate and no other time of the schedule replaces it. */
+/** Whether the task still waits for its gate and no later occurrence replaces this one. */
 export async function isGateWanted(db: Database, taskId: string, executionId: string): Promise<boolean> {
   return await db.first(
     `select 1 as one
@@ -137,7 +137,7 @@ export async function isGateWanted(db: Database, taskId: string, executionId: st
 }
 
 /** An open gate that the rescuer finds after a start. */
-interface OpenGate extends Row, RunIdentity {
+interface OpenGate extends RunIdentity {
   /** null when the task is gone. */
   task_status: string | null;
   /** The last change of the task, not before the start of the gate. */

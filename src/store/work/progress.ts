@@ -1,8 +1,8 @@
-import { type Database, type Row, type Statement } from "../db/database.ts";
+import { type Database, type Statement } from "../db/database.ts";
 import { EXECUTION_IS_OPEN, MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 
 /** A message or run of a conversation that a person waits for. */
-export interface AwaitedWork extends Row {
+export interface AwaitedWork {
   session_key: string;
   platform: string;
   /** "" while the message is not routed. */
@@ -50,7 +50,7 @@ export function listAwaitedWork(
   );
 }
 
-export interface ProgressMessage extends Row {
+export interface ProgressMessage {
   session_key: string;
   platform: string;
   /** The platform's id of the message, "" when unknown. */

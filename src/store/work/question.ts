@@ -1,5 +1,6 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Json } from "../../domain/call/json.ts";
+import type { RunKeys } from "../../domain/call/run_identity.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import {
   OPEN_QUESTIONS_MAX,
@@ -8,18 +9,18 @@ import {
   type QuestionFilter,
   questionSchema,
 } from "../../domain/work/question.ts";
-import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
-import { buildWhere, type Filters, limitToConversation, matchAny, matchReference } from "../db/filter.ts";
-import { list, parseNullableJson } from "../db/list.ts";
+import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
+import { buildWhere, type Filters, limitToConversation, matchColumns, matchReference } from "../db/filter.ts";
+import { list, parseNullableJson, readBoundJson } from "../db/list.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
 
-const QUESTION_JSON = buildJsonSql("question", questionSchema, {
-  default: "question.default_answer",
-});
+const QUESTIONS = {
+  table: "question",
+  json: buildJsonSql("question", questionSchema, { default: "question.default_answer" }),
+  texts: ["text", "answer"],
+};
 
-const QUESTION_TEXTS = ["text", "answer"];
-
-export interface NewQuestion extends Question {
+export interface NewQuestion extends Omit<Question, "truncated"> {
   asked_by: string;
   own_session: boolean;
   work_dir: string;
@@ -35,23 +36,8 @@ function listEqualArgs({ task_id, text, options, default: fallback }: Question) 
 
 /** Stores an open question, guarded by no equal one of its task, and by the limit of open questions of its conversation. */
 export function insertQuestion(question: NewQuestion): Statement[] {
-  const row = {
-    id: question.id,
-    session_key: question.session_key,
-    message_id: question.message_id,
-    task_id: question.task_id,
-    execution_id: question.execution_id,
-    worker_id: question.worker_id,
-    asked_by: question.asked_by,
-    text: question.text,
-    options: JSON.stringify(question.options),
-    default_answer: question.default,
-    status: "open",
-    own_session: question.own_session,
-    work_dir: question.work_dir,
-    created_at: question.created_at,
-    expires_at: question.expires_at,
-  };
+  const { default: default_answer, ...rest } = question;
+  const row = { ...rest, options: JSON.stringify(question.options), default_answer };
   const isAllowed = {
     sql: `not exists (select 1 from question where ${EQUAL})
         and (select count(*) from question where session_key = ? and status = 'open') < ?`,
@@ -62,9 +48,8 @@ export function insertQuestion(question: NewQuestion): Statement[] {
 
 /** Finds the equal open question of the same task, or null. */
 export async function findEqualQuestion(db: Database, question: NewQuestion): Promise<Question | null> {
-  return parseNullableJson(
-    await readJson(db, QUESTION_JSON, `from question where ${EQUAL}`, listEqualArgs(question)),
-  );
+  const rest = `from question where ${EQUAL}`;
+  return parseNullableJson(await readJson(db, QUESTIONS.json, rest, listEqualArgs(question)));
 }
 
 /** Assigns an open question to another run that asks the same, guarded by the question being open. */
@@ -79,15 +64,12 @@ export function findQuestionJson(
   id: string,
   boundTo: string | null = null,
 ): Promise<Json<Question> | null> {
-  const rest = "from question where id = ? and (? is null or session_key = ?)";
-  return readJson(db, QUESTION_JSON, rest, [id, boundTo, boundTo]);
+  return readBoundJson(db, QUESTIONS, id, boundTo);
 }
 
 const FILTERS: Filters<QuestionFilter> = {
   ref: matchReference("question"),
-  status: matchAny("question.status"),
-  session_key: matchAny("question.session_key"),
-  worker_id: matchAny("question.worker_id"),
+  ...matchColumns("question", ["status", "session_key", "worker_id"]),
 };
 
 export function listQuestions(
@@ -98,22 +80,16 @@ export function listQuestions(
 ): Promise<Listing<Question>> {
   const where = buildWhere(filter, FILTERS);
   limitToConversation(where, "question.session_key", boundTo);
-  return list(db, { table: "question", json: QUESTION_JSON, texts: QUESTION_TEXTS, where }, page);
+  return list(db, { ...QUESTIONS, where }, page);
 }
 
-export interface ConversationQuestion extends OpenQuestion {
-  session_key: string;
-  worker_id: string;
-  task_id: string;
-  execution_id: string;
-  message_id: string;
-}
+export type ConversationQuestion = OpenQuestion & RunKeys;
 
 export async function listOpenQuestions(
   db: Database,
   sessionKeys: readonly string[],
 ): Promise<ConversationQuestion[]> {
-  const rows = await db.read<Omit<ConversationQuestion, "options"> & { options: string } & Row>(
+  const rows = await db.read<Omit<ConversationQuestion, "options"> & { options: string }>(
     `select id, session_key, worker_id, task_id, execution_id, message_id, options, created_at, expires_at
     from question
     where status = 'open' and session_key in (select value from json_each(?))
@@ -124,15 +100,7 @@ export async function listOpenQuestions(
 }
 
 /** An expired question that is still open. */
-export interface DueQuestion extends Row {
-  id: string;
-  session_key: string;
-  worker_id: string;
-  task_id: string;
-  execution_id: string;
-  message_id: string;
-  default: string;
-}
+export type DueQuestion = RunKeys & Pick<Question, "id" | "default">;
 
 /** Lists expired questions that are still open, the earliest expiry first. */
 export function listDueQuestions(db: Database, now: number, limit: number): Promise<DueQuestion[]> {
@@ -148,17 +116,13 @@ export function listDueQuestions(db: Database, now: number, limit: number): Prom
 
 /** Returns the earliest expiry of all open questions, or null. */
 export function findNextExpiry(db: Database): Promise<number | null> {
-  return db.readValue<number>(
-    "select min(expires_at) as at from question where status = 'open'",
-  );
+  return db.readValue<number>("select min(expires_at) as at from question where status = 'open'");
 }
 
 /** Returns the question of an outbound message, or "". */
 export async function findQuestionOfMessage(db: Database, outboundId: string): Promise<string> {
-  return await db.readValue<string>(
-    "select question_id from outbound_message where id = ?",
-    [outboundId],
-  ) ?? "";
+  const sql = "select question_id from outbound_message where id = ?";
+  return await db.readValue<string>(sql, [outboundId]) ?? "";
 }
 
 /** For an answer task, returns the instruction of the task that asked. "" for any other task. */

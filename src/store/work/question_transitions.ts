@@ -1,6 +1,7 @@
 // Every transition of a question, with its event and the task of its answer (contract 12):
 // open -> answered, expired or cancelled
 import { WAKEUP } from "../../base/wakeups.ts";
+import { pickRunKeys, type RunKeys } from "../../domain/call/run_identity.ts";
 import { ANSWER_WORDS } from "../../domain/work/question.ts";
 import { buildNewTask } from "../../domain/work/task.ts";
 import { planTask } from "../../domain/work/task_plan.ts";
@@ -10,14 +11,7 @@ import { recordTransition } from "../events/journal.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { listTaskValues, TASK_COLUMNS } from "./task.ts";
 
-interface QuestionKeys {
-  id: string;
-  session_key: string;
-  worker_id: string;
-  task_id: string;
-  execution_id: string;
-  message_id: string;
-}
+type QuestionKeys = RunKeys & { id: string };
 
 interface AnswerInput {
   answer: string;
@@ -27,10 +21,6 @@ interface AnswerInput {
   messageId: string;
   /** The id for the task that takes the answer to the worker. */
   taskId: string;
-}
-
-function pickKeys({ session_key, worker_id, task_id, execution_id, message_id }: QuestionKeys) {
-  return { session_key, worker_id, task_id, execution_id, message_id };
 }
 
 /**
@@ -52,7 +42,7 @@ export function answerQuestion(question: QuestionKeys, input: AnswerInput, now: 
       now,
       {
         kind: "question.answered",
-        ...pickKeys(question),
+        ...pickRunKeys(question),
         actor: byDefault ? "system" : by,
         data: { question_id: id, by },
       },
@@ -69,7 +59,7 @@ export function expireQuestion(question: QuestionKeys, now: number): Statement[]
       [question.id, now],
     ),
     now,
-    { kind: "question.expired", ...pickKeys(question), data: { question_id: question.id } },
+    { kind: "question.expired", ...pickRunKeys(question), data: { question_id: question.id } },
   );
 }
 
@@ -79,7 +69,7 @@ export function cancelQuestion(question: QuestionKeys, by: string, now: number):
       question.id,
     ]),
     now,
-    { kind: "question.cancelled", ...pickKeys(question), actor: by, data: { question_id: question.id } },
+    { kind: "question.cancelled", ...pickRunKeys(question), actor: by, data: { question_id: question.id } },
   );
 }
 
@@ -156,7 +146,7 @@ export function markAnswerSeen(id: string, executionId: string, now: number): St
   };
 }
 
-/** Stores whether the run waits for the answer, condition frees or takes a slot. */
+/** Stores whether the run waits for the answer. A waiting run frees its slot. */
 export function setQuestionWaiting(id: string, executionId: string, waiting: boolean): Statement {
   return {
     sql:

@@ -1,26 +1,17 @@
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { QueueCancel, QueueFilter, Task } from "../../domain/work/task.ts";
 import type { Database } from "../db/database.ts";
-import { buildWhere, type Filters, limitToConversation, matchAny } from "../db/filter.ts";
+import { buildWhere, limitToConversation, matchAny, matchColumns } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
-import { TASK_JSON, TASK_TEXTS } from "./task.ts";
+import { TASKS } from "./task.ts";
 
 // The index has only active tasks, so ended ones cost nothing.
 const ACTIVE = "task indexed by task_active";
 
-const FILTERS: Filters<QueueFilter> = {
-  session_key: matchAny("task.session_key"),
-  worker_id: matchAny("task.worker_id"),
+const FILTERS = {
+  ...matchColumns("task", ["session_key", "worker_id", "type"]),
   status: matchAny("+task.status"),
-  type: matchAny("task.type"),
-};
-
-const CANCEL_FILTERS: Filters<QueueCancel["filter"]> = {
-  session_key: matchAny("session_key"),
-  worker_id: matchAny("worker_id"),
-  status: matchAny("+status"),
-  type: matchAny("type"),
 };
 
 /** Lists the active tasks of all workers and conversations, newest first. */
@@ -33,7 +24,7 @@ export function listQueue(
   const where = buildWhere(filter, FILTERS);
   where.conditions.push(`task.status ${TASK_IS_ACTIVE}`);
   limitToConversation(where, "task.session_key", boundTo);
-  return list(db, { table: "task", from: ACTIVE, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
+  return list(db, { ...TASKS, from: ACTIVE, where }, page);
 }
 
 type TaskKeys = Pick<Task, "id" | "session_key" | "worker_id" | "message_id">;
@@ -44,7 +35,7 @@ export function listCancellableTasks(
   filter: QueueCancel["filter"],
   max: number,
 ): Promise<TaskKeys[]> {
-  const { conditions, args } = buildWhere(filter, CANCEL_FILTERS);
+  const { conditions, args } = buildWhere(filter, FILTERS);
   const all = [`status ${TASK_IS_ACTIVE}`, "+status <> 'running'", ...conditions];
   return db.read(
     `select id, session_key, worker_id, message_id

@@ -6,7 +6,7 @@ import { type Database, guard, type Statement, type Value } from "../db/database
 import { buildWhere, type Filters, limitToConversation, matchAny, matchReference } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE, TASK_IS_TIMED } from "../db/status_sql.ts";
-import { TASK_JSON, TASK_TEXTS } from "./task.ts";
+import { TASKS } from "./task.ts";
 
 // The expression of the index task_soonest.
 const SOONEST = "iif(task.paused = 1 or task.next_run_at is null, 9007199254740991, task.next_run_at)";
@@ -37,7 +37,7 @@ export function listSchedules(
   limitToConversation(where, "task.session_key", boundTo);
   const selective = filter.worker_id ?? filter.ref ?? boundTo;
   const from = selective === undefined || selective === null ? "task indexed by task_soonest" : "task";
-  return list(db, { table: "task", from, order: SOONEST, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
+  return list(db, { ...TASKS, from, order: SOONEST, where }, page);
 }
 
 export type ScheduleChange =

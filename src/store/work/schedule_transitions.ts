@@ -1,4 +1,4 @@
-// Transitions of schedules and countdowns to and from their times (contract 3, Task; contract 15).
+// Transitions of schedules and countdowns when an occurrence fires, waits, is skipped or ends (contract 3, Task; contract 15).
 import { WAKEUP } from "../../base/wakeups.ts";
 import { guard, type Statement, type Value } from "../db/database.ts";
 import type { SqlCondition } from "../db/driver.ts";
@@ -13,13 +13,13 @@ interface LastRun {
   counts: boolean;
 }
 
-/** The run of a schedule that ends, or its gate. */
-export type Turn = TaskRun & { of: "run" | "gate" };
+/** The run or the gate of a schedule that ends. */
+export type EndingRun = TaskRun & { of: "run" | "gate" };
 
 /** Builds the assignments for a run that ended. Empty after a gate skipped the run. */
 function buildLastRunSet(
   last: LastRun | null,
-  { execution_id }: Turn,
+  { execution_id }: EndingRun,
   now: number,
 ): { set: string; args: Value[] } {
   if (last === null) return { set: "", args: [] };
@@ -32,13 +32,13 @@ function buildLastRunSet(
   };
 }
 
-function buildTurnCondition({ of, task_id, execution_id }: Turn): { where: string; args: Value[] } {
+function buildRunCondition({ of, task_id, execution_id }: EndingRun): { where: string; args: Value[] } {
   return of === "run"
     ? { where: "id = ? and status = 'running' and execution_id = ?", args: [task_id, execution_id] }
     : { where: "id = ? and status = 'pending'", args: [task_id] };
 }
 
-interface NextTurn {
+interface NextRun {
   /** null: no occurrence is left, except maybe a queued one. */
   next: number | null;
   reason: string;
@@ -46,13 +46,13 @@ interface NextTurn {
 
 /** running or pending -> scheduled, for the stored next time if it is in the future, else `next`, else the queued occurrence. */
 export function rescheduleTask(
-  turn: Turn,
+  run: EndingRun,
   last: LastRun | null,
-  { next, reason }: NextTurn,
+  { next, reason }: NextRun,
   now: number,
 ): Statement {
-  const { where, args } = buildTurnCondition(turn);
-  const lastRun = buildLastRunSet(last, turn, now);
+  const { where, args } = buildRunCondition(run);
+  const lastRun = buildLastRunSet(last, run, now);
   return {
     sql: `update task
       set status = 'scheduled', reason = ?, due_at = null, attempt = 0, updated_at = ?,
@@ -63,10 +63,15 @@ export function rescheduleTask(
   };
 }
 
-/** running or pending -> completed, after the last turn of a schedule (contract 15). */
-export function completeSchedule(turn: Turn, last: LastRun | null, reason: string, now: number): Statement {
-  const { where, args } = buildTurnCondition(turn);
-  const lastRun = buildLastRunSet(last, turn, now);
+/** running or pending -> completed, after the last run of a schedule (contract 15). */
+export function completeSchedule(
+  run: EndingRun,
+  last: LastRun | null,
+  reason: string,
+  now: number,
+): Statement {
+  const { where, args } = buildRunCondition(run);
+  const lastRun = buildLastRunSet(last, run, now);
   return {
     sql: `update task
       set status = 'completed', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?${lastRun.set}
@@ -126,7 +131,7 @@ export function fireCountdown(id: string, expected: number, now: number): Statem
 interface ScheduleStep {
   id: string;
   expected: number;
-  /** null: no time is left. */
+  /** null: no occurrence is left. */
   next: number | null;
   now: number;
 }
@@ -142,7 +147,7 @@ export function fireSchedule(step: ScheduleStep & { dueAt: number }): Statement[
   );
 }
 
-/** Queues a time until the current turn ends, for the overlaps `queue` and `replace` (contract 15). */
+/** Queues an occurrence until the current run ends, for the overlaps `queue` and `replace` (contract 15). */
 export function queueOccurrence(step: ScheduleStep & { dueAt: number }): Statement[] {
   return guard(
     `update task
@@ -169,7 +174,7 @@ export function clearQueuedTime(id: string, queuedAt: number): Statement {
   return { sql: "update task set queued_at = null where id = ? and queued_at = ?", args: [id, queuedAt] };
 }
 
-/** Skips a time that was missed, or that fell due during a run. */
+/** Skips an occurrence that was missed, or that fell due during a run. */
 export function skipOccurrence(step: ScheduleStep): Statement[] {
   return guard(
     `update task
@@ -179,7 +184,7 @@ export function skipOccurrence(step: ScheduleStep): Statement[] {
   );
 }
 
-/** scheduled -> completed: the last time was missed. */
+/** scheduled -> completed: the last occurrence was missed. */
 export function closeSchedule({ id, expected, now }: ScheduleStep): Statement[] {
   return guard(
     `update task

@@ -3,13 +3,20 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Json } from "../../domain/call/json.ts";
 import { type Task, type TaskFilter, taskSchema } from "../../domain/work/task.ts";
-import { type Database, guard, guardRows, type Row, type Statement, type Value } from "../db/database.ts";
-import { buildWhere, type Filters, limitToConversation, matchAny, matchReference } from "../db/filter.ts";
-import { list, parseNullableJson } from "../db/list.ts";
-import { buildJsonSql, listFields, readJson, toColumnValue } from "../db/json_projection.ts";
+import { type Database, guard, guardRows, type Statement, type Value } from "../db/database.ts";
+import {
+  buildWhere,
+  type Filters,
+  limitToConversation,
+  matchAny,
+  matchColumns,
+  matchReference,
+} from "../db/filter.ts";
+import { list, parseNullableJson, readBoundJson } from "../db/list.ts";
+import { buildJsonSql, listFields, toColumnValue } from "../db/json_projection.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
-export const TASK_JSON = buildJsonSql("task", taskSchema, {
+const JSON_SQL = buildJsonSql("task", taskSchema, {
   // A reserved share of an engine's window is the internal kind `reserve`. The API has only `engine`.
   held_by: `json(iif(task.status = 'pending' and task.held <> '', json_object(
     'kind', replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine'),
@@ -19,7 +26,7 @@ export const TASK_JSON = buildJsonSql("task", taskSchema, {
   next_run_at: "iif(task.paused, null, task.next_run_at)",
 });
 
-export const TASK_TEXTS = ["instruction", "reason"];
+export const TASKS = { table: "task", json: JSON_SQL, texts: ["instruction", "reason"] };
 
 // The stored fields: those of the API that have a column, and internal ones.
 const storedSchema = taskSchema.omit({ held_by: true, truncated: true }).extend({
@@ -64,18 +71,14 @@ export function findTaskJson(
   id: string,
   boundTo: string | null = null,
 ): Promise<Json<Task> | null> {
-  const rest = "from task where id = ? and (? is null or session_key = ?)";
-  return readJson(db, TASK_JSON, rest, [id, boundTo, boundTo]);
+  return readBoundJson(db, TASKS, id, boundTo);
 }
 
 const FILTERS: Filters<TaskFilter> = {
   ref: matchReference("task"),
-  session_key: matchAny("task.session_key"),
-  message_id: matchAny("task.message_id"),
-  worker_id: matchAny("task.worker_id"),
+  ...matchColumns("task", ["session_key", "message_id", "worker_id", "type"]),
   // The + keeps SQLite from using an index. Those of the other filters are more selective.
   status: matchAny("+task.status"),
-  type: matchAny("task.type"),
 };
 
 export function listTasks(
@@ -86,7 +89,7 @@ export function listTasks(
 ): Promise<Listing<Task>> {
   const where = buildWhere(filter, FILTERS);
   limitToConversation(where, "task.session_key", boundTo);
-  return list(db, { table: "task", json: TASK_JSON, texts: TASK_TEXTS, where }, page);
+  return list(db, { ...TASKS, where }, page);
 }
 
 export async function countTasksByStatus(db: Database, workerId: string): Promise<Record<string, number>> {
@@ -101,7 +104,7 @@ export async function countTasksByStatus(db: Database, workerId: string): Promis
 }
 
 /** A task that has not started and whose reply a conversation waits for. */
-interface WaitingReply extends Row {
+interface WaitingReply {
   id: string;
   session_key: string;
   message_id: string;
@@ -129,7 +132,7 @@ export function listWaitingReplies(db: Database, workerId: string): Promise<Wait
   );
 }
 
-interface TaskWork extends Row {
+interface TaskWork {
   instruction: string;
   /** JSON text of the gate, 'null' without one. */
   gate: string;

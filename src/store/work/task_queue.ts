@@ -1,33 +1,25 @@
 import type { Task } from "../../domain/work/task.ts";
 import type { TimedTaskType } from "../../domain/work/task_type.ts";
-import type { Database, Row } from "../db/database.ts";
+import type { Worker } from "../../domain/workers/worker.ts";
+import type { Database } from "../db/database.ts";
 import { SCHEDULES_ARE_PAUSED } from "../db/setting.ts";
 import { TASK_IS_RECURRING } from "../db/status_sql.ts";
 
 /** The next task of a worker with the fields that a claim needs. */
-export interface WaitingTask extends Row {
-  id: string;
-  worker_id: string;
+export interface WaitingTask
+  extends
+    Pick<Task, "id" | "worker_id" | "message_id" | "session_key" | "attempt">,
+    Pick<Task, "type" | "cron" | "time_zone" | "deliver_to" | "reason">,
+    Pick<Worker, "work_dir" | "engine" | "home"> {
   worker_name: string;
-  work_dir: string;
-  engine: string;
-  message_id: string;
-  session_key: string;
-  attempt: number;
   due_at: number;
-  type: Task["type"];
-  cron: string;
-  time_zone: string;
-  deliver_to: string;
   /** The check of its work as JSON: the task's, else the worker's. */
   verify: string;
-  /** The block at the last check, '' without one. */
+  /** The block that the last check found, '' without one. */
   held: string;
   held_until: number | null;
-  reason: string;
-  /** JSON list of the labels of its worker, and the runner that has its directory. */
+  /** JSON list of the labels of its worker. */
   runs_on: string;
-  home: string;
   /** 1 when it has a gate. */
   gated: number;
   /** 1 when its worker has *:*. */
@@ -185,20 +177,13 @@ export function findNextDueAt(db: Database, now: number): Promise<number | null>
   );
 }
 
-export interface DueTask extends Row {
-  id: string;
+export interface DueTask
+  extends
+    Pick<Task, "id" | "status" | "cron" | "time_zone" | "until" | "overlap" | "execution_id">,
+    Pick<Task, "session_key" | "worker_id" | "message_id"> {
   type: TimedTaskType;
-  status: string;
-  cron: string;
-  time_zone: string;
-  session_key: string;
-  worker_id: string;
-  message_id: string;
   next_run_at: number;
-  until: number | null;
-  overlap: Task["overlap"];
-  execution_id: string | null;
-  /** The time that waits for the end of the current turn. */
+  /** The occurrence that waits for the end of the current run. */
   queued_at: number | null;
   /** 1 while its gate runs. */
   gating: number;

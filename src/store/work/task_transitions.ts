@@ -2,7 +2,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunKeys } from "../../domain/call/run_identity.ts";
 import type { Block } from "../../domain/work/block.ts";
-import { guard, type Statement, type Value } from "../db/database.ts";
+import { buildSet, guard, type Statement, type Value } from "../db/database.ts";
 import { TASK_IS_ACTIVE, TASK_IS_RECURRING } from "../db/status_sql.ts";
 import { IS_PATIENT } from "./task_queue.ts";
 
@@ -63,41 +63,39 @@ export function finishTask(
   };
 }
 
-/** running -> pending, for a retry of a lost run at `dueAt`. */
-export function retryTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
+function returnToQueue(
+  { task_id, execution_id }: TaskRun,
+  set: { sql: string; args: Value[] },
+  now: number,
+): Statement {
   return {
     sql: `update task
-      set status = 'pending', due_at = ?, reason = ?, updated_at = ?
+      set status = 'pending', ${set.sql}, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
-    args: [dueAt, reason, now, run.task_id, run.execution_id],
+    args: [...set.args, now, task_id, execution_id],
     wakeup: WAKEUP.dispatcher,
   };
 }
 
+/** running -> pending, for a retry of a lost run at `dueAt`. */
+export function retryTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
+  return returnToQueue(run, buildSet({ due_at: dueAt, reason }), now);
+}
+
 /** running -> pending, in its old position, blocked by its engine's provider. Does not count as an attempt. */
-export function postponeTask(run: TaskRun, hold: Block, now: number): Statement {
-  return {
-    sql: `update task
-      set status = 'pending', held = ?, held_until = ?, reason = ?, attempt = attempt - 1, updated_at = ?
-      where id = ? and status = 'running' and execution_id = ?`,
-    args: [hold.held, hold.until, hold.reason, now, run.task_id, run.execution_id],
-    wakeup: WAKEUP.dispatcher,
-  };
+export function postponeTask(run: TaskRun, { held, until, reason }: Block, now: number): Statement {
+  const sql = "held = ?, held_until = ?, reason = ?, attempt = attempt - 1";
+  return returnToQueue(run, { sql, args: [held, until, reason] }, now);
 }
 
 /** running -> pending: the provider of its engine on a runner refuses it until `dueAt`. Does not count as an attempt. */
 export function delayTask(run: TaskRun, dueAt: number, reason: string, now: number): Statement {
-  return {
-    sql: `update task
-      set status = 'pending', due_at = ?, reason = ?, attempt = attempt - 1, updated_at = ?
-      where id = ? and status = 'running' and execution_id = ?`,
-    args: [dueAt, reason, now, run.task_id, run.execution_id],
-    wakeup: WAKEUP.dispatcher,
-  };
+  const sql = "due_at = ?, reason = ?, attempt = attempt - 1";
+  return returnToQueue(run, { sql, args: [dueAt, reason] }, now);
 }
 
 /** Most tasks that one statement blocks or unblocks, some milliseconds of work. */
-const HELD_BATCH_ROWS = 500;
+const BLOCKED_BATCH_ROWS = 500;
 
 interface BlockedTask {
   worker_id: string;
@@ -108,10 +106,10 @@ interface BlockedTask {
 /** Blocks a worker's due tasks that had the block `before`. They keep their positions, and its other tasks may run (contract 14, BUD-2). */
 export function blockTasks(
   { worker_id, held: before, due_at }: BlockedTask,
-  hold: Block,
+  block: Block,
   now: number,
 ): Statement {
-  const { held, until, reason, whom } = hold;
+  const { held, until, reason, whom } = block;
   const only = whom.kind === "conversation"
     ? " and session_key = ?"
     : whom.kind === "patient"
@@ -126,7 +124,7 @@ export function blockTasks(
         from task
         where status = 'pending' and ${index} and worker_id = ? and due_at <= ?${only}
         order by due_at, id
-        limit ${HELD_BATCH_ROWS})`,
+        limit ${BLOCKED_BATCH_ROWS})`,
     args: [
       held,
       until,
@@ -151,20 +149,14 @@ export function unblockTasks(workerId: string, held: string, now: number): State
         from task
         where status = 'pending' and held <> '' and held = ? and worker_id = ?
         order by due_at, id
-        limit ${HELD_BATCH_ROWS})`,
+        limit ${BLOCKED_BATCH_ROWS})`,
     args: [now, held, workerId],
   };
 }
 
 /** running -> pending, in its old position in the queue. A graceful stop does not use up an attempt. */
 export function requeueTask(run: TaskRun, now: number): Statement {
-  return {
-    sql: `update task
-      set status = 'pending', attempt = attempt - 1, run_count = run_count - 1, updated_at = ?
-      where id = ? and status = 'running' and execution_id = ?`,
-    args: [now, run.task_id, run.execution_id],
-    wakeup: WAKEUP.dispatcher,
-  };
+  return returnToQueue(run, { sql: "attempt = attempt - 1, run_count = run_count - 1", args: [] }, now);
 }
 
 /** pending, scheduled, or a running schedule -> cancelled, as `task cancel` allows (contract 3, Task). */
@@ -199,10 +191,11 @@ export function cancelTaskRun(run: TaskRun, reason: string, now: number): Statem
   return { sql: `${sql} and type <> 'scheduled'`, args };
 }
 
-export type TaskOwner = { session_key: string } | { worker_id: string } | {
-  session_key: string;
-  worker_id: string;
-} | { session_key: string; type: "immediate" };
+export type TaskOwner =
+  | { session_key: string }
+  | { worker_id: string }
+  | { session_key: string; worker_id: string }
+  | { session_key: string; type: "immediate" };
 
 /** Cancels every active task of the owner, including running ones. Returns their ids and keys. */
 export function cancelOwnerTasks(owner: TaskOwner, reason: string, now: number): Statement {

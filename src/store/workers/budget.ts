@@ -34,19 +34,8 @@ function addWakeups([change, ...guards]: Statement[]): Statement[] {
 
 /** Stores a new budget, guarded by fewer than `max`. A duplicate name fails the batch. */
 export function insertBudget(budget: StoredBudget, max: number): Statement[] {
-  const row = {
-    id: budget.id,
-    name: budget.name,
-    name_key: normalizeName(budget.name),
-    target: budget.target,
-    unit: budget.unit,
-    '"limit"': budget.limit,
-    period: budget.period,
-    soft: budget.soft,
-    action: budget.action,
-    created_at: budget.created_at,
-    updated_at: budget.updated_at,
-  };
+  const { limit, ...rest } = budget;
+  const row = { ...rest, name_key: normalizeName(budget.name), '"limit"': limit };
   return addWakeups(insertGuarded("budget", row, { sql: "(select count(*) from budget) < ?", args: [max] }));
 }
 

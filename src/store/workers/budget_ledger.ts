@@ -3,7 +3,7 @@ import type { Usage } from "../../domain/work/execution.ts";
 import { findCountEnd, findCountStart } from "../../domain/workers/budget.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { BATCH_ROWS, type Prune } from "../db/retention.ts";
-import { type Database, insertRow, type Row, type Statement, type Value } from "../db/database.ts";
+import { type Database, insertRow, type Statement, type Value } from "../db/database.ts";
 
 /** The last total of a target. The use in a span is the difference of two totals. */
 const LATEST = "from ledger where target = one.value order by at desc, runs desc limit 1";
@@ -11,7 +11,7 @@ const LATEST = "from ledger where target = one.value order by at desc, runs desc
 const BEFORE = "from ledger where target = one.value and at <= ? order by at desc, runs desc limit 1";
 
 /** A budget and the use of ended runs in its period, in its integer unit. */
-export interface MeasuredBudget extends StoredBudget, Row {
+export interface MeasuredBudget extends StoredBudget {
   settled: number;
   soft_notified_at: number | null;
   hard_notified_at: number | null;
@@ -108,7 +108,7 @@ export async function findCapacityTime(
 
 /** Returns the use of each of the last runs of a worker, newest first. */
 export async function listLastAmounts(db: Database, workerId: string, count: number): Promise<Amounts[]> {
-  const sums = await db.read<Amounts & Row>(
+  const sums = await db.read<Amounts>(
     `select runs, tokens, ms, nano_usd from ledger where target = ? order by at desc, runs desc limit ?`,
     [`worker:${workerId}`, count + 1],
   );
@@ -175,11 +175,11 @@ export function updateReservationWait(executionId: string, waiting: boolean, now
 export interface OpenRun extends OpenUse {
   execution_id: string;
   started_at: number | null;
-  /** The run waits for a person, so its minutes stand still. */
+  /** Whether the run waits for a person. Such minutes do not count. */
   waiting: boolean;
 }
 
-interface ReservationRow extends Row {
+interface ReservationRow {
   execution_id: string;
   targets: string;
   tokens: number;
@@ -251,7 +251,7 @@ interface TargetedRun {
 }
 
 /** A target of a run, and the number of runs of that target that ended in a span. */
-export interface CountedTarget extends Row {
+export interface CountedTarget {
   target: string;
   runs: number;
 }

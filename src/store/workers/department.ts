@@ -1,6 +1,6 @@
-import { type Department, departmentSchema } from "../../domain/workers/department.ts";
+import { type Department, departmentSchema, type DepartmentUpdate } from "../../domain/workers/department.ts";
 import { normalizeName } from "../../domain/call/name.ts";
-import { buildSet, type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { parseNullableJson } from "../db/list.ts";
 import { buildJsonSql, readAllJson, readJson } from "../db/json_projection.ts";
 import { parseJson } from "../../domain/call/json.ts";
@@ -9,32 +9,25 @@ const DEPARTMENT_JSON = buildJsonSql("department", departmentSchema, {
   worker_count: "(select count(*) from worker_department where department_id = department.id)",
 });
 
-interface DepartmentRef {
-  id: string;
-  name: string;
-}
+type DepartmentRef = Pick<Department, "id" | "name">;
+
+const BY_REFERENCE = "from department where id = ? or name_key = ? order by id = ? desc limit 1";
 
 /** Finds a department by id, else by name (contract 3, Department). */
 export function findDepartmentRef(db: Database, idOrName: string): Promise<DepartmentRef | null> {
-  return db.first<DepartmentRef & Row>(
-    "select id, name from department where id = ? or name_key = ? order by id = ? desc limit 1",
-    [idOrName, normalizeName(idOrName), idOrName],
-  );
+  return db.first(`select id, name ${BY_REFERENCE}`, [idOrName, normalizeName(idOrName), idOrName]);
 }
 
 /** Finds a department like findDepartmentRef(), with all fields. */
 export async function findDepartment(db: Database, idOrName: string): Promise<Department | null> {
-  const rest = "from department where id = ? or name_key = ? order by id = ? desc limit 1";
-  return parseNullableJson(
-    await readJson(db, DEPARTMENT_JSON, rest, [idOrName, normalizeName(idOrName), idOrName]),
-  );
+  const args = [idOrName, normalizeName(idOrName), idOrName];
+  return parseNullableJson(await readJson(db, DEPARTMENT_JSON, BY_REFERENCE, args));
 }
 
 /** Lists all departments by sort order and name (contract 1). */
 export async function listDepartments(db: Database): Promise<Department[]> {
-  return (await readAllJson(db, DEPARTMENT_JSON, "from department order by sort_order, name_key")).map(
-    parseJson,
-  );
+  const rest = "from department order by sort_order, name_key";
+  return (await readAllJson(db, DEPARTMENT_JSON, rest)).map(parseJson);
 }
 
 export function listDescendantIds(db: Database, id: string): Promise<string[]> {
@@ -62,11 +55,7 @@ export function insertDepartment(department: Department, max: number): Statement
 /** Changes a department, guarded by its existence, and by the new parent not being below it, so that moves cannot create a cycle. */
 export function updateDepartment(
   id: string,
-  { name, parent_id, sort_order }: {
-    name?: string | undefined;
-    parent_id?: string | null | undefined;
-    sort_order?: number | undefined;
-  },
+  { name, parent_id, sort_order }: DepartmentUpdate,
   now: number,
 ): Statement[] {
   const name_key = name === undefined ? undefined : normalizeName(name);

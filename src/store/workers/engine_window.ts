@@ -1,7 +1,7 @@
-import type { Database, Row, Statement } from "../db/database.ts";
+import type { Database, Statement } from "../db/database.ts";
 
 /** A provider's own quota period, as its engine last reported it (contract 14). */
-export interface EngineWindow extends Row {
+export interface EngineWindow {
   engine: string;
   name: string;
   /** The used part, 0 to 1, or more if a provider counts beyond its limit. */

@@ -1,14 +1,14 @@
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Task } from "../../domain/work/task.ts";
 import type { FleetKind } from "../../domain/call/vocabulary.ts";
-import { type Database, guard, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Statement } from "../db/database.ts";
 import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
-import { TASK_JSON, TASK_TEXTS } from "../work/task.ts";
+import { TASKS } from "../work/task.ts";
 
 /** Maps `kind id` to the name of the fleet that manages the object. */
 export async function listFleetObjects(db: Database): Promise<ReadonlyMap<string, string>> {
-  const rows = await db.read<{ kind: string; id: string; fleet: string } & Row>(
+  const rows = await db.read<{ kind: string; id: string; fleet: string }>(
     "select kind, id, fleet from fleet_object",
   );
   return new Map(rows.map(({ kind, id, fleet }) => [`${kind} ${id}`, fleet]));
@@ -28,7 +28,7 @@ const SCHEDULES = "task indexed by task_named";
 
 export function listNamedSchedules(db: Database, page: Page): Promise<Listing<Task>> {
   const where = { conditions: [NAMED_SCHEDULE], args: [] };
-  return list(db, { table: "task", from: SCHEDULES, json: TASK_JSON, texts: TASK_TEXTS, where }, page);
+  return list(db, { ...TASKS, from: SCHEDULES, where }, page);
 }
 
 // Every change of a row changes its time, so count and sum detect any change.

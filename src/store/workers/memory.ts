@@ -1,7 +1,7 @@
 import { type MemoryEntry, memorySchema } from "../../domain/workers/memory.ts";
 import { COUNT_MAX, type Listing, type Page } from "../../domain/call/page.ts";
 import { type MeasuredObject, type Objects, readMeasured } from "../db/size_limited_read.ts";
-import { type Database, guard, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, type Statement } from "../db/database.ts";
 import { parseNullableJson } from "../db/list.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
 import { joinJson } from "../../domain/call/json.ts";
@@ -35,7 +35,7 @@ export async function findMemoryMap(db: Database, scope: string, maxBytes: numbe
 export async function listMemory(db: Database, scope: string, page: Page): Promise<Listing<MemoryEntry>> {
   const { cursor = "", page_size: size } = page;
   const offset = page.cursor === undefined ? (page.page - 1) * size : 0;
-  const measured = await db.read<MeasuredObject & Row>(
+  const measured = await db.read<MeasuredObject>(
     `select key as id, octet_length(value) as bytes
     from memory
     where scope = ? and key > ?
@@ -44,16 +44,14 @@ export async function listMemory(db: Database, scope: string, page: Page): Promi
     // An extra row shows whether there is a next page.
     [scope, cursor, size + 1, offset],
   );
-  const count = await db.first<{ total: number }>(
-    "select count(*) as total from (select 1 from memory where scope = ? limit ?)",
-    [scope, COUNT_MAX + 1],
-  );
+  const counting = "select count(*) as total from (select 1 from memory where scope = ? limit ?)";
+  const total = await db.readValue<number>(counting, [scope, COUNT_MAX + 1]) ?? 0;
   const { rows, ended } = await readMeasured(db, buildEntrySource(scope), measured.slice(0, size), {
     over: page.cursor === undefined ? "cut" : "end",
   });
   return {
     json: joinJson(rows.map((row) => row.json)),
-    total: count?.total ?? 0,
+    total,
     next: ended || measured.length > size ? rows.at(-1)?.id ?? null : null,
   };
 }
@@ -64,9 +62,8 @@ function buildEntrySource(scope: string): Objects<MemoryEntry> {
 }
 
 export async function findMemory(db: Database, scope: string, key: string): Promise<MemoryEntry | null> {
-  return parseNullableJson(
-    await readJson(db, MEMORY_JSON, "from memory where scope = ? and key = ?", [scope, key]),
-  );
+  const rest = "from memory where scope = ? and key = ?";
+  return parseNullableJson(await readJson(db, MEMORY_JSON, rest, [scope, key]));
 }
 
 /** Stores an entry, guarded by fewer than `max` others in its scope. */

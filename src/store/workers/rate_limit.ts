@@ -1,16 +1,10 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { RateLimit } from "../../domain/workers/rate_limit.ts";
-import type { Database, Row, Statement } from "../db/database.ts";
-
-interface LimitRow extends Row {
-  engine: string;
-  until: number;
-  strikes: number;
-}
+import type { Database, Statement } from "../db/database.ts";
 
 /** Finds the last rate limit of an engine, also an ended one. Null when its last run had none. */
 export function findLimit(db: Database, engine: string): Promise<RateLimit | null> {
-  return db.first<LimitRow>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
+  return db.first<RateLimit>("select engine, until, strikes from rate_limit where engine = ?", [engine]);
 }
 
 export function listLimits(db: Database, now: number): Promise<{ engine: string; until: number }[]> {

@@ -1,33 +1,22 @@
 // A lease starts with the claim and is renewed by the runner's heartbeats. It ends with the outcome, or expires when the runner is silent.
 import { WAKEUP } from "../../base/wakeups.ts";
+import type { RunIdentity } from "../../domain/call/run_identity.ts";
+import type { Execution } from "../../domain/work/execution.ts";
 import type { Task } from "../../domain/work/task.ts";
-import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 
 /** A run of a runner with the fields of its claim. */
-export interface RemoteRunRow extends Row {
+export interface RemoteRunRow
+  extends
+    RunIdentity,
+    Pick<Execution, "worker_name" | "session_id" | "engine" | "instruction" | "created_at" | "started_at">,
+    Pick<Task, "type" | "cron" | "time_zone" | "deliver_to"> {
   runner_id: string;
   epoch: number;
   work_dir: string;
   lease_until: number | null;
   events: number;
   reported: number;
-  execution_id: string;
-  session_key: string;
-  worker_id: string;
-  task_id: string;
-  message_id: string;
-  attempt: number;
-  run_id: string;
-  worker_name: string;
-  session_id: string;
-  engine: string;
-  instruction: string;
-  created_at: number;
-  started_at: number | null;
-  type: Task["type"];
-  cron: string;
-  time_zone: string;
-  deliver_to: string;
   task_attempt: number;
   /** JSON text. */
   verify: string;
@@ -125,7 +114,7 @@ export function renewAllLeases(until: number): Statement {
 }
 
 /** A current run of a runner, and the reason to stop it, or "". */
-interface LeasedRun extends Row {
+interface LeasedRun {
   id: string;
   stop: string;
 }
@@ -143,7 +132,7 @@ export function listRunnerRuns(db: Database, runnerId: string, epoch: number): P
   );
 }
 
-export interface BusyWorkDir extends Row {
+export interface BusyWorkDir {
   runner_id: string;
   work_dir: string;
 }
@@ -205,7 +194,5 @@ export async function isRemote(db: Database, executionId: string): Promise<boole
 
 /** Returns the earliest expiry of all leases in Unix ms, or null. */
 export function findFirstLeaseEnd(db: Database): Promise<number | null> {
-  return db.readValue<number>(
-    "select min(lease_until) as at from remote_run where lease_until is not null",
-  );
+  return db.readValue<number>("select min(lease_until) as at from remote_run where lease_until is not null");
 }

@@ -9,7 +9,7 @@ import {
   runnerSchema,
   type RunnerView,
 } from "../../domain/workers/runner.ts";
-import { type Database, guard, insertGuarded, type Row, type Statement } from "../db/database.ts";
+import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import { buildJsonSql, type JsonSql, readJson } from "../db/json_projection.ts";
 
@@ -58,32 +58,23 @@ export function deleteRunner(id: string): Statement[] {
   return guard("delete from runner where id = ?", [id], WAKEUP.dispatcher);
 }
 
-export interface RunnerGrant extends Row {
-  id: string;
-  name: string;
-}
+export type RunnerGrant = Pick<RunnerView, "id" | "name">;
 
 export function findRunnerGrant(db: Database, id: string): Promise<RunnerGrant | null> {
   return db.first<RunnerGrant>("select id, name from runner where id = ?", [id]);
 }
 
 /** A runner for claims and placement. */
-export interface RunnerRow extends Row {
-  id: string;
-  name: string;
+export interface RunnerRow
+  extends
+    Pick<RunnerView, "id" | "name" | "version" | "max_runs" | "last_seen_at">,
+    Pick<RunnerClaim, "work_root" | "place" | "process" | "epoch"> {
   /** JSON list. */
   labels: string;
   allow_admin: number;
   draining: number;
-  version: string;
   /** JSON list of objects. */
   engines: string;
-  max_runs: number;
-  work_root: string;
-  place: string;
-  process: string;
-  epoch: number;
-  last_seen_at: number | null;
 }
 
 const ROW = `id, name, labels, allow_admin, draining, version, engines, max_runs, work_root, place, process,

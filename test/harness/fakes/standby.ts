@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { buildFakeEnvironment, readLedger } from "./agents.ts";
+import { type Client, openClient } from "../service/client.ts";
 import { type ServerProcess, startServer } from "../service/process.ts";
+import { waitUntil } from "../wait.ts";
 import { SqldSite } from "./sqld.ts";
 
 /**
@@ -50,7 +52,22 @@ export class Machines implements AsyncDisposable {
     return server;
   }
 
-  async starts(): Promise<number> {
+  /** Starts a machine that serves and one on standby, and waits until the first knows the second. */
+  async startPair(
+    env: Record<string, string> = {},
+  ): Promise<{ first: ServerProcess; second: ServerProcess; api: Client }> {
+    const first = await this.start("one", { env });
+    const second = await this.start("two", { standby: true });
+    const api = await openClient(first.url);
+    await waitUntil("the first machine knows the standby", async () => {
+      const [, count] = /^svc_standbys (\d+)$/m.exec(await api.text("/metrics")) ?? [];
+      return count === "1";
+    });
+    return { first, second, api };
+  }
+
+  /** Counts the runs that agents have started on all machines. */
+  async countStarts(): Promise<number> {
     return (await readLedger(this.ledger)).filter(({ word }) => word === "start").length;
   }
 
@@ -61,9 +78,7 @@ export class Machines implements AsyncDisposable {
   }
 }
 
-/**
- * Returns the state of a server: `ready`, `standby`, or the reason why it is neither; "" without a response.
- */
+/** Returns the state of a server: `ready`, `standby`, or the reason why it is neither. "" means no response. */
 export async function readState(url: string): Promise<string> {
   return await fetch(`${url}/readyz`).then(async (response) => (await response.json()).status, () => "");
 }

@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { FaultPoint } from "../../../src/base/fault_point.ts";
 import { FAKE_AGENT } from "../fakes/agents.ts";
 import { type Client, openClient, PASS_HASH } from "../service/client.ts";
-import { createTempDir, type ServerProcess, startServer } from "../service/process.ts";
+import { createTempDir, type ServerProcess, startServer, SVC } from "../service/process.ts";
 import { createRandom } from "./schedule.ts";
 import { type Conversation, openConversation, pause } from "./workload.ts";
 
@@ -16,6 +16,8 @@ interface WorldOptions {
   password?: string;
   /** Gives each service the port of the previous one. */
   keepsPort?: boolean;
+  /** Runs this program instead of `deno run -A main.ts`. */
+  program?: string[];
 }
 
 /** A data directory, and the services that run on it one after another. */
@@ -55,6 +57,13 @@ export class World implements AsyncDisposable {
     return world;
   }
 
+  /** Opens a world and starts its service. */
+  static async serve(options: WorldOptions = {}): Promise<World> {
+    const world = await World.open(options);
+    await world.start();
+    return world;
+  }
+
   /** Returns the path of a file of this world outside the data directory. */
   readonly path = (name: string): string => join(this.#folder.path, name);
 
@@ -75,23 +84,29 @@ export class World implements AsyncDisposable {
   /** Starts a service, with a fault point as `<point>:<passage>:kill` or none. */
   async start(fault?: string): Promise<{ server: ServerProcess; api: Client }> {
     const env = { ...this.env, ...(fault === undefined ? {} : { SVC_FAULT: fault }) };
-    const { args = [], password, keepsPort } = this.#options;
-    const server = await startServer({ dataDir: this.dataDir, env, args });
+    const { args = [], password, keepsPort, program = SVC } = this.#options;
+    const server = await startServer({ dataDir: this.dataDir, env, args, program });
     if (keepsPort) this.env.SVC_SERVER__PORT = new URL(server.url).port;
     const api = await openClient(server.url, password);
     [this.#server, this.#api] = [server, api];
     return { server, api };
   }
 
-  /** Disposes of `resource` together with this world. */
+  /** Ends the service and starts the next one. */
+  async restart(signal: Deno.Signal = "SIGKILL"): Promise<void> {
+    await this.server.end(signal);
+    await this.start();
+  }
+
+  /** Disposes of `resource` after the end of this world's service. */
   use<T extends AsyncDisposable>(resource: T): T {
     this.#resources.unshift(resource);
     return resource;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const resource of this.#resources) await resource[Symbol.asyncDispose]();
     await this.#server?.end("SIGKILL");
+    for (const resource of this.#resources) await resource[Symbol.asyncDispose]();
     await this.#folder[Symbol.asyncDispose]();
   }
 }

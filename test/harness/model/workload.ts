@@ -68,12 +68,8 @@ export async function readRows<Row extends Record<string, Value>>(
   sql: string,
   args: Value[] = [],
 ): Promise<Row[]> {
-  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
-  try {
-    return await db.read<Row>(sql, args);
-  } finally {
-    await db.close();
-  }
+  await using db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+  return await db.read<Row>(sql, args);
 }
 
 /** Reads the process marks of all runs from the database of a service that has ended. */

@@ -1,9 +1,7 @@
 import { expect, it, vi } from "vitest";
-import { openClient, PASS_HASH } from "../../harness/service/client.ts";
-import { createTempDir, startServer } from "../../harness/service/process.ts";
-import { createRandom } from "../../harness/model/schedule.ts";
+import { World } from "../../harness/model/scenario.ts";
 import { waitUntil } from "../../harness/wait.ts";
-import { readRows } from "../../harness/model/workload.ts";
+import { createWorkers, readRows } from "../../harness/model/workload.ts";
 
 // The long run: SVC_TEST_COUNTDOWNS=1000.
 const COUNT = Number(Deno.env.get("SVC_TEST_COUNTDOWNS") ?? 100);
@@ -14,14 +12,12 @@ const SPAN_MS = 3_000 + COUNT * 7;
 vi.setConfig({ testTimeout: SPAN_MS + 90_000 });
 
 it(`${COUNT} countdowns with ${KILLS} kills at their due time: none is early, and none is later than a second after the server is ready (seed ${SEED}) [DSP-7]`, async () => {
-  await using folder = await createTempDir();
-  const dataDir = folder.path;
-  const env = { SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_LIMITS__MAX_CONCURRENT_RUNS: "20" };
-  const chance = createRandom(SEED);
-  let server = await startServer({ dataDir, env });
-  let api = await openClient(server.url);
-  const workers: string[] = [];
-  for (let i = 0; i < 20; i++) workers.push((await api.call("POST /api/workers", { name: `w${i}` })).id);
+  await using world = await World.serve({
+    seed: SEED,
+    env: { SVC_ENGINES__DEFAULT: "echo", SVC_LIMITS__MAX_CONCURRENT_RUNS: "20" },
+  });
+  const { api, chance } = world;
+  const workers = await createWorkers(api, 20);
   const from = Date.now() + 5_500 + COUNT * 3;
   await Promise.all(Array.from({ length: COUNT }, (_, index) =>
     api.call("POST /api/tasks", {
@@ -35,20 +31,19 @@ it(`${COUNT} countdowns with ${KILLS} kills at their due time: none is early, an
   for (let kill = 1; kill <= KILLS; kill++) {
     const at = from + SPAN_MS * kill / (KILLS + 1);
     await new Promise((resolve) => setTimeout(resolve, Math.max(0, at - Date.now())));
-    await server.end("SIGKILL");
+    await world.server.end("SIGKILL");
     const killedAt = Date.now();
-    server = await startServer({ dataDir, env });
+    await world.start();
     down.push([killedAt, Date.now()]);
-    api = await openClient(server.url);
   }
   await waitUntil("all are done", async () => {
-    const { tasks } = await api.call("GET /api/system/overview");
+    const { tasks } = await world.api.call("GET /api/system/overview");
     return tasks.completed === COUNT;
   }, SPAN_MS + 30_000);
-  await server.end("SIGTERM");
+  await world.server.end("SIGTERM");
 
   const rows = await readRows<{ scheduled_at: number; first: number; runs: number }>(
-    dataDir,
+    world.dataDir,
     `select scheduled_at, min(execution.created_at) as first, count(*) as runs
     from task
     join execution on execution.task_id = task.id

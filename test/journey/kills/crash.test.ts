@@ -1,52 +1,31 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
-import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
+import { startConversation, World } from "../../harness/model/scenario.ts";
 import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
-import { fetchStatus, openClient, PASS_HASH } from "../../harness/service/client.ts";
-
-const ENV = {
-  SVC_ENGINES__DEFAULT: "fake",
-  SVC_ENGINES__FAKE__KIND: "command",
-  SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
-};
+import { fetchStatus } from "../../harness/service/client.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 describe("kill -9 of the server during a run", () => {
   it("the message still gets its reply, no process of the old run is alive, and the lost attempt has server_lost", async () => {
-    await using folder = await createTempDir();
-    const marker = join(folder.path, "second");
-    const env = { ...ENV, SVC_AUTH__PASSWORD_HASH: PASS_HASH };
-    // The first attempt hangs; the second finds the first one's file and answers.
-    const script = join(folder.path, "agent.sh");
+    await using world = await World.open();
+    const marker = world.path("second");
+    // The first attempt hangs. The second finds the first one's file and answers.
+    const script = world.path("agent.sh");
     await Deno.writeTextFile(
       script,
       `#!/bin/sh\nif [ -e ${marker} ]; then echo done; else touch ${marker}; sleep 300; fi\n`,
       { mode: 0o755 },
     );
-    const withScript = { ...env, SVC_ENGINES__FAKE__COMMAND: script };
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-
-    let sessionId = "";
-    let runId = "";
-    {
-      await using first = await startServer({ dataDir, env: withScript });
-      const { call, stream } = await openClient(first.url);
-      const worker = await call("POST /api/workers", { name: "Ada" });
-      ({ id: sessionId } = await call("POST /api/local/sessions", { worker_id: worker.id }));
-      const events = await stream(sessionId);
-      await call(`POST /api/local/sessions/${sessionId}/messages`, { content: "work" });
-      await events.until((one) => one.named("status").some(({ data }) => data.state === "working"));
-      while (!await Deno.stat(marker).then(() => true, () => false)) {
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
-      runId = await findRunId(folder.path);
-      expect(runId).not.toBe("");
-      expect(await first.end("SIGKILL")).toMatchObject({ signal: "SIGKILL" });
-    }
-    await using second = await startServer({ dataDir, env: withScript });
+    world.env.SVC_ENGINES__FAKE__COMMAND = script;
+    const { server: first, say, sessionId } = await startConversation(world);
+    await say("work");
+    await waitUntil("the agent has started", () => Deno.stat(marker).then(() => true, () => false));
+    const runId = await findRunId(world.path("."));
+    expect(runId).not.toBe("");
+    expect(await first.end("SIGKILL")).toMatchObject({ signal: "SIGKILL" });
+    const { server: second, api: { call, stream } } = await world.start();
     expect(await findMarked(new Set([runId]))).toEqual([]);
-    const { call, stream } = await openClient(second.url);
     const events = await stream(sessionId, { "last-event-id": "0" });
     await events.until((one) => one.named("message").length === 1);
     expect(events.named("message")[0]?.data.content).toBe("done");

@@ -1,56 +1,36 @@
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
-import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
-import { fetchStatus, openClient, PASS_HASH } from "../../harness/service/client.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { svc } from "../../harness/service/process.ts";
+import { type Client, fetchStatus } from "../../harness/service/client.ts";
+import type { StreamClient } from "../../harness/stream.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
-const ENV = {
-  SVC_ENGINES__DEFAULT: "fake",
-  SVC_ENGINES__FAKE__KIND: "command",
-  SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
-};
+/** Sends a new worker a message and waits until it works. */
+async function startWork(
+  { call, stream }: Client,
+  content: string,
+): Promise<{ session: string; events: StreamClient }> {
+  const worker = await call("POST /api/workers", { name: "Ada" });
+  const { id } = await call("POST /api/local/sessions", { worker_id: worker.id });
+  const events = await stream(id);
+  await call(`POST /api/local/sessions/${id}/messages`, { content });
+  await events.until((one) => one.named("status").some(({ data }) => data.state === "working"));
+  return { session: id, events };
+}
 
 describe("stopping in order", () => {
-  it("idle: exit 0 within a second [SHD-1]", async () => {
-    await using folder = await createTempDir();
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
-      await using server = await startServer({ dataDir: folder.path });
-      const { code, ms } = await server.end(signal);
-      expect(code).toBe(0);
-      expect(ms).toBeLessThan(1_000);
-      await expect(Deno.stat(join(folder.path, "server.json"))).rejects.toThrow();
-    }
-  });
-
   it("runs that finish in time are stored, the others return to the queue without using up an attempt [SHD-2]", async () => {
-    await using folder = await createTempDir();
-    const env = {
-      ...ENV,
-      SVC_AUTH__PASSWORD_HASH: PASS_HASH,
-      SVC_SHUTDOWN_GRACE: "1500ms",
-      SVC_LIMITS__MAX_CONCURRENT_RUNS: "8",
-    };
+    await using world = await World.serve({
+      env: { SVC_SHUTDOWN_GRACE: "1500ms", SVC_LIMITS__MAX_CONCURRENT_RUNS: "8" },
+    });
     const sessions: string[] = [];
-    {
-      await using server = await startServer({ dataDir: folder.path, env });
-      const { call, stream } = await openClient(server.url);
-      for (let i = 0; i < 4; i++) {
-        const worker = await call("POST /api/workers", { name: `w${i}` });
-        const session = await call("POST /api/local/sessions", { worker_id: worker.id });
-        sessions.push(session.id);
-        const events = await stream(session.id);
-        await call(`POST /api/local/sessions/${session.id}/messages`, {
-          content: i % 2 === 0 ? "sleep 1" : "sleep 30",
-        });
-        await events.until((one) => one.named("status").some(({ data }) => data.state === "working"));
-      }
-      const { code, ms } = await server.end("SIGTERM");
-      expect(code).toBe(0);
-      expect(ms).toBeLessThan(1_500 + 5_000);
+    for (const work of ["sleep 1", "sleep 30", "sleep 1", "sleep 30"]) {
+      sessions.push((await startWork(world.api, work)).session);
     }
-    await using server = await startServer({ dataDir: folder.path, env });
-    const { call } = await openClient(server.url);
+    const { code, ms } = await world.server.end("SIGTERM");
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(1_500 + 5_000);
+    const { server, api: { call } } = await world.start();
     const executions: { instruction: string; status: string; failure: string }[] = await call(
       "GET /api/executions",
     );
@@ -66,24 +46,13 @@ describe("stopping in order", () => {
   });
 
   it("a second signal ends the wait [SHD-3]", async () => {
-    await using folder = await createTempDir();
-    const env = { ...ENV, SVC_AUTH__PASSWORD_HASH: PASS_HASH, SVC_SHUTDOWN_GRACE: "60s" };
-    await using server = await startServer({ dataDir: folder.path, env });
-    const { call, send, stream } = await openClient(server.url);
-    const worker = await call("POST /api/workers", { name: "Ada" });
-    const session = await call("POST /api/local/sessions", { worker_id: worker.id });
-    const events = await stream(session.id);
-    await call(`POST /api/local/sessions/${session.id}/messages`, { content: "sleep 60" });
-    await events.until((one) => one.named("status").some(({ data }) => data.state === "working"));
+    await using world = await World.serve({ env: { SVC_SHUTDOWN_GRACE: "60s" } });
+    const { server, api: { call, send } } = world;
+    const { session, events } = await startWork(world.api, "sleep 60");
     server.child.kill("SIGTERM");
-    await waitUntil(
-      "the next state",
-      async () => await fetchStatus(`${server.url}/readyz`) === 503,
-    );
+    await waitUntil("the server is stopping", async () => await fetchStatus(`${server.url}/readyz`) === 503);
     expect((await call("GET /api/workers"))[0].status).toBe("working");
-    const { body: refused } = await send(`POST /api/local/sessions/${session.id}/messages`, {
-      content: "more",
-    });
+    const { body: refused } = await send(`POST /api/local/sessions/${session}/messages`, { content: "more" });
     expect(refused).toMatchObject({ code: "unavailable" });
     const { code, ms } = await server.end("SIGTERM");
     expect(code).toBe(0);
@@ -92,17 +61,16 @@ describe("stopping in order", () => {
   });
 
   it("a second server on the same data directory names the owner and exits 5 [DUR-5]", async () => {
-    await using folder = await createTempDir();
-    await using server = await startServer({ dataDir: folder.path });
+    await using world = await World.serve();
+    const { server, dataDir } = world;
     const started = performance.now();
-    const second = await svc(["serve"], { dataDir: folder.path });
+    const second = await svc(["serve"], { dataDir });
     expect(second.code).toBe(5);
     expect(second.err).toContain(`pid ${server.child.pid}`);
     // Most of this time is the start of the program from source.
     expect(performance.now() - started).toBeLessThan(5_000);
     expect(await fetchStatus(`${server.url}/readyz`)).toBe(200);
     await server.end("SIGKILL");
-    await using third = await startServer({ dataDir: folder.path });
-    expect(third.url).not.toBe("");
+    expect((await world.start()).server.url).not.toBe("");
   });
 });

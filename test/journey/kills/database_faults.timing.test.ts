@@ -61,17 +61,17 @@ it("a permanent lock does not delay a stop: exit 0, and the next start takes up 
   await using world = await World.open();
   const { server, api, say, acknowledged } = await startConversation(world);
   await say("sleep 30");
-  await waitUntil("the run is going on", async () => (await api.call(RUNNING)).length === 1);
+  await waitUntil("the run has started", async () => (await api.call(RUNNING)).length === 1);
   await using writer = await ForeignWriter.hold(world.database);
   server.child.kill("SIGTERM");
-  await waitUntil("it stops", () => server.stderr.includes("SIGTERM: stopping"));
+  await waitUntil("the server is stopping", () => server.stderr.includes("SIGTERM: stopping"));
   const { code, ms } = await server.end("SIGTERM");
   expect(code).toBe(0);
   expect(ms).toBeLessThan(30_000);
   expect(server.stderr).toContain("the next start treats it as lost");
   await writer.release();
   const next = await startConversation(world);
-  await waitUntil("it is tried again", async () => {
+  await waitUntil("the task runs again", async () => {
     const [task] = await next.api.call(`GET /api/tasks?message_id=${acknowledged[0]}`);
     return task.attempt === 2;
   });

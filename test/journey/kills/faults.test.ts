@@ -52,7 +52,7 @@ class Talk implements AsyncDisposable {
     const worker = await api.call("POST /api/workers", { name: "Ada" });
     this.sessionId = (await api.call("POST /api/local/sessions", { worker_id: worker.id })).id;
     await server.end("SIGTERM");
-    const db = await Database.open(`file:${this.world.database}`);
+    await using db = await Database.open(`file:${this.world.database}`);
     const now = Date.now();
     for (let i = 0; i < due; i++) {
       await db.write(insertRows("task", [{
@@ -82,7 +82,6 @@ class Talk implements AsyncDisposable {
         created_at: now,
       }]));
     }
-    await db.close();
   }
 
   /** Sends a message with a key, and repeats it until a server responds. */

@@ -58,7 +58,7 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
     expect((await app.send("GET /api/workers")).status).toBe(503);
     expect((await app.send("GET /readyz")).status).toBe(503);
     proxy.mode = "pass";
-    await waitUntil("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
+    await waitUntil("the service is ready again", async () => (await app.send("GET /readyz")).status === 200);
     const done = await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`);
     expect([done.status, done.attempt]).toEqual(["completed", 1]);
     await create(app, "silent", 6);
@@ -93,12 +93,12 @@ describe.skipIf(SQLD === undefined)("a libSQL server behind a bad network", () =
     expect([result.status, result.body.code]).toEqual([503, "unavailable"]);
     expect(ms).toBeLessThan(ANSWER_MAX_MS);
     proxy.mode = "trickle";
-    await waitUntil("it is back", async () => (await app.send("GET /readyz")).status === 200);
+    await waitUntil("the service is ready again", async () => (await app.send("GET /readyz")).status === 200);
     const worker = await app.call("POST /api/workers", { name: "Slow" });
     const { id } = await app.call("POST /api/local/sessions", { worker_id: worker.id });
     await app.call(`POST /api/local/sessions/${id}/messages`, { content: "say slow" });
     await waitUntil(
-      "the reply is there",
+      "the conversation has the reply",
       async () =>
         (await app.call(`GET /api/local/sessions/${id}/messages`))
           .some(({ content }: { content: string }) => content === "slow"),

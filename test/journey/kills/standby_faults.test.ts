@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { buildFakeEngines, readLedger } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { openClient } from "../../harness/service/client.ts";
+import { type Client, openClient } from "../../harness/service/client.ts";
 import { svc } from "../../harness/service/process.ts";
 import { Proxy } from "../../harness/fakes/proxy.ts";
 import { SQLD, SqldSite } from "../../harness/fakes/sqld.ts";
@@ -18,32 +18,25 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
   it("a disconnected server ends its runs and itself before the other one starts, and writes nothing later [RUN-4]", async () => {
     await using machines = await Machines.open();
     using proxy = new Proxy(machines.place.sqld.url);
-    const first = await machines.start("one", { env: { SVC_DATABASE__URL: proxy.url } });
-    const second = await machines.start("two", { standby: true });
-    const api = await openClient(first.url);
-    await waitUntil("it knows of the standby", async () => (await countStandbys(api)) === 1);
+    const { first, second, api } = await machines.startPair({ SVC_DATABASE__URL: proxy.url });
     const worker = await api.call("POST /api/workers", { name: "Bob" });
     const done = join(machines.folder, "done");
     const task = await createTask(api, worker.id, `until ${done}`);
-    await waitUntil("it runs", async () => (await machines.starts()) === 1);
+    await waitUntil("the task runs", async () => (await machines.countStarts()) === 1);
     proxy.mode = "hold";
     const began = performance.now();
     let leftAt = Infinity;
     void first.child.status.then(() => leftAt = performance.now());
     // A write that waits in the network until the other server serves.
     const late = api.send("POST /api/workers", { name: "Late" }).catch(() => null);
-    await waitUntil(
-      "the standby serves",
-      async () => await readState(second.url) === "ready",
-      TAKEOVER_MAX_MS,
-    );
+    await waitUntilReady(second.url);
     expect(performance.now() - began).toBeLessThan(TAKEOVER_MAX_MS);
     expect(leftAt).toBeLessThan(performance.now());
     expect(await first.child.status).toMatchObject({ code: 1 });
     expect(first.stderr).toMatch(/STOPPED WRITING.*its standby may take over/);
     proxy.mode = "pass";
     await late;
-    await waitUntil("it runs again", async () => (await machines.starts()) === 2);
+    await waitUntil("the task runs again", async () => (await machines.countStarts()) === 2);
     await Deno.writeTextFile(done, "");
     const other = await openClient(second.url);
     expect(await other.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
@@ -56,17 +49,10 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
 
   it("a server that was stopped until the other one serves ends itself when it wakes, and waits after its next start [RUN-4]", async () => {
     await using machines = await Machines.open();
-    const first = await machines.start("one");
-    const second = await machines.start("two", { standby: true });
-    const api = await openClient(first.url);
-    await waitUntil("it knows of the standby", async () => (await countStandbys(api)) === 1);
+    const { first, second, api } = await machines.startPair();
     await api.call("POST /api/workers", { name: "Ada" });
     first.child.kill("SIGSTOP");
-    await waitUntil(
-      "the standby serves",
-      async () => await readState(second.url) === "ready",
-      TAKEOVER_MAX_MS,
-    );
+    await waitUntilReady(second.url);
     const other = await openClient(second.url);
     const before = await listEvents(other);
     const late = api.send("POST /api/workers", { name: "Late" }).catch(() => ({ status: 0 }));
@@ -128,7 +114,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     await Deno.copyFile(join(machines.dataDir("one"), "secret.key"), key);
     const again = await machines.start("two", { standby: true });
     expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
-    await waitUntil("it serves", async () => await readState(again.url) === "ready");
+    await waitUntilReady(again.url);
   });
 
   it("without its database server a standby waits and says so; on a file it is refused", async () => {
@@ -137,9 +123,9 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     proxy.mode = "refuse";
     const lone = await machines.start("one", { standby: true, env: { SVC_DATABASE__URL: proxy.url } });
     expect(await readState(lone.url)).toBe("standby");
-    await waitUntil("it says so", () => lone.stderr.includes("waits for the database server"));
+    await waitUntil("the standby logs its wait", () => lone.stderr.includes("waits for the database server"));
     proxy.mode = "pass";
-    await waitUntil("it serves", async () => await readState(lone.url) === "ready");
+    await waitUntilReady(lone.url);
     const dataDir = machines.dataDir("file");
     await Deno.mkdir(dataDir);
     const refused = await svc(["serve", "--standby"], { dataDir });
@@ -165,7 +151,7 @@ describe.skipIf(SQLD === undefined)(
       proxy.mode = "hold-writes";
       const cure = /answers reads but no writes\. Restart sqld/;
       await waitUntil(
-        "it is noticed",
+        "the service reports the fault",
         async () => cure.test((await app.send("GET /readyz")).body.status),
         30_000,
       );
@@ -180,7 +166,10 @@ describe.skipIf(SQLD === undefined)(
       expect((await app.send("GET /api/workers")).status).toBe(200);
       proxy.mode = "pass";
       await place.sqld.restart();
-      await waitUntil("it is ready again", async () => (await app.send("GET /readyz")).status === 200);
+      await waitUntil(
+        "the service is ready again",
+        async () => (await app.send("GET /readyz")).status === 200,
+      );
       expect(await metrics()).toContain("svc_database_server_well 1\n");
       expect(await app.call(`GET /api/tasks/${task}/wait?timeout_ms=60000`)).toMatchObject({
         status: "completed",
@@ -190,12 +179,11 @@ describe.skipIf(SQLD === undefined)(
   },
 );
 
-async function countStandbys(api: Awaited<ReturnType<typeof openClient>>): Promise<number> {
-  const metrics = await api.text("/metrics");
-  return Number(/^svc_standbys (\d+)$/m.exec(metrics)?.[1] ?? 0);
+async function waitUntilReady(url: string): Promise<void> {
+  await waitUntil("the standby serves", async () => await readState(url) === "ready", TAKEOVER_MAX_MS);
 }
 
 // Without a limit the response would be a stream.
-async function listEvents(api: Awaited<ReturnType<typeof openClient>>): Promise<unknown> {
+async function listEvents(api: Client): Promise<unknown> {
   return await api.call("GET /api/events?page_size=100", undefined, { accept: "application/json" });
 }

@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
 import { readLedger } from "../../harness/fakes/agents.ts";
-import { openClient } from "../../harness/service/client.ts";
+import { type Client, openClient } from "../../harness/service/client.ts";
 import type { ServerProcess } from "../../harness/service/process.ts";
 import { createRandom } from "../../harness/model/schedule.ts";
+import { createWorkers, pause } from "../../harness/model/workload.ts";
 import { SQLD } from "../../harness/fakes/sqld.ts";
 import { Machines, readState } from "../../harness/fakes/standby.ts";
 import { waitUntil } from "../../harness/wait.ts";
@@ -43,7 +44,7 @@ class Load {
 
   async send(): Promise<void> {
     while (!this.#ended) {
-      if (this.#budget <= 0) await new Promise((resolve) => setTimeout(resolve, 10));
+      if (this.#budget <= 0) await pause(10);
       else {
         this.#budget--;
         await this.#sendOne(`key-${this.#sent++}`);
@@ -77,7 +78,7 @@ class Load {
         this.accepted.set(key, answer.id);
         return;
       }
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await pause();
     }
   }
 }
@@ -92,10 +93,9 @@ it.skipIf(SQLD === undefined)(
     // All tasks are of one conversation.
     machines.env.SVC_LIMITS__MAX_RUNS_PER_HOUR = "1000000";
     const chance = createRandom(SEED);
-    let [serving, waiting] = [await machines.start("one"), await machines.start("two", { standby: true })];
-    const api = await openClient(serving.url);
-    const workers: string[] = [];
-    for (const name of ["a", "b", "c", "d"]) workers.push((await api.call("POST /api/workers", { name })).id);
+    const { first, second, api } = await machines.startPair();
+    let [serving, waiting] = [first, second];
+    const workers = await createWorkers(api, 4);
     const load = new Load(api.token, () => workers[Math.floor(chance() * workers.length)] ?? "", chance);
     load.urls = [serving.url, waiting.url];
     const senders = Array.from({ length: SENDERS }, () => load.send());
@@ -106,16 +106,16 @@ it.skipIf(SQLD === undefined)(
         ? "SIGTERM"
         : "SIGKILL";
       load.allow(TASKS_PER_ROUND);
-      await new Promise((resolve) => setTimeout(resolve, 300 + chance() * 1_500));
+      await pause(300 + chance() * 1_500);
       // The server has to die with unanswered requests.
       load.allow(SENDERS);
       const began = performance.now();
       await serving.end(signal);
-      // A server that stops in order may still accept all of these.
+      // A server that stops in order may still accept these tasks.
       load.allow(SENDERS);
-      const heir = waiting.url;
-      await waitUntil("a request is accepted again", () => load.firstBy.has(heir), TAKEOVER_MAX_MS);
-      taken[signal].push((load.firstBy.get(heir) ?? 0) - began);
+      const { url } = waiting;
+      await waitUntil("the standby accepts a request", () => load.firstBy.has(url), TAKEOVER_MAX_MS);
+      taken[signal].push((load.firstBy.get(url) ?? 0) - began);
       const name = names.get(serving) ?? "";
       [serving, waiting] = [waiting, await machines.start(name, { standby: true })];
       names.set(waiting, name);
@@ -147,13 +147,13 @@ it.skipIf(SQLD === undefined)(
   240_000 + KILLS * 120_000,
 );
 
-async function countOpenTasks(api: Awaited<ReturnType<typeof openClient>>): Promise<number> {
+async function countOpenTasks(api: Client): Promise<number> {
   const { tasks } = await api.call("GET /api/system/overview");
   return tasks.pending + tasks.running;
 }
 
 /** Counts the completed runs of each task. */
-async function countCompletedRuns(api: Awaited<ReturnType<typeof openClient>>): Promise<Map<string, number>> {
+async function countCompletedRuns(api: Client): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (let page = 1;; page++) {
     const runs: { task_id: string; status: string }[] = await api.call(

@@ -1,13 +1,13 @@
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
 import { Server } from "../../../src/boot/server.ts";
-import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
 import { buildTestConfig, openApp } from "../../harness/service/app.ts";
-import { openClient } from "../../harness/service/client.ts";
-import { createTempDir, startServer, SVC } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { createTempDir, SVC } from "../../harness/service/process.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { readRows } from "../../harness/model/workload.ts";
+import { createTask } from "../../harness/service/runner.ts";
+
 // The long run: SVC_TEST_THROWS=reject,throw,text.
 const THROWS = (Deno.env.get("SVC_TEST_THROWS") ?? "reject").split(",");
 const UNCAUGHT = new URL("../../harness/service/uncaught.ts", import.meta.url).pathname;
@@ -47,18 +47,16 @@ describe("an uncaught error [SHD-8]", () => {
     "is logged with its cause and without secrets, runs return to the queue, and the exit code is 1: %s [SHD-8]",
     async (how) => {
       await using folder = await createTempDir();
-      const dataDir = join(folder.path, "data");
-      const file = join(folder.path, "now");
-      await Deno.mkdir(dataDir);
-      const env = { ...buildFakeEnvironment(), SVC_LIMITS__STOP_GRACE: "100ms" };
-      const program = [SVC[0] ?? "", "run", "-A", UNCAUGHT, file, how];
-      await using server = await startServer({ dataDir, env, program });
-      const api = await openClient(server.url);
+      const file = `${folder.path}/now`;
+      await using world = await World.serve({
+        env: { SVC_LIMITS__STOP_GRACE: "100ms" },
+        program: [SVC[0] ?? "", "run", "-A", UNCAUGHT, file, how],
+      });
+      const { server, api } = world;
       const worker = await api.call("POST /api/workers", { name: "Ada" });
-      const body = { message_id: "m", worker_id: worker.id, instruction: "ignore-term", type: "immediate" };
-      const task = await api.call("POST /api/tasks", body);
+      const task = await createTask(api, worker.id, "ignore-term");
       await waitUntil(
-        "the run is going on",
+        "the run has started",
         async () => (await api.call("GET /api/executions?status=running")).length === 1,
       );
       await Deno.writeTextFile(file, "");
@@ -71,9 +69,9 @@ describe("an uncaught error [SHD-8]", () => {
       if (how !== "text") expect(line).toContain("the cause");
       expect(server.stderr).not.toContain("eyJ");
       const [row] = await readRows<{ status: string; attempt: number; run_id: string }>(
-        dataDir,
+        world.dataDir,
         "select task.status, task.attempt, run_id from task join execution on execution.task_id = task.id where task.id = ?",
-        [task.id],
+        [task],
       );
       expect(row).toMatchObject({ status: "pending", attempt: 0 });
       expect(await findMarked(new Set([row?.run_id ?? ""]))).toEqual([]);

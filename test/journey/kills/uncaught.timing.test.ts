@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { createTempDir, startServer } from "../../harness/service/process.ts";
 
@@ -14,5 +15,6 @@ it(`${CYCLES} starts and stops in a row: each is ready, and exits with 0 within 
     const { code, ms } = await server.end(signal);
     expect([cycle, code]).toEqual([cycle, 0]);
     expect(ms).toBeLessThan(1_000);
+    await expect(Deno.stat(join(folder.path, "server.json"))).rejects.toThrow();
   }
 });

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Database, type Value } from "../../../src/store/db/database.ts";
 import { READ_MAX_BYTES } from "../../../src/store/db/size_limited_read.ts";
 import { createId } from "../../../src/base/id.ts";
-import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { type Client, openClient, waitUntilQuiet } from "../../harness/service/client.ts";
-import { createTempDir, type ServerProcess, startServer } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { type Client, waitUntilQuiet } from "../../harness/service/client.ts";
+import type { ServerProcess } from "../../harness/service/process.ts";
 
 vi.setConfig({ testTimeout: 900_000 });
 
@@ -23,7 +23,6 @@ const MEMORY_MAX_BYTES = 700e6;
 const SLACK_BYTES = 200_000;
 
 const ENV = {
-  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
   SVC_ENGINES__DEFAULT: "count",
   SVC_ENGINES__COUNT__KIND: "command",
   SVC_ENGINES__COUNT__COMMAND: "wc",
@@ -111,7 +110,7 @@ async function seed(dataDir: string, { session, worker }: Omit<SeededIds, "messa
 }
 
 describe("a database full of the largest texts of control characters", () => {
-  let folder: Awaited<ReturnType<typeof createTempDir>>;
+  let world: World;
   let server: ServerProcess;
   let api: Client;
   let seeded: SeededIds;
@@ -119,24 +118,20 @@ describe("a database full of the largest texts of control characters", () => {
   let watch: ReturnType<typeof setInterval>;
 
   beforeAll(async () => {
-    folder = await createTempDir();
-    const first = await startServer({ dataDir: folder.path, env: ENV });
-    const before = await openClient(first.url, PASSWORD);
-    const session = (await before.call("POST /api/local/sessions")).id;
-    const worker = (await before.call("POST /api/workers", { name: "Ada" })).id;
-    await first.end();
-    seeded = { session, worker, message: await seed(folder.path, { session, worker }) };
-    server = await startServer({ dataDir: folder.path, env: ENV });
+    world = await World.serve({ env: ENV });
+    const session = (await world.api.call("POST /api/local/sessions")).id;
+    const worker = (await world.api.call("POST /api/workers", { name: "Ada" })).id;
+    await world.server.end();
+    seeded = { session, worker, message: await seed(world.dataDir, { session, worker }) };
+    ({ server, api } = await world.start());
     watch = setInterval(() => {
       void server.memory().then((bytes) => memory = Math.max(memory, bytes), () => {});
     }, 20);
-    api = await openClient(server.url, PASSWORD);
   }, 900_000);
 
   afterAll(async () => {
     clearInterval(watch);
-    await server?.[Symbol.asyncDispose]();
-    await folder?.[Symbol.asyncDispose]();
+    await world?.[Symbol.asyncDispose]();
   });
 
   async function read(

@@ -1,8 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
-import { openClient } from "../../harness/service/client.ts";
-import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { findFreePort } from "../../harness/service/port.ts";
 
@@ -56,22 +54,21 @@ async function startProxy(folder: string, upstream: string): Promise<{ url: stri
 it.skipIf(NGINX === undefined)(
   "a caching proxy returns a finished log again to its reader, and to no other client [SEC-4]",
   async () => {
-    await using folder = await createTempDir();
-    await using server = await startServer({ dataDir: folder.path, env: buildFakeEnvironment() });
-    const api = await openClient(server.url);
+    await using world = await World.serve();
+    const { server, api } = world;
     const ada = await api.call("POST /api/workers", { name: "Ada" });
     const eve = await api.call("POST /api/workers", { name: "Eve" });
     const give = (worker_id: string, instruction: string) =>
       api.call("POST /api/tasks", { message_id: "m", worker_id, instruction, type: "immediate" });
     const { id } = await give(ada.id, "say the-secret-of-ada");
     const task = await api.call(`GET /api/tasks/${id}/wait?timeout_ms=10000`);
-    const tokenFile = join(folder.path, "token");
+    const tokenFile = world.path("token");
     await give(eve.id, `show-token-and-stay ${tokenFile}`);
     const tokenOf = () => Deno.readTextFile(tokenFile).then((text) => text.trim(), () => "");
     await waitUntil("Eve has a token", async () => await tokenOf() !== "");
     const evil = await tokenOf();
 
-    const proxyFolder = join(folder.path, "proxy");
+    const proxyFolder = world.path("proxy");
     await Deno.mkdir(proxyFolder);
     await using proxy = await startProxy(proxyFolder, server.url);
     const path = `/api/executions/${task.execution_id}/logs`;

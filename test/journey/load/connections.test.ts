@@ -3,9 +3,10 @@ import { expect, it } from "vitest";
 import { getConnectionsMax } from "../../../src/base/open_files.ts";
 import { Connections } from "../../../src/http/server/connections.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
-import { openApp, PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { type Client, openClient } from "../../harness/service/client.ts";
-import { createTempDir, type ServerProcess, startServer, SVC } from "../../harness/service/process.ts";
+import { openApp } from "../../harness/service/app.ts";
+import type { Client } from "../../harness/service/client.ts";
+import { type ServerProcess, SVC } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
 import { startRun } from "../../harness/service/run.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { createTask } from "../../harness/service/runner.ts";
@@ -43,26 +44,17 @@ async function openIdle(server: ServerProcess | { url: string }, count: number):
 
 async function runOnce(api: Client, name: string): Promise<void> {
   const worker = await api.call("POST /api/workers", { name });
-  const task = await createTask(api, worker.id, "hello");
+  const task = await createTask(api, worker.id, "say hello");
   const done = await api.call(`GET /api/tasks/${task}/wait?timeout_ms=10000`);
   expect(done.status).toBe("completed");
 }
 
-const CAT = {
-  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
-  SVC_ENGINES__DEFAULT: "cat",
-  SVC_ENGINES__CAT__KIND: "command",
-  SVC_ENGINES__CAT__COMMAND: "cat",
-};
-
 it("1,100 idle connections with a limit of 1,024 files: other clients are served, and runs have their files [BYT-3]", async () => {
-  await using folder = await createTempDir();
-  await using server = await startServer({
-    dataDir: folder.path,
+  await using world = await World.serve({
     program: buildLimitedCommand(1_024),
-    env: { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "5000", SVC_SERVER__MAX_CONNECTIONS_PER_ADDRESS: "5000" },
+    env: { SVC_SERVER__MAX_CONNECTIONS: "5000", SVC_SERVER__MAX_CONNECTIONS_PER_ADDRESS: "5000" },
   });
-  const api = await openClient(server.url, PASSWORD);
+  const { server, api } = world;
   using _idle = await openIdle(server, 1_100);
   expect((await fetch(`${server.url}/livez`)).status).toBe(200);
   await runOnce(api, "Ada");
@@ -71,17 +63,12 @@ it("1,100 idle connections with a limit of 1,024 files: other clients are served
 });
 
 it("a limit of 60 files leaves few connections, which are never all taken [BYT-3]", async () => {
-  await using folder = await createTempDir();
-  await using server = await startServer({
-    dataDir: folder.path,
-    program: buildLimitedCommand(60),
-    env: CAT,
-  });
-  const api = await openClient(server.url, PASSWORD);
+  await using world = await World.serve({ program: buildLimitedCommand(60) });
+  const { server, api } = world;
   const stream = await api.stream((await api.call("POST /api/local/sessions")).id);
   {
     using _idle = await openIdle(server, 90);
-    await waitUntil("it says so", () => server.stderr.includes("Too many connections"));
+    await waitUntil("the service logs the full limit", () => server.stderr.includes("Too many connections"));
     expect((await fetch(`${server.url}/livez`)).status).toBe(200);
   }
   expect(stream.ended).toBe(false);
@@ -111,9 +98,8 @@ it("missing files for new connections end nothing: the service pauses and contin
 });
 
 it("clients that disconnect while the service closes their connections for others end nothing [BYT-3]", async () => {
-  await using folder = await createTempDir();
-  const env = { ...CAT, SVC_SERVER__MAX_CONNECTIONS: "20" };
-  await using server = await startServer({ dataDir: folder.path, env });
+  await using world = await World.serve({ env: { SVC_SERVER__MAX_CONNECTIONS: "20" } });
+  const { server } = world;
   const { port } = new URL(server.url);
   const until = performance.now() + 2_000;
   const come = async () => {
@@ -149,7 +135,7 @@ it("an address has a limit of connections, and the longest idle one gives way; a
   const reader = open.body?.getReader();
   await reader?.read();
   using idle = await openIdle(app, 30);
-  await waitUntil("the first are closed", () => idle.closed >= 30 - 8);
+  await waitUntil("the longest idle connections are closed", () => idle.closed >= 30 - 8);
   expect(idle.refused).toBe(0);
   expect((await fetch(`${app.url}/livez`)).status).toBe(200);
   await app.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
@@ -186,7 +172,7 @@ it("a connection without a valid token gives way in any state [BYT-3]", async ()
   for (const [index, connection] of idle.connections.entries()) {
     void connection.write(new TextEncoder().encode(index % 2 === 0 ? body : unread)).catch(() => {});
   }
-  await waitUntil("somebody who comes is answered", async () => {
+  await waitUntil("new clients get a response", async () => {
     const asked = Array.from(
       { length: 3 },
       () => fetch(`${app.url}/livez`).then(({ status }) => status, () => 0),
@@ -220,7 +206,10 @@ it("an agent that opens more streams than allowed affects only itself [BYT-3]", 
   const agents: Awaited<ReturnType<typeof open>>[] = [];
   for (let i = 0; i < 20; i++) agents.push(await open("/api/events", run.headers));
   for (let i = 0; i < 5; i++) agents.push(await open(`/api/local/sessions/${id}/stream`, person));
-  await waitUntil("the agent's are closed", () => agents.slice(0, 15).every(({ ended }) => ended));
+  await waitUntil(
+    "the streams of the agent are closed",
+    () => agents.slice(0, 15).every(({ ended }) => ended),
+  );
   expect(agents.slice(20).concat(mine).map(({ ended }) => ended)).toEqual(Array(6).fill(false));
   for (const { cancel } of agents.concat(mine)) await cancel();
 });
@@ -266,7 +255,7 @@ it("pipelined requests count like connections, and those over the limit get 503 
   }
   expect(statuses().filter((status) => status === 200)).toHaveLength(8);
   expect(statuses().filter((status) => status === 503)).toHaveLength(12);
-  await waitUntil("all have ended", async () => (await fetch(`${app.url}/livez`)).status === 200);
+  await waitUntil("all requests have ended", async () => (await fetch(`${app.url}/livez`)).status === 200);
 });
 
 it("HTTP/2 is refused: its connection is closed", async () => {

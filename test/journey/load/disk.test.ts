@@ -1,29 +1,21 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
-import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { waitUntilQuiet } from "../../harness/service/client.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { canMountDisk, SmallDisk } from "../../harness/service/disk.ts";
-import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
+import { svc } from "../../harness/service/process.ts";
 import { checkAtRest } from "../../torture/checker.ts";
 import { openConversation } from "../../harness/model/workload.ts";
 
-const ENV = {
-  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
-  SVC_ENGINES__DEFAULT: "fake",
-  SVC_ENGINES__FAKE__KIND: "command",
-  SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
-};
 const MOUNTS = await canMountDisk();
 
 describe.skipIf(!MOUNTS)("a full disk", () => {
   it("of the logs: the run and its reply are complete, its log ends early, and nothing else is affected [DBF-2]", async () => {
-    await using folder = await createTempDir();
-    const dataDir = folder.path;
-    await using disk = await SmallDisk.mount(join(dataDir, "logs"), 1);
-    await using server = await startServer({ dataDir, env: ENV });
-    const api = await openClient(server.url, PASSWORD);
+    await using world = await World.open();
+    const { dataDir } = world;
+    const disk = world.use(await SmallDisk.mount(join(dataDir, "logs"), 1));
+    const { server, api } = await world.start();
     const { say, acknowledged } = await openConversation(api);
     await disk.fill();
     expect((await say("flood 3000000")).status).toBe(202);
@@ -48,11 +40,10 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
   });
 
   it("of the uploads: 507, and no part of the file is left [DBF-2]", async () => {
-    await using folder = await createTempDir();
-    const dataDir = folder.path;
-    await using disk = await SmallDisk.mount(join(dataDir, "uploads"), 2);
-    await using server = await startServer({ dataDir, env: ENV });
-    const api = await openClient(server.url, PASSWORD);
+    await using world = await World.open();
+    const { dataDir } = world;
+    const disk = world.use(await SmallDisk.mount(join(dataDir, "uploads"), 2));
+    const { server, api } = await world.start();
     const { sessionId: session } = await openConversation(api);
     const send = (bytes: number) => {
       const form = new FormData();
@@ -68,12 +59,11 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
   });
 
   it("of the backup's target, or of the copy: no file under its name, and the older backup is unchanged [BAK-3]", async () => {
-    await using folder = await createTempDir();
-    await using target = await SmallDisk.mount(join(folder.path, "target"), 1);
-    await using data = await SmallDisk.mount(join(folder.path, "data"), 24);
-    const dataDir = data.path;
-    await using server = await startServer({ dataDir, env: ENV });
-    const api = await openClient(server.url, PASSWORD);
+    await using world = await World.open();
+    const { dataDir } = world;
+    const target = world.use(await SmallDisk.mount(world.path("target"), 1));
+    const data = world.use(await SmallDisk.mount(dataDir, 24));
+    const { server, api } = await world.start();
     const { sessionId: session } = await openConversation(api);
     const file = join(target.path, "b.tar");
     expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
@@ -86,7 +76,7 @@ describe.skipIf(!MOUNTS)("a full disk", () => {
     expect(await Deno.readFile(file)).toEqual(before);
     expect([...Deno.readDirSync(target.path)].map((entry) => entry.name)).toEqual(["b.tar"]);
     await data.fill();
-    const other = join(folder.path, "c.tar");
+    const other = world.path("c.tar");
     const noCopy = await svc(["ctl", "system", "backup", other], { dataDir });
     expect(noCopy).toMatchObject({ code: 6, out: "", err: expect.stringContaining("full") });
     await expect(Deno.stat(other)).rejects.toThrow();

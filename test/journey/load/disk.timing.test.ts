@@ -1,32 +1,22 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { FAKE_AGENT } from "../../harness/fakes/agents.ts";
-import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { fetchStatus, openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { fetchStatus, waitUntilQuiet } from "../../harness/service/client.ts";
 import { canMountDisk, SmallDisk } from "../../harness/service/disk.ts";
-import { createTempDir, startServer } from "../../harness/service/process.ts";
 import { checkAtRest } from "../../torture/checker.ts";
 import { openConversation } from "../../harness/model/workload.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
-const ENV = {
-  SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH,
-  SVC_ENGINES__DEFAULT: "fake",
-  SVC_ENGINES__FAKE__KIND: "command",
-  SVC_ENGINES__FAKE__COMMAND: FAKE_AGENT,
-};
 const MOUNTS = await canMountDisk();
 
 describe.skipIf(!MOUNTS)("a full disk", () => {
   it("of the database: writes get an error code, reads continue, no acknowledged data is lost, and the service recovers automatically [DBF-1]", async () => {
-    await using folder = await createTempDir();
-    await using disk = await SmallDisk.mount(join(folder.path, "small"), 8);
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const env = { ...ENV, SVC_DATABASE__URL: `file:${disk.path}/svc.db` };
-    await using server = await startServer({ dataDir, env });
-    const api = await openClient(server.url, PASSWORD);
+    await using world = await World.open();
+    const { dataDir } = world;
+    const disk = world.use(await SmallDisk.mount(world.path("small"), 8));
+    world.env.SVC_DATABASE__URL = `file:${disk.path}/svc.db`;
+    const { server, api } = await world.start();
     const { say, acknowledged } = await openConversation(api);
     for (let i = 0; i < 5; i++) expect((await say(`say before ${i}`)).status).toBe(202);
     await disk.fill();

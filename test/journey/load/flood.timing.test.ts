@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
-import { openClient } from "../../harness/service/client.ts";
-import { createTempDir, type ServerProcess, startServer } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
+import type { ServerProcess } from "../../harness/service/process.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { startRun } from "../../harness/model/workload.ts";
 
@@ -26,12 +25,10 @@ function watchMemory(server: ServerProcess): { stop: () => number } {
 vi.setConfig({ testTimeout: 180_000 + FLOOD_MB * 300 });
 
 it(`an agent that prints ${FLOOD_MB} MB costs no memory, its log is cut with a notice, and other clients are served [CHD-6]`, async () => {
-  await using folder = await createTempDir();
-  const env = { ...buildFakeEnvironment(), SVC_LIMITS__MAX_LOG_BYTES: "1000000" };
-  await using server = await startServer({ dataDir: folder.path, env });
-  const api = await openClient(server.url);
+  await using world = await World.serve({ env: { SVC_LIMITS__MAX_LOG_BYTES: "1000000" } });
+  const { server, api } = world;
   const warm = await startRun(api, "flood 50000000");
-  await waitUntil("the first one ends", warm.ended, 60_000);
+  await waitUntil("the first run ends", warm.ended, 60_000);
   const before = await server.memory();
   const watch = watchMemory(server);
   const run = await startRun(api, `flood ${FLOOD_MB * 1_000_000}`);
@@ -56,20 +53,16 @@ it(`an agent that prints ${FLOOD_MB} MB costs no memory, its log is cut with a n
 });
 
 it(`${READERS} slow readers of a log of ${LOG_MB} MB cost no memory and delay no other client [BKP-3]`, async () => {
-  await using folder = await createTempDir();
-  await using server = await startServer({ dataDir: folder.path, env: buildFakeEnvironment() });
-  const api = await openClient(server.url);
+  await using world = await World.serve();
+  const { server, api } = world;
   const run = await startRun(api, "ok");
-  await waitUntil("it ends", run.ended);
-  const path = join(folder.path, "logs", run.id.slice(-2), `${run.id}.log`);
+  await waitUntil("the run ends", run.ended);
+  const path = join(world.dataDir, "logs", run.id.slice(-2), `${run.id}.log`);
   const file = await Deno.open(path, { write: true, truncate: true });
   const block = new TextEncoder().encode(`${"x".repeat(99)}\n`.repeat(10_000));
   for (let i = 0; i < LOG_MB; i++) await file.write(block);
   file.close();
-  await fetch(`${server.url}/api/executions/${run.id}/logs?tail=1`, {
-    headers: { authorization: `Bearer ${api.token}` },
-  })
-    .then((response) => response.text());
+  await api.text(`/api/executions/${run.id}/logs?tail=1`);
   // The first large response makes the process grow once (decision 0030). Concurrent readers must not add
   // to that.
   await fetch(`${server.url}/api/executions/${run.id}/logs`, {

@@ -1,8 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { hashPassword } from "../../../src/api/account/password.ts";
 import { PASSWORD } from "../../harness/service/app.ts";
-import { openClient } from "../../harness/service/client.ts";
-import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -22,13 +21,12 @@ async function loginFrom(url: string, address: string, body: object): Promise<nu
 }
 
 it("24 connections that try random names from one address lock no other client out, and writes stay quick [AUT-4, AUT-5]", async () => {
-  await using folder = await createTempDir();
   const env = {
     SVC_AUTH__PASSWORD_HASH: await hashPassword(PASSWORD, { ln: 15, r: 8, p: 1 }),
     SVC_SERVER__TRUSTED_PROXIES: "127.0.0.1",
   };
-  await using server = await startServer({ dataDir: folder.path, env });
-  const api = await openClient(server.url, PASSWORD);
+  await using world = await World.serve({ env, password: PASSWORD });
+  const { server, api } = world;
   const write = async () => {
     const started = performance.now();
     await api.call("POST /api/workers", { name: "Ada" });

@@ -1,26 +1,23 @@
 import { expect, it, vi } from "vitest";
-import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
-import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { waitUntilQuiet } from "../../harness/service/client.ts";
+import { startServer } from "../../harness/service/process.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
 vi.setConfig({ testTimeout: 720_000 });
 
-const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
+const ENV = { SVC_ENGINES__DEFAULT: "echo" };
 
 it("a message whose routing always kills the service fails after its attempts, with a notice in the conversation [BYT-4]", async () => {
-  await using folder = await createTempDir();
-  const dataDir = folder.path;
-  const deadly = { ...ENV, SVC_FAULT: "routing:1:kill" };
-  let session = "";
-  {
-    await using server = await startServer({ dataDir, env: deadly });
-    const api = await openClient(server.url, PASSWORD);
-    await api.call("POST /api/workers", { name: "Ada" });
-    session = (await api.call("POST /api/local/sessions")).id;
-    await api.send(`POST /api/local/sessions/${session}/messages`, { content: "@Ada hello" }).catch(() => {});
-    expect((await server.child.status).signal).toBe("SIGKILL");
-  }
+  await using world = await World.open({ env: ENV });
+  const { dataDir } = world;
+  const first = await world.start("routing:1:kill");
+  await first.api.call("POST /api/workers", { name: "Ada" });
+  const session = (await first.api.call("POST /api/local/sessions")).id;
+  const hello = { content: "@Ada hello" };
+  await first.api.send(`POST /api/local/sessions/${session}/messages`, hello).catch(() => {});
+  expect((await first.server.child.status).signal).toBe("SIGKILL");
+  const deadly = { ...world.env, SVC_FAULT: "routing:1:kill" };
   let deaths = 1;
   for (let start = 0; start < 8; start++) {
     const server = await startServer({ dataDir, env: deadly }).catch(() => null);
@@ -38,8 +35,7 @@ it("a message whose routing always kills the service fails after its attempts, w
   }
   // The first routing and bee.max_attempts repetitions.
   expect(deaths).toBe(4);
-  await using server = await startServer({ dataDir, env: ENV });
-  const api = await openClient(server.url, PASSWORD);
+  const { api } = await world.start();
   await waitUntilQuiet(api);
   const [message] = await api.call("GET /api/messages/inbound");
   expect(message).toMatchObject({ status: "failed", attempt: 3 });
@@ -48,18 +44,14 @@ it("a message whose routing always kills the service fails after its attempts, w
   expect(history.at(-1).content).toMatch(/Cannot route this message/);
   await api.call(`POST /api/local/sessions/${session}/messages`, { content: "@Ada and now" });
   await waitUntil(
-    "it is answered",
+    "the next message gets its reply",
     async () => (await api.call(`GET /api/local/sessions/${session}/messages`)).length >= 4,
   );
 });
 
 it("parts of one send are merged up to 256 KiB, and the rest is the next message [BYT-1]", async () => {
-  await using folder = await createTempDir();
-  await using server = await startServer({
-    dataDir: folder.path,
-    env: { ...ENV, SVC_BEE__QUIET_WINDOW: "1500ms" },
-  });
-  const api = await openClient(server.url, PASSWORD);
+  await using world = await World.serve({ env: { ...ENV, SVC_BEE__QUIET_WINDOW: "1500ms" } });
+  const { api } = world;
   const worker = await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
   for (let i = 0; i < 6; i++) {

@@ -1,17 +1,13 @@
 import { expect, it, vi } from "vitest";
-import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
-import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { waitUntilQuiet } from "../../harness/service/client.ts";
 import { readRows } from "../../harness/model/workload.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
-const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
-
 it("a megabyte of mentions for 200 workers delays no other request (figures: make torture ARGS=--hostile) [BYT-4]", async () => {
-  await using folder = await createTempDir();
-  await using server = await startServer({ dataDir: folder.path, env: ENV });
-  const api = await openClient(server.url, PASSWORD);
+  await using world = await World.serve({ env: { SVC_ENGINES__DEFAULT: "echo" } });
+  const { server, api } = world;
   for (let i = 0; i < 200; i++) await api.call("POST /api/workers", { name: `worker-${i}` });
   const sessions = await Promise.all(
     Array.from({ length: 4 }, async () => (await api.call("POST /api/local/sessions")).id),
@@ -35,6 +31,6 @@ it("a megabyte of mentions for 200 workers delays no other request (figures: mak
   // An earlier version blocked the event loop for 13 seconds here.
   expect(Math.max(...times)).toBeLessThan(2_000);
   await server.end();
-  const routed = await readRows<{ status: string }>(folder.path, "select status from inbound_message");
+  const routed = await readRows<{ status: string }>(world.dataDir, "select status from inbound_message");
   expect(routed.map(({ status }) => status)).toEqual(Array(4).fill("bee_processed"));
 });

@@ -1,9 +1,7 @@
-import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { findMarked } from "../../../src/engine/process/isolation.ts";
-import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
-import { fetchStatus, openClient } from "../../harness/service/client.ts";
-import { createTempDir, type ServerProcess, startServer } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { fetchStatus } from "../../harness/service/client.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { createWorkers, readRunMarks } from "../../harness/model/workload.ts";
 import { createTask } from "../../harness/service/runner.ts";
@@ -12,9 +10,8 @@ const RUNS = Number(Deno.env.get("SVC_TEST_RUNS") ?? 60);
 vi.setConfig({ testTimeout: 180_000 + RUNS * 500 });
 
 it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, async () => {
-  await using folder = await createTempDir();
-  await using server = await startServer({ dataDir: folder.path, env: buildFakeEnvironment() });
-  const api = await openClient(server.url);
+  await using world = await World.serve();
+  const { server, api } = world;
   const workers = await createWorkers(api, 4);
   const MODES = ["ok", "exit 3", "both", "setsid-escape", "silent", "hold-stdout"];
   const round = async (count: number) => {
@@ -46,62 +43,48 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, 
 });
 
 it("a task that kills the server fails after three attempts, and all others are done [DSP-4]", async () => {
-  await using folder = await createTempDir();
-  const dataDir = join(folder.path, "data");
-  const wish = join(folder.path, "wish");
-  await Deno.mkdir(dataDir);
-  const env = buildFakeEnvironment();
-  let server: ServerProcess = await startServer({ dataDir, env });
-  let api = await openClient(server.url);
-  const [poison = "", ...healthy] = await createWorkers(api, 5);
+  await using world = await World.serve();
+  const wish = world.path("wish");
+  const [poison = "", ...healthy] = await createWorkers(world.api, 5);
   // An agent cannot reach the server from its namespace, so the test kills it.
-  const bomb = await createTask(api, poison, `touch-and-stay ${wish}`);
+  const bomb = await createTask(world.api, poison, `touch-and-stay ${wish}`);
   const others: string[] = [];
-  for (let i = 0; i < 50; i++) others.push(await createTask(api, healthy[i % 4] ?? "", "ok"));
+  for (let i = 0; i < 50; i++) others.push(await createTask(world.api, healthy[i % 4] ?? "", "ok"));
   let deaths = 0;
-  const taskOf = (id: string) => api.call(`GET /api/tasks/${id}`);
+  const taskOf = (id: string) => world.api.call(`GET /api/tasks/${id}`);
   while ((await taskOf(bomb)).status !== "failed") {
     if (await Deno.remove(wish).then(() => true, () => false)) {
-      await server.end("SIGKILL");
+      await world.restart();
       deaths++;
-      server = await startServer({ dataDir, env });
-      api = await openClient(server.url);
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   expect(deaths).toBe(3);
   expect(await taskOf(bomb)).toMatchObject({ attempt: 3, reason: expect.stringMatching(/^server_lost: /) });
   await waitUntil("the others are done", async () => {
-    const { tasks } = await api.call("GET /api/system/overview");
+    const { tasks } = await world.api.call("GET /api/system/overview");
     return tasks.pending + tasks.running === 0;
   });
   for (const id of others) expect((await taskOf(id)).status).toBe("completed");
-  await server.end("SIGTERM");
 });
 
 it("a run's token is invalid a second after its end, in every way to end, and in the next attempt [SCP-5, SCP-6]", async () => {
-  await using folder = await createTempDir();
-  const dataDir = join(folder.path, "data");
-  await Deno.mkdir(dataDir);
-  const env = {
-    ...buildFakeEnvironment(),
-    SVC_ENGINES__FAKE__TIMEOUT: "6s",
-    SVC_LIMITS__STOP_GRACE: "100ms",
-  };
-  let server: ServerProcess = await startServer({ dataDir, env });
-  let api = await openClient(server.url);
-  const [worker = ""] = await createWorkers(api, 1);
-  const tokenFile = join(folder.path, "token");
+  await using world = await World.serve({
+    env: { SVC_ENGINES__FAKE__TIMEOUT: "6s", SVC_LIMITS__STOP_GRACE: "100ms" },
+  });
+  const { dataDir } = world;
+  const [worker = ""] = await createWorkers(world.api, 1);
+  const tokenFile = world.path("token");
   const statusWith = (token: string) =>
-    fetchStatus(`${server.url}/api/workers`, { authorization: `Bearer ${token}` });
+    fetchStatus(`${world.server.url}/api/workers`, { authorization: `Bearer ${token}` });
   const begin = async (mode: string) => {
     await Deno.remove(tokenFile).catch(() => {});
-    const task = await createTask(api, worker, `${mode} ${tokenFile}`);
+    const task = await createTask(world.api, worker, `${mode} ${tokenFile}`);
     return { task, token: await tokenOfRun() };
   };
   const tokenOfRun = async () => {
     let token = "";
-    await waitUntil("the agent has shown its token", async () => {
+    await waitUntil("the agent has written its token", async () => {
       token = (await Deno.readTextFile(tokenFile).catch(() => "")).trim();
       return token !== "";
     });
@@ -114,7 +97,9 @@ it("a run's token is invalid a second after its end, in every way to end, and in
     waitUntil(
       "the task ends",
       async () =>
-        ["completed", "failed", "cancelled"].includes((await api.call(`GET /api/tasks/${task}`)).status),
+        ["completed", "failed", "cancelled"].includes(
+          (await world.api.call(`GET /api/tasks/${task}`)).status,
+        ),
     );
 
   const left = await begin("show-token-and-leave");
@@ -123,14 +108,14 @@ it("a run's token is invalid a second after its end, in every way to end, and in
 
   const cancelled = await begin("show-token-and-stay");
   expect(await statusWith(cancelled.token)).toBe(200);
-  const [running] = await api.call("GET /api/executions?status=running");
-  await api.call(`POST /api/executions/${running.id}/cancel`, {});
+  const [running] = await world.api.call("GET /api/executions?status=running");
+  await world.api.call(`POST /api/executions/${running.id}/cancel`, {});
   expect(await statusWith(cancelled.token)).toBe(401);
 
   const late = await begin("show-token-and-stay");
   expect(await statusWith(late.token)).toBe(200);
   await waitUntil(
-    "its tree is ended",
+    "the processes of the run have ended",
     async () => (await findMarked(await readRunMarks(dataDir))).length === 0,
   );
   await deadWithin("a timeout", 1_000, late.token);
@@ -138,12 +123,9 @@ it("a run's token is invalid a second after its end, in every way to end, and in
   const first = await begin("show-token-and-stay");
   expect(await statusWith(first.token)).toBe(200);
   await Deno.remove(tokenFile);
-  await server.end("SIGKILL");
-  server = await startServer({ dataDir, env });
-  api = await openClient(server.url);
+  await world.restart();
   expect(await statusWith(first.token)).toBe(401);
   const second = await tokenOfRun();
   expect(await statusWith(second)).toBe(200);
   expect(await statusWith(first.token)).toBe(401);
-  await server.end("SIGKILL");
 });

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
-import { type Client, openClient, waitUntilQuiet } from "../../harness/service/client.ts";
-import { createTempDir, type ServerProcess, startServer, svc } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
+import { waitUntilQuiet } from "../../harness/service/client.ts";
+import { createTempDir, svc } from "../../harness/service/process.ts";
 import {
   buildTraceCommand,
   CAN_TRACE,
@@ -14,18 +14,12 @@ vi.setConfig({ testTimeout: 180_000 });
 
 /** Runs a traced server during a conversation with an upload, and stops it. */
 async function traceConversation(
-  folder: string,
+  trace: string,
   calls: string[],
-  meanwhile: (server: ServerProcess, api: Client) => Promise<void>,
-): Promise<{ dataDir: string; trace: string; path: string }> {
-  const [dataDir, trace] = [join(folder, "data"), join(folder, "trace")];
-  await Deno.mkdir(dataDir);
-  await using server = await startServer({
-    dataDir,
-    env: buildFakeEnvironment(),
-    program: buildTraceCommand(trace, calls),
-  });
-  const api = await openClient(server.url);
+  meanwhile: (world: World) => Promise<void>,
+): Promise<{ dataDir: string; path: string }> {
+  await using world = await World.serve({ program: buildTraceCommand(trace, calls) });
+  const { dataDir, server, api } = world;
   const worker = await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions", { worker_id: worker.id });
   const form = new FormData();
@@ -33,11 +27,11 @@ async function traceConversation(
   const { path } = await api.upload(`/api/local/sessions/${id}/media`, form);
   await api.call(`POST /api/local/sessions/${id}/messages`, { content: "say hello", media_path: path });
   await waitUntilQuiet(api);
-  await meanwhile(server, api);
+  await meanwhile(world);
   const { pid } = JSON.parse(await Deno.readTextFile(join(dataDir, "server.json")));
   Deno.kill(pid, "SIGTERM");
   await server.child.status;
-  return { dataDir, trace, path };
+  return { dataDir, path };
 }
 
 it.skipIf(!CAN_TRACE)(
@@ -45,9 +39,9 @@ it.skipIf(!CAN_TRACE)(
   async () => {
     await using folder = await createTempDir();
     const calls = ["open", "openat", "openat2", "creat", "copy_file_range"];
-    const { dataDir, trace } = await traceConversation(folder.path, calls, async (server, api) => {
-      const options = { dataDir: join(folder.path, "data") };
-      expect((await svc(["ctl", "system", "backup", join(folder.path, "b.tar")], options)).code).toBe(0);
+    const trace = join(folder.path, "trace");
+    const { dataDir } = await traceConversation(trace, calls, async ({ dataDir, server, api, path }) => {
+      expect((await svc(["ctl", "system", "backup", path("b.tar")], { dataDir })).code).toBe(0);
       await api.call("GET /api/system/doctor");
       await (await fetch(`${server.url}/metrics`)).text();
     });
@@ -67,7 +61,8 @@ it.skipIf(!CAN_TRACE)(
     await using folder = await createTempDir();
     let run = { id: "" };
     const names = ["pwrite64", "fdatasync", "fsync", "rename", "renameat", "renameat2"];
-    const { trace, path } = await traceConversation(folder.path, names, async (_server, api) => {
+    const trace = join(folder.path, "trace");
+    const { path } = await traceConversation(trace, names, async ({ api }) => {
       [run] = await api.call("GET /api/executions");
     });
     const calls = await readSystemCalls(trace);

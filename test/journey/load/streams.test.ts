@@ -1,7 +1,6 @@
 import { expect, it, vi } from "vitest";
-import { type Client, openClient, PASS_HASH } from "../../harness/service/client.ts";
-import { createTempDir, startServer } from "../../harness/service/process.ts";
-import { createRandom } from "../../harness/model/schedule.ts";
+import type { Client } from "../../harness/service/client.ts";
+import { World } from "../../harness/model/scenario.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
 // The long run: SVC_TEST_REPLIES=1000.
@@ -10,19 +9,16 @@ const DROPS = Math.ceil(REPLIES / 5);
 const KILLS = Math.max(2, Math.floor(REPLIES / 50));
 const STALLED = Number(Deno.env.get("SVC_TEST_READERS") ?? 50);
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
-const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
+const ENV = { SVC_ENGINES__DEFAULT: "echo" };
 
 vi.setConfig({ testTimeout: 270_000 + REPLIES * 200 });
 
 it(`${REPLIES} replies with ${DROPS} dropped streams and ${KILLS} kills of the server arrive once each, in order (seed ${SEED}) [SSE-1, SSE-2]`, async () => {
-  await using folder = await createTempDir();
-  const dataDir = folder.path;
-  const chance = createRandom(SEED);
-  let server = await startServer({ dataDir, env: ENV });
-  let api = await openClient(server.url);
-  const { id: worker_id } = await api.call("POST /api/workers", { name: "Ada" });
-  const { id } = await api.call("POST /api/local/sessions", { worker_id });
-  const { message_id } = await api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
+  await using world = await World.serve({ env: ENV, seed: SEED });
+  const { chance } = world;
+  const { id: worker_id } = await world.api.call("POST /api/workers", { name: "Ada" });
+  const { id } = await world.api.call("POST /api/local/sessions", { worker_id });
+  const { message_id } = await world.api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });
 
   // A client that sends work as fast as the service does it, and repeats requests without a response.
   let given = 1;
@@ -31,7 +27,7 @@ it(`${REPLIES} replies with ${DROPS} dropped streams and ${KILLS} kills of the s
   const giving = (async () => {
     while (!over && given < REPLIES) {
       const body = { message_id, worker_id, instruction: String(given), type: "immediate" };
-      const sent = serving && await give(api, body, `reply-${given}`);
+      const sent = serving && await give(world.api, body, `reply-${given}`);
       if (sent) given++;
       await new Promise((resolve) => setTimeout(resolve, sent ? chance() * 10 : 20));
     }
@@ -44,13 +40,11 @@ it(`${REPLIES} replies with ${DROPS} dropped streams and ${KILLS} kills of the s
   while (new Set(seen.map((one) => one.content)).size < REPLIES) {
     if (kills < KILLS && seen.length >= (kills + 1) * REPLIES / (KILLS + 1)) {
       serving = false;
-      await server.end("SIGKILL");
-      server = await startServer({ dataDir, env: ENV });
-      api = await openClient(server.url);
+      await world.restart();
       serving = true;
       kills++;
     }
-    const events = await api.stream(id, { "last-event-id": lastId });
+    const events = await world.api.stream(id, { "last-event-id": lastId });
     const patience = drops < DROPS ? 1 + Math.floor(chance() * REPLIES / DROPS) : REPLIES;
     const enough = REPLIES - new Set(seen.map((one) => one.content)).size;
     await events.until((one) => one.named("message").length >= Math.min(patience, enough), 20_000);
@@ -70,7 +64,6 @@ it(`${REPLIES} replies with ${DROPS} dropped streams and ${KILLS} kills of the s
   expect(seen.map((one) => Number(one.content)).sort((a, b) => a - b)).toEqual(
     Array.from({ length: REPLIES }, (_, index) => index),
   );
-  await server.end("SIGKILL");
 });
 
 async function give(api: Client, body: object, key: string): Promise<boolean> {
@@ -83,9 +76,8 @@ async function give(api: Client, body: object, key: string): Promise<boolean> {
 }
 
 it(`${STALLED} readers that stop reading during 30 MB cost no memory, and miss nothing after they reconnect [SSE-4, SSE-5]`, async () => {
-  await using folder = await createTempDir();
-  await using server = await startServer({ dataDir: folder.path, env: ENV });
-  const api = await openClient(server.url);
+  await using world = await World.serve({ env: ENV });
+  const { server, api } = world;
   const { id: worker_id } = await api.call("POST /api/workers", { name: "Ada" });
   const { id } = await api.call("POST /api/local/sessions", { worker_id });
   const { message_id } = await api.call(`POST /api/local/sessions/${id}/messages`, { content: "0" });

@@ -1,10 +1,8 @@
 import { statfsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
-import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { openClient } from "../../harness/service/client.ts";
+import { World } from "../../harness/model/scenario.ts";
 import { canMountDisk, SmallDisk } from "../../harness/service/disk.ts";
-import { createTempDir, startServer } from "../../harness/service/process.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -17,11 +15,9 @@ const MOUNTS = await canMountDisk();
 it.skipIf(!MOUNTS).each(["said", "not said"])(
   "six concurrent uploads with size %s never fill a disk: those that fit are kept, the others get 507 [UPL-2]",
   async (size) => {
-    await using folder = await createTempDir();
-    await using disk = await SmallDisk.mount(join(folder.path, "uploads"), DISK_MB);
-    const env = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
-    await using server = await startServer({ dataDir: folder.path, env });
-    const api = await openClient(server.url, PASSWORD);
+    await using world = await World.open();
+    const disk = world.use(await SmallDisk.mount(join(world.dataDir, "uploads"), DISK_MB));
+    const { server, api } = await world.start();
     const { id } = await api.call("POST /api/local/sessions");
     const freeBytes = () => {
       const { bavail, bsize } = statfsSync(disk.path);

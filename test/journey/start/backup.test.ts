@@ -5,7 +5,8 @@ import { Database, inspect } from "../../../src/store/db/database.ts";
 import { SCHEMA_VERSION } from "../../../src/store/db/migrate.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
-import { type Client, openClient, PASS_HASH } from "../../harness/service/client.ts";
+import { type Client, openClient } from "../../harness/service/client.ts";
+import { World } from "../../harness/model/scenario.ts";
 import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
 import { ctl, splitWords } from "../../harness/terminal.ts";
 import { overwriteFile, readRows } from "../../harness/model/workload.ts";
@@ -13,50 +14,39 @@ import { overwriteFile, readRows } from "../../harness/model/workload.ts";
 // CI makes fifty.
 const BACKUPS = Number(Deno.env.get("SVC_TEST_BACKUPS") ?? 5);
 const APART = await areApart("/tmp", "/dev/shm");
-const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
+const ENV = { SVC_ENGINES__DEFAULT: "echo" };
 
 vi.setConfig({ testTimeout: 60_000 + BACKUPS * 2_000 });
 
 describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   it("everything is restored, in another directory: rows, replies, logs, uploads, logins [BAK-4]", async () => {
-    await using folder = await createTempDir();
-    const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
-    await Deno.mkdir(first);
+    await using world = await World.serve({ env: ENV });
+    const [second, file] = [world.path("second"), world.path("backup.tar")];
     await Deno.mkdir(second);
-    const file = join(folder.path, "backup.tar");
-    let before: Record<string, unknown> = {};
-    let refresh = "";
-    {
-      await using server = await startServer({ dataDir: first, env: ENV });
-      const api = await openClient(server.url);
-      refresh = api.refreshToken;
-      await createConversation(api);
-      before = await readEverything(api);
-      // The command runs in another directory, with only an address and a token.
-      const words = splitWords("ctl system backup ../backup.tar --include-key --password-stdin --json");
-      const made = await svc(words, {
-        dataDir: second,
-        env: { SVC_URL: server.url, SVC_TOKEN: api.token },
-        stdin: "pass\n",
-      });
-      expect(made).toMatchObject({ code: 0, err: "" });
-      expect(JSON.parse(made.out)).toEqual({ file, bytes: (await Deno.stat(file)).size });
-      expect((await Deno.stat(file)).mode ?? 0).toBe(0o100600);
-      await server.end("SIGTERM");
-    }
+    const { refreshToken, token } = world.api;
+    await createConversation(world.api);
+    const before = await readEverything(world.api);
+    // The command runs in another directory, with only an address and a token.
+    const words = splitWords("ctl system backup ../backup.tar --include-key --password-stdin --json");
+    const env = { SVC_URL: world.server.url, SVC_TOKEN: token };
+    const made = await svc(words, { dataDir: second, env, stdin: "pass\n" });
+    expect(made).toMatchObject({ code: 0, err: "" });
+    expect(JSON.parse(made.out)).toEqual({ file, bytes: (await Deno.stat(file)).size });
+    expect((await Deno.stat(file)).mode ?? 0).toBe(0o100600);
+    await world.server.end("SIGTERM");
     const restored = await svc(["restore", file, "--yes"], { dataDir: second });
     expect(restored.code, restored.err).toBe(0);
-    await using server = await startServer({ dataDir: second, env: ENV });
+    await using server = await startServer({ dataDir: second, env: world.env });
     const api = await openClient(server.url);
     const after = await readEverything(api);
     // A log is history and keeps the old path; all other paths were rewritten.
     const { log, ...rest } = after;
     const { log: logBefore, ...moved } = before;
     expect(log).toBe(logBefore);
-    expect(rest).toEqual(JSON.parse(JSON.stringify(moved).replaceAll(first, second)));
+    expect(rest).toEqual(JSON.parse(JSON.stringify(moved).replaceAll(world.dataDir, second)));
     expect(JSON.stringify(after)).toContain(second);
     // The key and the logins are the same, so an old refresh token is still valid.
-    expect((await api.send("POST /api/auth/refresh", { refresh_token: refresh })).status).toBe(200);
+    expect((await api.send("POST /api/auth/refresh", { refresh_token: refreshToken })).status).toBe(200);
     for (const name of ["svc.db", "secret.key", "logs", "uploads"]) {
       expect(((await Deno.stat(join(second, name))).mode ?? 0) & 0o077, name).toBe(0);
     }
@@ -94,21 +84,17 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it.skipIf(!APART)("a database on another file system is kept and restored as well", async () => {
-    await using folder = await createTempDir();
     const elsewhere = await Deno.makeTempDir({ dir: "/dev/shm", prefix: "svc-test-" });
     try {
-      const dataDir = folder.path;
-      const file = join(folder.path, "backup.tar");
-      const database = join(elsewhere, "far.db");
-      const env = { ...ENV, SVC_DATABASE__URL: `file:${database}` };
-      {
-        await using server = await startServer({ dataDir, env });
-        const api = await openClient(server.url);
-        await createConversation(api);
-        expect((await svc(["ctl", "system", "backup", file], { dataDir, env })).code).toBe(0);
-        await api.call("POST /api/workers", { name: "Late" });
-        await server.end("SIGTERM");
-      }
+      await using world = await World.serve({
+        env: { ...ENV, SVC_DATABASE__URL: `file:${join(elsewhere, "far.db")}` },
+      });
+      const { dataDir, env } = world;
+      const file = world.path("backup.tar");
+      await createConversation(world.api);
+      expect((await svc(["ctl", "system", "backup", file], { dataDir, env })).code).toBe(0);
+      await world.api.call("POST /api/workers", { name: "Late" });
+      await world.server.end("SIGTERM");
       const restored = await svc(["restore", file, "--yes"], { dataDir, env });
       expect(restored.code, restored.err).toBe(0);
       const [aside = ""] = [...Deno.readDirSync(dataDir)].map(({ name }) => name).filter((name) =>
@@ -116,8 +102,8 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
       );
       expect((await Deno.stat(join(dataDir, aside, "far.db"))).mode ?? 0).toBe(0o100600);
       expect([...Deno.readDirSync(elsewhere)].map(({ name }) => name)).not.toContain("far.db.part");
-      await using server = await startServer({ dataDir, env });
-      const workers = await (await openClient(server.url)).call("GET /api/workers");
+      const { api } = await world.start();
+      const workers = await api.call("GET /api/workers");
       expect(workers.map((one: { name: string }) => one.name)).not.toContain("Late");
       expect(workers).toHaveLength(1);
     } finally {
@@ -126,22 +112,15 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it("a restore is refused while the service runs, and asks before it changes anything [BAK-4]", async () => {
-    await using folder = await createTempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const file = join(folder.path, "backup.tar");
-    {
-      await using server = await startServer({ dataDir, env: ENV });
-      await createConversation(await openClient(server.url));
-      expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
-      const running = await svc(["restore", file, "--yes"], { dataDir });
-      expect(running).toMatchObject({
-        code: 5,
-        out: "",
-        err: expect.stringContaining(`pid ${server.child.pid}`),
-      });
-      await server.end("SIGTERM");
-    }
+    await using world = await World.serve({ env: ENV });
+    const { server, dataDir } = world;
+    const file = world.path("backup.tar");
+    await createConversation(world.api);
+    expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
+    const running = await svc(["restore", file, "--yes"], { dataDir });
+    const err = expect.stringContaining(`pid ${server.child.pid}`);
+    expect(running).toMatchObject({ code: 5, out: "", err });
+    await server.end("SIGTERM");
     const before = await listFiles(dataDir);
     expect((await svc(["restore", file], { dataDir, stdin: "n\n" })).code).toBe(7);
     expect(await svc(["restore", file], { dataDir })).toMatchObject({
@@ -158,23 +137,15 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it("--new-key makes old tokens invalid [BAK-4]", async () => {
-    await using folder = await createTempDir();
-    const dataDir = join(folder.path, "data");
-    await Deno.mkdir(dataDir);
-    const file = join(folder.path, "backup.tar");
-    let old: Client;
-    let key = "";
-    {
-      await using server = await startServer({ dataDir, env: ENV });
-      old = await openClient(server.url);
-      key = await Deno.readTextFile(join(dataDir, "secret.key"));
-      const words = ["ctl", "system", "backup", file, "--include-key", "--password-stdin"];
-      expect((await svc(words, { dataDir, stdin: "pass\n" })).code).toBe(0);
-      await server.end("SIGTERM");
-    }
+    await using world = await World.serve();
+    const { api: old, dataDir } = world;
+    const file = world.path("backup.tar");
+    const key = await Deno.readTextFile(join(dataDir, "secret.key"));
+    const words = ["ctl", "system", "backup", file, "--include-key", "--password-stdin"];
+    expect((await svc(words, { dataDir, stdin: "pass\n" })).code).toBe(0);
+    await world.server.end("SIGTERM");
     expect((await svc(["restore", file, "--yes", "--new-key"], { dataDir })).code).toBe(0);
-    await using server = await startServer({ dataDir, env: ENV });
-    const api = await openClient(server.url);
+    const { server, api } = await world.start();
     expect(await Deno.readTextFile(join(dataDir, "secret.key"))).not.toBe(key);
     const withOld = await fetch(`${server.url}/api/workers`, {
       headers: { authorization: `Bearer ${old.token}` },
@@ -184,17 +155,17 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it("refuses an incomplete or changed backup with a reason, and changes nothing [BAK-4]", async () => {
-    await using folder = await createTempDir();
-    const { dataDir, file: good } = await createBackup(folder.path);
+    await using world = await World.open({ env: ENV });
+    const [folder, dataDir, good] = [world.path("."), world.dataDir, await createBackup(world)];
     const bytes = await Deno.readFile(good);
     const write = async (name: string, content: Uint8Array | string) => {
-      const path = join(folder.path, name);
+      const path = world.path(name);
       if (typeof content === "string") await Deno.writeTextFile(path, content);
       else await Deno.writeFile(path, content);
       return path;
     };
     const repack = (name: string, change: (root: string) => Promise<void>) =>
-      repackArchive(folder.path, good, name, change);
+      repackArchive(folder, good, name, change);
     const flipped = bytes.slice();
     const middle = Math.floor(bytes.length / 2);
     flipped[middle] = (flipped[middle] ?? 0) ^ 1;
@@ -245,8 +216,8 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
     ];
     // An unreadable local file is wrong usage (contract 8.7).
     const unreadable: [string, RegExp][] = [
-      [join(folder.path, "none.tar"), /does not exist/],
-      [folder.path, /is a directory/],
+      [world.path("none.tar"), /does not exist/],
+      [folder, /is a directory/],
     ];
     const before = await listFiles(dataDir);
     for (const [path, words] of [...cases, ...unreadable]) {
@@ -259,18 +230,19 @@ describe("svc ctl system backup and svc restore [BAK-1, BAK-4]", () => {
   });
 
   it("an interrupted restore prevents the next start, and can be completed by running it again", async () => {
-    await using folder = await createTempDir();
-    const { dataDir, file } = await createBackup(folder.path);
+    await using world = await World.open({ env: ENV });
+    const { dataDir, env } = world;
+    const file = await createBackup(world);
     // Simulates a kill after the old database was moved away and before the new one was moved in.
     const aside = join(dataDir, "before-restore-x");
     await Deno.mkdir(aside);
     await Deno.rename(join(dataDir, "svc.db"), join(aside, "svc.db"));
     await Deno.writeTextFile(join(dataDir, "restoring"), aside);
-    const start = await svc(["serve"], { dataDir, env: ENV });
+    const start = await svc(["serve"], { dataDir, env });
     expect(start).toMatchObject({ code: 1, err: expect.stringContaining(aside) });
     expect((await svc(["restore", file, "--yes"], { dataDir })).code).toBe(0);
-    await using server = await startServer({ dataDir, env: ENV });
-    expect(await (await openClient(server.url)).call("GET /api/workers")).toHaveLength(1);
+    const { api } = await world.start();
+    expect(await api.call("GET /api/workers")).toHaveLength(1);
   });
 });
 
@@ -329,15 +301,14 @@ describe("POST /api/system/backup (contract 5)", () => {
   });
 });
 
-/** Creates a data directory with a conversation, and a backup of it. */
-async function createBackup(folder: string): Promise<{ dataDir: string; file: string }> {
-  const [dataDir, file] = [join(folder, "data"), join(folder, "backup.tar")];
-  await Deno.mkdir(dataDir);
-  await using server = await startServer({ dataDir, env: ENV });
-  await createConversation(await openClient(server.url));
-  expect((await svc(["ctl", "system", "backup", file], { dataDir })).code).toBe(0);
+/** Creates a conversation and a backup of it, and stops the service. */
+async function createBackup(world: World): Promise<string> {
+  const file = world.path("backup.tar");
+  const { server, api } = await world.start();
+  await createConversation(api);
+  expect((await svc(["ctl", "system", "backup", file], { dataDir: world.dataDir })).code).toBe(0);
   await server.end("SIGTERM");
-  return { dataDir, file };
+  return file;
 }
 
 async function createConversation(api: Client): Promise<void> {

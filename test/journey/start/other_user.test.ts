@@ -82,7 +82,7 @@ it.skipIf(Deno.uid() !== 0)(
       "select id, run_id from execution where status = 'running'",
     );
     await waitUntil(
-      "its processes are there",
+      "the processes of the run have started",
       async () => (await findMarked(new Set([run?.run_id ?? ""]))).length >= 3,
     );
     await app.call(`POST /api/executions/${run?.id}/cancel`);

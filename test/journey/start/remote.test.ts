@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Database } from "../../../src/store/db/database.ts";
 import { findOwner } from "../../../src/store/db/database_owner.ts";
-import { buildFakeEnvironment } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { type Client, openClient } from "../../harness/service/client.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
-import { createTempDir, startServer, svc } from "../../harness/service/process.ts";
+import { svc } from "../../harness/service/process.ts";
 import { SQLD, SqldSite } from "../../harness/fakes/sqld.ts";
+import { Machines } from "../../harness/fakes/standby.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
 let place: SqldSite;
@@ -60,22 +60,19 @@ describe.skipIf(SQLD === undefined)("the whole service on a real libSQL server",
 });
 
 describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 4) [DSP-2]", () => {
-  const environment = () => ({ ...buildFakeEnvironment(), ...place.env });
-
   /** Makes the owner's last heartbeat a minute old. */
-  async function ageHeartbeat(): Promise<void> {
-    const db = await Database.open(place.sqld.url);
+  async function ageHeartbeat({ sqld }: SqldSite): Promise<void> {
+    await using db = await Database.open(sqld.url);
     const older = "json_set(value, '$.beat_at', json_extract(value, '$.beat_at') - 60000)";
     await db.write([{ sql: `update setting set value = ${older} where name = 'owner'`, args: [] }]);
-    await db.close();
   }
 
   it("the second is refused and names the owner, until the first is killed or stopped", async () => {
-    await using one = await createTempDir();
-    await using two = await createTempDir();
-    const env = environment();
-    const first = await startServer({ dataDir: one.path, env });
-    const refused = await svc(["serve"], { dataDir: two.path, env });
+    await using machines = await Machines.open();
+    const first = await machines.start("one");
+    const dataDir = machines.dataDir("two");
+    await Deno.mkdir(dataDir);
+    const refused = await svc(["serve"], { dataDir, env: machines.env });
     expect([refused.code, refused.out]).toEqual([5, ""]);
     expect(refused.err).toMatch(
       new RegExp(
@@ -84,37 +81,32 @@ describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 
     );
     await first.end("SIGKILL");
     // With the same data directory it need not wait for the heartbeat to expire.
-    const again = await startServer({ dataDir: one.path, env });
+    const again = await machines.start("one");
     expect(await again.end("SIGTERM")).toMatchObject({ code: 0 });
-    await using other = await startServer({ dataDir: two.path, env });
+    const other = await machines.start("two");
     expect((await openClient(other.url)).token).toMatch(/^eyJ/);
     expect(await other.end("SIGTERM")).toMatchObject({ code: 0 });
   });
 
   it("a server that was silent until another took over its run writes nothing when it wakes [DSP-2]", async () => {
-    await using one = await createTempDir();
-    await using two = await createTempDir();
-    const env = environment();
-    await using stalled = await startServer({ dataDir: one.path, env });
+    await using machines = await Machines.open();
+    const stalled = await machines.start("one");
     const api = await openClient(stalled.url);
     const worker = await api.call("POST /api/workers", { name: "Bob" });
     const chat = await api.call("POST /api/local/sessions", { worker_id: worker.id });
     await api.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "sleep 2" });
     const runs = (by: Client) => by.call(`GET /api/executions?worker_id=${worker.id}`);
-    await waitUntil("it is running", async () => (await runs(api))[0]?.status === "running");
+    await waitUntil("the run has started", async () => (await runs(api))[0]?.status === "running");
     stalled.child.kill("SIGSTOP");
-    await ageHeartbeat();
-    await using heir = await startServer({ dataDir: two.path, env });
+    await ageHeartbeat(machines.place);
+    const heir = await machines.start("two");
     const other = await openClient(heir.url);
-    await waitUntil(
-      "the heir has done it again",
-      async () => (await runs(other))[0]?.status === "completed",
-    );
+    await waitUntil("the second run ends", async () => (await runs(other))[0]?.status === "completed");
     const [latest] = await runs(other);
     const before = await other.call(`GET /api/executions/${latest.id}`);
     stalled.child.kill("SIGCONT");
     const words = /STOPPED WRITING.*another server has taken it over/;
-    await waitUntil("it says that it is over", () => Promise.resolve(words.test(stalled.stderr)));
+    await waitUntil("the stalled server logs the takeover", () => words.test(stalled.stderr));
     // The server ends its runs and exits; a service manager starts it again (decision 0021).
     await api.send("POST /api/workers", { name: "Late" }).then(
       ({ status }) => expect(status).toBe(503),
@@ -138,10 +130,10 @@ describe.skipIf(SQLD === undefined)("two servers on one libSQL server (contract 
   it("an owner sends heartbeats", async () => {
     const clock = new TestClock("2026-01-05T08:00:00Z");
     await using app = await openApp({ clock, config: place.config });
-    await ageHeartbeat();
+    await ageHeartbeat(place);
     const silent = async () => (await findOwner(app.db))?.silent_ms ?? Infinity;
     expect(await silent()).toBeGreaterThan(59_000);
     clock.advance(10_000);
-    await waitUntil("it has been heard of", async () => await silent() < 10_000);
+    await waitUntil("the owner has sent a heartbeat", async () => await silent() < 10_000);
   });
 });

@@ -18,8 +18,7 @@ async function waitForState(url: string, state: string, ms: number): Promise<num
 describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract 18)", () => {
   it("reports that it waits, and takes over within 3 s when the other one stops", async () => {
     await using machines = await Machines.open();
-    const first = await machines.start("one");
-    const second = await machines.start("two", { standby: true });
+    const { first, second, api } = await machines.startPair();
     expect(await readState(second.url)).toBe("standby");
     expect((await fetch(`${second.url}/livez`)).status).toBe(200);
     const refused = await fetch(`${second.url}/api/workers`);
@@ -28,7 +27,6 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
       code: "unavailable",
       detail: expect.stringContaining("this service is a standby"),
     });
-    const api = await openClient(first.url);
     await api.call("POST /api/workers", { name: "Ada" });
 
     expect(await first.end("SIGTERM")).toMatchObject({ code: 0 });
@@ -40,24 +38,17 @@ describe.skipIf(SQLD === undefined)("a standby on a real libSQL server (contract
 
   it("takes over within 45 s when the other one was killed, and repeats its work [RUN-4]", async () => {
     await using machines = await Machines.open();
-    const first = await machines.start("one");
-    const second = await machines.start("two", { standby: true });
-    const api = await openClient(first.url);
+    const { first, second, api } = await machines.startPair();
     const worker = await api.call("POST /api/workers", { name: "Bob" });
     const chat = await api.call("POST /api/local/sessions", { worker_id: worker.id });
     await api.call(`POST /api/local/sessions/${chat.id}/messages`, { content: "sleep 3" });
-    await waitUntil(
-      "it runs",
-      async () => (await api.call(`GET /api/executions?worker_id=${worker.id}`))[0]?.status === "running",
-    );
+    const path = `GET /api/executions?worker_id=${worker.id}`;
+    await waitUntil("the run has started", async () => (await api.call(path))[0]?.status === "running");
     await first.end("SIGKILL");
     expect(await waitForState(second.url, "ready", TAKEOVER_MAX_MS)).toBeLessThan(TAKEOVER_MAX_MS);
     const other = await openClient(second.url);
-    await waitUntil(
-      "it was done again",
-      async () => (await other.call(`GET /api/executions?worker_id=${worker.id}`))[0]?.status === "completed",
-    );
-    expect(await other.call(`GET /api/executions?worker_id=${worker.id}`)).toMatchObject([
+    await waitUntil("the second run ends", async () => (await other.call(path))[0]?.status === "completed");
+    expect(await other.call(path)).toMatchObject([
       { attempt: 2, status: "completed", result: "slept 3" },
       { attempt: 1, status: "failed", failure: "server_lost" },
     ]);

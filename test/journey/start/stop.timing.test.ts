@@ -1,24 +1,21 @@
-import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { createId } from "../../../src/base/id.ts";
 import { Database } from "../../../src/store/db/database.ts";
-import { PASSWORD, PASSWORD_HASH } from "../../harness/service/app.ts";
-import { openClient, waitUntilQuiet } from "../../harness/service/client.ts";
+import { waitUntilQuiet } from "../../harness/service/client.ts";
 import { insertRows } from "../../harness/model/counters.ts";
-import { createTempDir, startServer } from "../../harness/service/process.ts";
+import { World } from "../../harness/model/scenario.ts";
 import { waitUntil } from "../../harness/wait.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
-const ENV = { SVC_AUTH__PASSWORD_HASH: PASSWORD_HASH };
+const ENV = { SVC_ENGINES__DEFAULT: "echo" };
 const STREAMS = 200;
 const OLD = 100_000;
 const OPEN = 500;
 
 it(`the service ends ${STREAMS} open streams, each with its last event, without a delay [SHD-4]`, async () => {
-  await using folder = await createTempDir();
-  await using server = await startServer({ dataDir: folder.path, env: ENV });
-  const api = await openClient(server.url, PASSWORD);
+  await using world = await World.serve();
+  const { server, api } = world;
   const { id } = await api.call("POST /api/local/sessions");
   const streams = await Promise.all(Array.from({ length: STREAMS }, () => api.stream(id)));
   const { code, ms } = await server.end("SIGTERM");
@@ -31,24 +28,19 @@ it(`the service ends ${STREAMS} open streams, each with its last event, without 
 });
 
 it(`a start with ${OLD} old rows and ${OPEN} open tasks is ready within three seconds [SHD-7]`, async () => {
-  await using folder = await createTempDir();
-  const dataDir = folder.path;
-  const first = await startServer({ dataDir, env: ENV });
-  const { id: worker } = await (await openClient(first.url, PASSWORD)).call("POST /api/workers", {
-    name: "Ada",
-  });
-  await first.end("SIGTERM");
-  await fill(dataDir, worker);
+  await using world = await World.serve({ env: ENV });
+  const { id: worker } = await world.api.call("POST /api/workers", { name: "Ada" });
+  await world.server.end("SIGTERM");
+  await fill(world.database, worker);
   const started = performance.now();
-  await using server = await startServer({ dataDir, env: ENV });
+  const { api } = await world.start();
   expect(performance.now() - started).toBeLessThan(3_000);
-  const api = await openClient(server.url, PASSWORD);
   await waitUntilQuiet(api);
   expect((await api.call("GET /api/system/overview")).tasks).toMatchObject({ completed: OLD + OPEN });
 });
 
-async function fill(dataDir: string, worker: string): Promise<void> {
-  const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+async function fill(path: string, worker: string): Promise<void> {
+  await using db = await Database.open(`file:${path}`);
   const now = Date.now();
   await db.write([
     {
@@ -81,5 +73,4 @@ async function fill(dataDir: string, worker: string): Promise<void> {
       updated_at: now,
     }]));
   }
-  await db.close();
 }

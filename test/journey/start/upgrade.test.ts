@@ -57,25 +57,22 @@ function listNames(folder: string): string[] {
 
 describe("the fixture of the schema", () => {
   it("equals the current schema (otherwise add a migration; before the first release: vitest -u) [BAK-7]", async () => {
-    const db = await Database.open(":memory:");
+    await using db = await Database.open(":memory:");
     await migrate(db, 1);
     await expect(await dumpSchema(db)).toMatchFileSnapshot(FIXTURE);
-    await db.close();
   });
 
   it("becomes the schema of a fresh database and keeps its rows [BAK-7]", async () => {
     await using folder = await createTempDir();
-    const db = await openFixture(join(folder.path, "svc.db"));
+    await using db = await openFixture(join(folder.path, "svc.db"));
     await upgrade(db, buildDataPaths(folder.path), clock, NEXT);
-    const fresh = await Database.open(":memory:");
+    await using fresh = await Database.open(":memory:");
     await migrate(fresh, 1, NEXT);
     const objects = "select type, name, tbl_name, sql from sqlite_master order by type, name";
     expect(await db.read(objects)).toEqual(await fresh.read(objects));
     expect(await db.read("pragma foreign_key_check")).toEqual([]);
     expect(await db.first("pragma integrity_check")).toEqual({ integrity_check: "ok" });
     expect(await db.read("select name, colour from worker")).toEqual([{ name: "Ada", colour: "" }]);
-    await db.close();
-    await fresh.close();
   });
 
   it("can be served with its workers, tasks and memory", async () => {
@@ -102,9 +99,8 @@ describe("upgrade", () => {
     const copy = `schema-${SCHEMA_VERSION}-2027-01-15T08-00-00.db`;
     expect(listNames(paths.backups)).toEqual([copy]);
     await db.close();
-    const old = await Database.open(`file:${join(paths.backups, copy)}`);
+    await using old = await Database.open(`file:${join(paths.backups, copy)}`);
     expect((await readSchema(old, NEXT)).version).toBe(SCHEMA_VERSION);
-    await old.close();
   });
 
   it(`keeps the ${UPGRADE_BACKUPS_MAX} newest copies and deletes no other file`, async () => {
@@ -131,12 +127,11 @@ describe("upgrade", () => {
     await using folder = await createTempDir();
     const paths = buildDataPaths(folder.path);
     await Deno.writeTextFile(paths.backups, "a file is in the way");
-    const db = await openFixture(join(folder.path, "svc.db"));
+    await using db = await openFixture(join(folder.path, "svc.db"));
     await expect(upgrade(db, paths, clock, NEXT)).rejects.toThrow(
       /the backup in .* failed .* Nothing was changed/s,
     );
     expect((await readSchema(db, NEXT)).version).toBe(SCHEMA_VERSION);
-    await db.close();
   });
 });
 
@@ -188,9 +183,8 @@ describe("svc serve on the data of another program", () => {
 
 async function changeDatabase(folder: string, statements: string[]): Promise<void> {
   await (await startServer({ dataDir: folder })).end("SIGTERM");
-  const db = await Database.open(`file:${join(folder, "svc.db")}`);
+  await using db = await Database.open(`file:${join(folder, "svc.db")}`);
   await db.write(statements.map((sql) => ({ sql, args: [] })));
-  await db.close();
 }
 
 /**

@@ -293,7 +293,6 @@ async function tryRun(world: World, label: string): Promise<void> {
     gated: 0,
     admin: 0,
     patient: 0,
-    bytes: 0,
   };
   const targets = [
     "global",
