@@ -123,7 +123,10 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     proxy.mode = "refuse";
     const lone = await machines.start("one", { standby: true, env: { SVC_DATABASE__URL: proxy.url } });
     expect(await readState(lone.url)).toBe("standby");
-    await waitUntil("the standby logs its wait", () => lone.stderr.includes("waits for the database server"));
+    await waitUntil(
+      "the standby logs its wait",
+      () => lone.stderr.includes("Cannot reach the database server"),
+    );
     proxy.mode = "pass";
     await waitUntilReady(lone.url);
     const dataDir = machines.dataDir("file");
@@ -131,7 +134,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     const refused = await svc(["serve", "--standby"], { dataDir });
     expect([refused.code, refused.err]).toEqual([
       2,
-      expect.stringContaining("set database.url to a libSQL server"),
+      expect.stringContaining("Set database.url to a libSQL server"),
     ]);
   });
 });
