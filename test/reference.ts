@@ -44,11 +44,10 @@ function ownCodes(): string {
 }
 
 function section(title: string, spec: AnyCommand): string {
-  const args = (spec.args ?? []).map((arg) => ` <${arg}>`).join("");
-  const usage = `\`\`\`\nsvc ctl ${title}${args} [flags]\n\`\`\`\n`;
-  const examples = `\`\`\`sh\n${spec.examples.map((example) => `svc ctl ${example}`).join("\n")}\n\`\`\`\n`;
+  const args = (spec.args ?? []).map((arg) => arg.startsWith("[") ? ` ${arg}` : ` <${arg}>`).join("");
   const flags = Object.keys(spec.options).length === 0 ? "" : `\n${flagTable("", spec.options)}`;
-  return `### ${title}\n\n${spec.about}.\n\n${usage}${flags}\n${examples}`;
+  const examples = `\`\`\`sh\n${spec.examples.map((example) => `svc ctl ${example}`).join("\n")}\n\`\`\`\n`;
+  return `### ${title}\n\n\`svc ctl ${title}${args} [flags]\`: ${spec.about}.\n${flags}\n${examples}`;
 }
 
 function flagTable(title: string, options: Record<string, OptionSpec>): string {

@@ -214,7 +214,7 @@ describe("svc ctl memory, department and events (interface 4.2, contract 6)", ()
   });
 
   it("events -f returns exit 4 when its token expires", async () => {
-    await using app = await openApp({ config: { auth: { access_ttl: "1s" } } });
+    await using app = await openApp({ config: { auth: { access_ttl: "3s" } } });
     const { access_token } = await app.call("POST /api/auth/login", {
       username: "admin",
       password: PASSWORD,

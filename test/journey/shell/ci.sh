@@ -315,7 +315,7 @@ expect 3 "" svc ctl logout
 
 # Another program, and no TLS.
 expect 6 "" env SVC_TOKEN=x SVC_URL="https://127.0.0.1:$PORT" svc ctl worker list
-said "Cannot speak TLS"
+said "Cannot use TLS"
 expect 3 "" env SVC_TOKEN=x SVC_URL="$here/docs" svc ctl worker list
 said "no such route"
 
