@@ -1,6 +1,7 @@
 import { memoize } from "../../base/memoize.ts";
 import { normalizeName } from "../call/name.ts";
 import type { RoutingRule } from "../call/vocabulary.ts";
+import { hideCodeAndQuotes } from "./addressed_text.ts";
 
 /** The properties of a worker that routing reads. */
 export interface Candidate {
@@ -19,17 +20,16 @@ export type Route =
 
 /**
  * Routes by the rules that precede the bee (contract 4.3): `@name` of exactly one worker, else the session's default worker.
- * Removes a leading mention from the instruction.
+ * Removes a leading mention from the instruction. A message that names several workers goes to none of them.
  */
 export function routeByRules(
   text: string,
   candidates: readonly Candidate[],
   defaultWorkerId: string | null,
 ): Route {
-  const mention = findMention(text, candidates);
-  if (mention !== null) {
-    return routeTo(mention.worker, mention.rest || text, `mentions @${mention.worker.name}`);
-  }
+  const { workers: [worker, ...others], rest } = findMentions(text, candidates);
+  if (worker !== undefined && others.length > 0) return hintAtOneWorker([worker, ...others]);
+  if (worker !== undefined) return routeTo(worker, rest || text, `mentions @${worker.name}`);
   const own = candidates.find((worker) => worker.id === defaultWorkerId);
   if (own === undefined) return { to: "bee" };
   return routeTo(own, text, `${own.name} is the worker of this session`);
@@ -37,6 +37,18 @@ export function routeByRules(
 
 function routeTo({ id }: Candidate, instruction: string, reason: string): Route {
   return { to: "worker", workerId: id, instruction, reason };
+}
+
+function hintAtOneWorker(workers: readonly Candidate[]): Route {
+  const names = workers.slice(0, HINTED_WORKERS).map(({ name }) => `@${name}`);
+  const more = workers.length - names.length;
+  const last = more > 0 ? `${more} more` : names.pop();
+  return {
+    to: "nobody",
+    text: `This message names ${names.join(", ")} and ${last}. ` +
+      "Write to one worker at a time: send a separate message to each.",
+    reason: "names several workers",
+  };
 }
 
 /**
@@ -82,6 +94,7 @@ export function explainRouting(
     .map((worker) => ({ worker, shared: findSharedWords(messageWords, worker).sort() }))
     .sort((a, b) => b.shared.length - a.shared.length);
   const ruled = routeByRules(text, candidates, defaultWorkerId);
+  if (ruled.to === "nobody") return { route: ruled, rule: "nobody", workers };
   if (ruled.to === "worker") {
     return { route: ruled, rule: ruled.reason.startsWith("mentions") ? "mention" : "session", workers };
   }
@@ -111,35 +124,52 @@ export function routeData(text: string, candidates: readonly Candidate[], name: 
   };
 }
 
-interface Mention {
-  worker: Candidate;
+const HINTED_WORKERS = 5;
+
+interface Mentions {
+  /** The named workers, in order. A name that two workers share names neither, except next to another name. */
+  workers: Candidate[];
   /** The text without a mention at its start, else the whole text. */
   rest: string;
 }
 
-function findMention(given: string, candidates: readonly Candidate[]): Mention | null {
-  if (!given.includes("@")) return null;
-  const text = composeText(given);
+/** Finds the workers that a text names outside of code and quotes. */
+export function findMentions(given: string, candidates: readonly Candidate[]): Mentions {
+  if (!given.includes("@")) return { workers: [], rest: given };
+  const text = composeText(hideCodeAndQuotes(given));
   const folded = foldCase(text);
   const names = buildNameTree(candidates);
   const start = text.search(/\S/);
-  let mentioned: Candidate | null = null;
+  const found = new Map<Candidate, readonly Candidate[]>();
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
     // Excludes most of a hostile text before more expensive ones.
     if (!names.next.has(folded.charCodeAt(at + 1))) continue;
     // An @ inside a word belongs to an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
-    const [worker, another] = findLongestName({ text, folded, at: at + 1 }, names);
+    const namesakes = findLongestName({ text, folded, at: at + 1 }, names);
+    const [worker] = namesakes;
     if (worker === undefined) continue;
-    if (another !== undefined || (mentioned ?? worker) !== worker) return null;
-    mentioned = worker;
+    found.set(worker, namesakes);
     if (at !== start) continue;
     const length = worker.name.normalize("NFC").length;
-    rest = removePrefix(given.slice(start), text.slice(start, start + 1 + length)).replace(/^[\s:,.!-]+/, "");
+    rest = removeMention(given.slice(start), text.slice(start, start + 1 + length));
   }
-  return mentioned === null ? null : { worker: mentioned, rest: rest.trim() };
+  const [only] = found.values();
+  return {
+    workers: found.size === 1 && only !== undefined && only.length > 1 ? [] : [...found.keys()],
+    rest: rest.trim(),
+  };
 }
+
+/** Removes a mention at the start. In `@Ada's turn` the mention is part of a sentence, which stays whole. */
+function removeMention(given: string, mention: string): string {
+  const rest = removePrefix(given, mention);
+  return APOSTROPHE.test(rest) ? given : rest.replace(/^[\s:,.!-]+/, "");
+}
+
+// Also what keyboards have in its place, before a letter.
+const APOSTROPHE = /^(?:['\u2019\u02bc\uff07]|[\u2018\u00b4\u02b9`]\p{L})/u;
 
 // Longest run of non-ASCII characters that is composed in one step.
 const COMPOSED_PIECE_CHARACTERS = 64;
@@ -212,7 +242,10 @@ function findLongestName(
   let node: NameNode | undefined = names;
   for (let end = at; node !== undefined; end++) {
     // @ada-bot and @ada.example are other names than @ada. A full stop at the end is not part of the name.
-    if (node.ending.size > 0 && !/^(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))) {
+    if (
+      node.ending.size > 0 &&
+      !/^(?!\u02bc|\u02b9)(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))
+    ) {
       const name = text.slice(at, end);
       found = node.ending.get(name) ?? node.ending.get(normalizeName(name)) ?? found;
     }
