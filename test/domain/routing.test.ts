@@ -78,14 +78,17 @@ describe("routeByRules (contract 4.3)", () => {
   });
 
   it.each([
-    ["@ada @bob hi", "@Ada and @Bob"],
-    ["@bob ask @ada lovelace", "@Bob and @Ada Lovelace"],
-    ["@ada one\n@bob two\n@ada lovelace three", "@Ada, @Bob and @Ada Lovelace"],
+    ["@ada @bob hi", ["@Ada", "@Bob: walks the dogs"]],
+    ["@bob ask @ada lovelace", ["@Bob: walks the dogs", "@Ada Lovelace"]],
+    ["@ada one\n@bob two\n@ada lovelace three", ["@Ada", "@Bob: walks the dogs", "@Ada Lovelace"]],
   ])("answers %j with a hint, also where a session has a worker", (text, names) => {
     for (const own of [null, "a", "l"]) {
       expect(routeByRules(text, ALL, own)).toMatchObject({
         to: "nobody",
-        text: `This message names ${names}. Write to one worker at a time: send a separate message to each.`,
+        text: [
+          "This message names several workers. Write to one worker at a time, in a separate message to each:",
+          ...names.map((name) => `- ${name}`),
+        ].join("\n"),
       });
     }
   });

@@ -40,15 +40,9 @@ function routeTo({ id }: Candidate, instruction: string, reason: string): Route 
 }
 
 function hintAtOneWorker(workers: readonly Candidate[]): Route {
-  const names = workers.slice(0, HINTED_WORKERS).map(({ name }) => `@${name}`);
-  const more = workers.length - names.length;
-  const last = more > 0 ? `${more} more` : names.pop();
-  return {
-    to: "nobody",
-    text: `This message names ${names.join(", ")} and ${last}. ` +
-      "Write to one worker at a time: send a separate message to each.",
-    reason: "names several workers",
-  };
+  const hint =
+    "This message names several workers. Write to one worker at a time, in a separate message to each:";
+  return { to: "nobody", text: [hint, ...listWorkers(workers)].join("\n"), reason: "names several workers" };
 }
 
 /**
@@ -70,7 +64,7 @@ export function routeWithoutModel(text: string, candidates: readonly Candidate[]
   if (only !== undefined && active.length === 1) {
     return routeTo(only, text, `${only.name} is the only worker`);
   }
-  return { to: "nobody", text: listWorkers(candidates), reason: "no worker fits better than the others" };
+  return { to: "nobody", text: formatNoMatch(candidates), reason: "no worker fits better than the others" };
 }
 
 /** Where a message would go, why, and how well each worker fits (contract 16). */
@@ -123,8 +117,6 @@ export function routeData(text: string, candidates: readonly Candidate[], name: 
     reason: "the worker of this platform does not exist",
   };
 }
-
-const HINTED_WORKERS = 5;
 
 interface Mentions {
   /** The named workers, in order. A name that two workers share names neither, except next to another name. */
@@ -304,18 +296,19 @@ const findWorkerWords = memoize(KNOWN_WORKERS_MAX, findWords);
 
 const LISTED_WORKERS_MAX = 20;
 
-function listWorkers(candidates: readonly Candidate[]): string {
+function formatNoMatch(candidates: readonly Candidate[]): string {
   if (candidates.length === 0) {
     return "There is no worker yet. Create one with: svc ctl worker create --name <name>";
   }
+  const hint = "No worker fits best. Send the message again and start it with a worker's name:";
+  return [hint, ...listWorkers(candidates)].join("\n");
+}
+
+function listWorkers(candidates: readonly Candidate[]): string[] {
   const lines = candidates.slice(0, LISTED_WORKERS_MAX).map(({ name, description, paused }) => {
     const [about] = description.split("\n");
     return `- @${name}${paused ? " (paused)" : ""}${about ? `: ${about.slice(0, 120)}` : ""}`;
   });
   const more = candidates.length - lines.length;
-  return [
-    "No worker fits best. Send the message again and start it with a worker's name:",
-    ...lines,
-    ...(more > 0 ? [`and ${more} more`] : []),
-  ].join("\n");
+  return [...lines, ...(more > 0 ? [`and ${more} more`] : [])];
 }

@@ -240,7 +240,7 @@ describe("messages within one debounce window (contract 4.2)", () => {
     [
       "where one names two workers",
       [{ text: "@Ada one" }, { text: "@Ada and @Bob two" }, { text: "" }, { text: "three" }],
-      ["Ada: one", "Cy: three", "This message names @Ada and @Bob"],
+      ["Ada: one", "Cy: three", "This message names several workers"],
     ],
     ["of a program, which names nobody", [
       { text: "@Ada one", isData: true },
