@@ -1,3 +1,4 @@
+import { type Fence, formatClosing, type MarkdownLine, scanMarkdown } from "../domain/chat/markdown.ts";
 import type { Media } from "../domain/chat/message.ts";
 import type { Limits } from "./manifest.ts";
 import type { Part } from "./platform.ts";
@@ -13,7 +14,7 @@ export function cutReply(content: string, media: Media | null, limits: Limits): 
   const note = tooLarge
     ? `[the file ${stripFileId(media)} is too large for this chat; it is in the service]`
     : "";
-  const text = [content.trim(), note].filter((piece) => piece !== "").join("\n\n");
+  const text = [trimBlankLines(content), note].filter((piece) => piece !== "").join("\n\n");
   return [...cutIntoParts(text, limits), ...(media === null || tooLarge ? [] : [{ text: "", media }])];
 }
 
@@ -38,46 +39,129 @@ function cutIntoParts(text: string, { characters, fileBytes }: Limits): Part[] {
 
 /** Cuts a label or text without splitting a surrogate pair. */
 export function truncate(text: string, maxCharacters: number): string {
-  return text.slice(0, maxCharacters).replace(/[\ud800-\udbff]$/, "");
+  return keepPair(text.slice(0, maxCharacters));
 }
 
-/** Cuts a text at paragraphs, lines, sentences or words. Closes a code block at a cut and opens it again. */
+/**
+ * Cuts a text at paragraphs, lines, sentences or words. Closes a code block at a cut and opens it again as it was. Pieces of code keep
+ * their blank lines and indentation.
+ */
 export function cutText(content: string, maxCharacters: number): string[] {
   const pieces: string[] = [];
-  let rest = content.trim();
-  let fence = "";
+  let opening = "";
+  let rest = trimBlankLines(content);
   while (rest !== "") {
-    const head = fence + rest;
-    if (head.length <= maxCharacters) return [...pieces, head];
-    const at = findCut(head.slice(0, maxCharacters - 4), fence.length);
-    const piece = head.slice(0, at);
-    rest = head.slice(at).replace(/^\n+/, "");
-    const open = findOpenFence(piece);
-    fence = open === null ? "" : `${open}\n`;
-    pieces.push(open === null ? piece.trimEnd() : `${piece.trimEnd()}\n\`\`\``);
+    const text = opening + rest;
+    const cut = findCut(text, opening.length, maxCharacters);
+    const piece = text.slice(0, cut.at);
+    rest = text.slice(cut.next);
+    if (cut.closing !== "") pieces.push(piece + cut.closing);
+    else {
+      if (piece.trim() !== "") pieces.push(piece.trimEnd());
+      rest = trimBlankLines(rest);
+    }
+    opening = cut.opening;
   }
   return pieces;
 }
 
-function findCut(text: string, fenceLength: number): number {
-  const least = Math.max(Math.floor(text.length / 2), fenceLength + 1);
-  for (const mark of ["\n\n", "\n", ". ", " "]) {
-    const at = text.lastIndexOf(mark);
-    if (at >= least) return at + (mark === ". " ? 2 : mark.length);
-  }
-  // Keeps a surrogate pair together.
-  const last = text.charCodeAt(text.length - 1);
-  return last >= 0xd800 && last <= 0xdbff ? text.length - 1 : text.length;
+function trimBlankLines(text: string): string {
+  return text.replace(/^(?:[ \t]*[\r\n])+/, "").trimEnd();
 }
 
-// A longer first line names no language and would be repeated in every piece.
+interface Cut {
+  /** End of the piece. */
+  at: number;
+  /** Start of the next piece. */
+  next: number;
+  /** Line break and line that close the code block of the piece. "" outside of code. */
+  closing: string;
+  /** Line that opens the code block again. "" outside of code. */
+  opening: string;
+}
+
+/** Finds where the first piece of a text ends. The first `openingLength` characters open a code block again. */
+function findCut(text: string, openingLength: number, maxCharacters: number): Cut {
+  const lines = listLines(text, maxCharacters);
+  const limits = { openingLength, maxCharacters };
+  if (text.length <= maxCharacters) {
+    const whole = buildCut(lines, text.length, limits);
+    if (whole.at + whole.closing.length <= maxCharacters) return whole;
+  }
+  const closingMax = Math.max(
+    ...lines.map(({ fence }) => fence === null ? 0 : formatClosing(fence).length + 1),
+  );
+  const window = text.slice(0, maxCharacters - closingMax);
+  if (window.length > openingLength + 1) {
+    const cut = buildCut(lines, findBreak(window, openingLength), limits);
+    if (cut.at > openingLength && cut.at + cut.closing.length <= maxCharacters) return cut;
+  }
+  // The lines around the code do not fit.
+  const at = keepPair(text.slice(0, maxCharacters)).length;
+  return { at, next: at, closing: "", opening: "" };
+}
+
+/** Lists the lines that start before a position. */
+function listLines(text: string, before: number): MarkdownLine[] {
+  const lines: MarkdownLine[] = [];
+  for (const line of scanMarkdown(text)) {
+    if (line.start >= before) break;
+    lines.push(line);
+  }
+  return lines;
+}
+
+/** Moves a cut out of the lines that open and close code blocks. */
+function buildCut(
+  lines: readonly MarkdownLine[],
+  at: number,
+  { openingLength, maxCharacters }: { openingLength: number; maxCharacters: number },
+): Cut {
+  const index = lines.findLastIndex(({ start }) => start < at);
+  const line = lines[index];
+  if (line === undefined) return { at, next: at, closing: "", opening: "" };
+  const isWithin = at < line.end;
+  const isEmptyBlock = line.kind === "open" && line.next > line.end && at <= line.next;
+  if (
+    (isEmptyBlock || line.kind !== "code" && line.kind !== "text" && isWithin) && line.start > openingLength
+  ) {
+    return buildCut(lines, line.start, { openingLength, maxCharacters });
+  }
+  const { fence } = line;
+  if (fence === null || line.kind === "close") return { at, next: at, closing: "", opening: "" };
+  const closing = `\n${formatClosing(fence)}`;
+  const opening = formatOpening(fence, maxCharacters);
+  if (isWithin) return { at, next: at, closing, opening: opening === "" ? "" : opening + fence.prefix };
+  const following = lines[index + 1];
+  if (following?.kind === "close" && following.end <= maxCharacters) {
+    return { at: following.end, next: following.next, closing: "", opening: "" };
+  }
+  // The block ends here without a closing line.
+  const isEnd = following !== undefined && following.fence !== fence;
+  return { at: line.end, next: line.next, closing, opening: isEnd ? "" : opening };
+}
+
+// A longer text after the marks names no language and would be repeated in every piece.
 const FENCE_MAX_CHARACTERS = 60;
 
-/** Finds the first line of a code block without an end. */
-function findOpenFence(text: string): string | null {
-  let open: string | null = null;
-  for (const line of text.split("\n")) {
-    if (/^```/.test(line)) open = open === null ? line : null;
+function formatOpening(fence: Fence, maxCharacters: number): string {
+  const short = formatClosing(fence);
+  // A piece could not hold the lines around the code.
+  if (4 * short.length > maxCharacters) return "";
+  const line = `${short}${fence.info}`;
+  return `${line.length > Math.min(FENCE_MAX_CHARACTERS, maxCharacters / 4) ? short : line}\n`;
+}
+
+function findBreak(window: string, openingLength: number): number {
+  const least = Math.max(Math.floor(window.length / 2), openingLength + 1);
+  for (const mark of ["\n\n", "\r\n\r\n", "\n", ". ", " "]) {
+    const at = window.lastIndexOf(mark);
+    if (at >= least) return at + mark.length;
   }
-  return open !== null && open.length > FENCE_MAX_CHARACTERS ? "```" : open;
+  return keepPair(window).length;
+}
+
+/** Drops the first half of a surrogate pair at the end. */
+function keepPair(text: string): string {
+  return text.replace(/[\ud800-\udbff]$/, "");
 }

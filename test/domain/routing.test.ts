@@ -32,11 +32,16 @@ describe("routeByRules (contract 4.3)", () => {
     ["@AdaLovelace hi", "bee"],
     ["please @bob go", ["b", "please @bob go"]],
     ["@ada and @ada again", ["a", "and @ada again"]],
-    ["@ada and @bob", "bee"],
+    ["@ada and @bob", "nobody"],
     ["write to ada@example.org", "bee"],
     ["x@bob hi", "bee"],
     ["(@bob)", ["b", "(@bob)"]],
-    ["@bob's turn", ["b", "'s turn"]],
+    ["@bob's turn", ["b", "@bob's turn"]],
+    ["@bob\u2019s turn", ["b", "@bob\u2019s turn"]],
+    ["@bob\u02bcs turn", ["b", "@bob\u02bcs turn"]],
+    ["@BOB\uff07s", ["b", "@BOB\uff07s"]],
+    ["@ada lovelace' turn", ["l", "@ada lovelace' turn"]],
+    ["@bob 'quoted'", ["b", "'quoted'"]],
     ["@", "bee"],
     ["@@bob hi", ["b", "@@bob hi"]],
     ["@bob-bot hi", "bee"],
@@ -68,8 +73,103 @@ describe("routeByRules (contract 4.3)", () => {
   it("falls back to the session's default worker, and a mention precedes it", () => {
     expect(target("hi", ALL, "b")).toEqual(["b", "hi"]);
     expect(target("@ada hi", ALL, "b")).toEqual(["a", "hi"]);
-    expect(target("@ada @bob hi", ALL, "l")).toEqual(["l", "@ada @bob hi"]);
+    expect(target("`@ada` hi", ALL, "b")).toEqual(["b", "`@ada` hi"]);
     expect(target("hi", ALL, "gone")).toBe("bee");
+  });
+
+  it.each([
+    ["@ada @bob hi", ["@Ada", "@Bob: walks the dogs"]],
+    ["@bob ask @ada lovelace", ["@Bob: walks the dogs", "@Ada Lovelace"]],
+    ["@ada one\n@bob two\n@ada lovelace three", ["@Ada", "@Bob: walks the dogs", "@Ada Lovelace"]],
+  ])("answers %j with a hint, also where a session has a worker", (text, names) => {
+    for (const own of [null, "a", "l"]) {
+      expect(routeByRules(text, ALL, own)).toMatchObject({
+        to: "nobody",
+        text: [
+          "This message names several workers. Write to one worker at a time, in a separate message to each:",
+          ...names.map((name) => `- ${name}`),
+        ].join("\n"),
+      });
+    }
+  });
+
+  it("gives a message of two names to the one outside of code and quotes", () => {
+    expect(target("> @ada wrote\n@bob answer her")).toEqual(["b", "> @ada wrote\n@bob answer her"]);
+    expect(target("@bob run `mail @ada`")).toEqual(["b", "run `mail @ada`"]);
+  });
+
+  it.each([
+    "run `npm i @bob` please",
+    "``a ` @bob``",
+    "`one\n@bob two`",
+    "```\n@bob\n```",
+    "```sh\r\n@bob\r\n```\r\nhi",
+    "```\n@bob",
+    "~~~\n```\n@bob\n~~~",
+    "````\n```\n@bob\n```\n````",
+    "- one\n\n   ```\n   @bob\n   ```",
+    "1. ```\n   @bob\n   ```",
+    "> @bob",
+    ">@bob said so",
+    "hi\n  > > @bob",
+    "> ```\n> @bob\n> ```",
+    "- > @bob",
+    ">>> long\n@bob",
+    "see ```one\n\n@bob``` ok",
+    "```a\nb```\n> @bob\nhi",
+  ])("finds no mention in code and quotes: %j", (text) => {
+    expect(target(text)).toBe("bee");
+    expect(target(text, ALL, "l")).toEqual(["l", text]);
+  });
+
+  it.each([
+    "it's ` a tick, @bob",
+    "a ` b\n\n@bob c ` d",
+    "`code` @bob `code`",
+    "```\ncode\n```\n@bob",
+    "```one\ntwo```\n@bob",
+    "```one\ntwo``` @bob",
+    "```one\ntwo```\n@bob\n```three\nfour```",
+    "look ```one\n```\n@bob",
+    "~~struck~~ @bob",
+    "> quoted\n@bob answer",
+    "> ```\n> code\n@bob answer",
+    "a > b @bob",
+    "-> @bob",
+    "\\`@bob\\`",
+    "`` ` @bob",
+  ])("finds the mention outside of code and quotes: %j", (text) => {
+    expect(target(text)).toEqual(["b", text]);
+  });
+
+  it("never goes to a worker that the text names only in code or quotes", () => {
+    const name = fc.constantFrom("@ada", "@bob", "@ada lovelace");
+    const words = fc.array(fc.oneof(name, fc.constantFrom("x", "```", "~~~", "    ", "> y")), {
+      maxLength: 4,
+    });
+    const fenced = fc.tuple(
+      fc.constantFrom("", "  ", "> ", "> > ", "- "),
+      fc.constantFrom("````", "~~~~", "`````"),
+      words,
+      fc.constantFrom("\n", "\r\n"),
+    ).map(([prefix, marks, lines, end]) => {
+      const following = prefix.replace("-", " ");
+      return [prefix + marks, ...lines.map((line) => following + line), following + marks].join(end);
+    });
+    const inline = fc.tuple(fc.constantFrom("`", "``"), name).map(([ticks, code]) =>
+      `see ${ticks}${code}${ticks}`
+    );
+    const quoted = name.map((one) => `> ${one}`);
+    const prose = fc.constantFrom("hello", "# Head", "- one", "a * b", "it's");
+    const hidden = fc.array(fc.oneof(fenced, inline, quoted, prose), { maxLength: 8 });
+    fc.assert(
+      fc.property(hidden, hidden, fc.constantFrom("\n\n", "\r\n\r\n"), (before, after, between) => {
+        expect(target([...before, ...after].join(between))).toBe("bee");
+        const named = [...before, "and @bob", ...after].join(between);
+        expect(target(named)).toEqual(["b", named.trim()]);
+      }),
+      { numRuns: 1_000, seed: 37 },
+    );
   });
 
   it("never throws for any message", () => {

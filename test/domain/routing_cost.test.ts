@@ -71,6 +71,13 @@ const TEXTS: Record<string, string> = {
   "Chinese": fill("@中文"),
   "backticks": fill("`"),
   "brackets": fill("[]("),
+  "mentions in code": fill("`@worker-7` "),
+  "runs of ticks": fill("@x ` `` ``` ```` "),
+  "quotes": fill("> @worker-7\n"),
+  "nested quotes": fill("> ") + "@worker-7",
+  "blocks without an end": fill("```a @x\nb```\n"),
+  "openings without an end": fill("@x\n```a\n"),
+  "empty lines": `\`${fill("\n")}@x`,
   "one line": fill("x"),
 };
 

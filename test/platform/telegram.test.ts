@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { cutReply, cutText } from "../../src/platform/message_parts.ts";
 import { translateMarkdown } from "../../src/platform/markdown.ts";
-import { TELEGRAM_HTML } from "../../src/platform/telegram/format.ts";
+import { formatEntities, TELEGRAM_HTML } from "../../src/platform/telegram/format.ts";
 import type { App } from "../harness/service/app.ts";
 import { TestClock } from "../harness/clock.ts";
 import { waitUntil } from "../harness/wait.ts";
@@ -10,6 +10,9 @@ import { listInbound, openTelegram, openWorld, waitForInbound } from "./worlds/o
 import { TelegramWorld } from "./worlds/telegram.ts";
 
 const texts = (fake: FakeTelegram) => fake.sent.map(({ text }) => text);
+const file = (file_id: string, file_size?: number) => ({
+  document: { file_id, file_name: `${file_id}.bin`, ...(file_size === undefined ? {} : { file_size }) },
+});
 const stored = (app: App) => app.call("GET /api/messages/inbound");
 
 describe("Telegram (contract 10)", () => {
@@ -115,10 +118,6 @@ describe("Telegram (contract 10)", () => {
 });
 
 describe("files of Telegram (contract 10.1)", () => {
-  const file = (file_id: string, file_size?: number) => ({
-    document: { file_id, file_name: `${file_id}.bin`, ...(file_size === undefined ? {} : { file_size }) },
-  });
-
   it("that are too large, refused or deleted are named in the text, and the message is processed", async () => {
     await using fake = new FakeTelegram();
     await using app = await openTelegram(fake, { allow: ["*"] });
@@ -165,6 +164,67 @@ describe("files of Telegram (contract 10.1)", () => {
     await waitUntil("a reply", () => texts(fake).includes("got it"));
     expect((await stored(app))[0].media).toMatchObject({ size: 5 });
   });
+});
+
+describe("code and quotes of people", () => {
+  const entity = (type: string, offset: number, length: number, more = {}) => ({
+    type,
+    offset,
+    length,
+    ...more,
+  });
+
+  it.each([
+    ["run npm now", [entity("code", 4, 3)], "run `npm` now"],
+    ["😀 a`b", [entity("code", 3, 3)], "😀 `` a`b ``"],
+    ["see one\ntwo ok", [entity("pre", 4, 7, { language: "sh" })], "see \n```sh\none\ntwo\n```\n ok"],
+    ["```", [entity("pre", 0, 3)], "````\n```\n````"],
+    ["one\ntwo\nthree", [entity("blockquote", 0, 7), entity("bold", 8, 5)], "> one\n> two\nthree"],
+    ["one", [entity("expandable_blockquote", 0, 3), entity("code", 0, 3)], "> one"],
+    ["/stop", [entity("bot_command", 0, 5)], "/stop"],
+  ])("%j with %j is Markdown", (text, entities, markdown) => {
+    expect(formatEntities(text, entities)).toBe(markdown);
+  });
+
+  it("route nothing, in a text and in a caption", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await openTelegram(fake, { allow: ["*"] });
+    await app.call("POST /api/workers", { name: "Eve" });
+    fake.say("say @Eve", { chat: 1, from: 1, more: { entities: [entity("code", 4, 4)] } });
+    fake.files.set("one", new TextEncoder().encode("bytes"));
+    fake.say("", {
+      chat: 2,
+      from: 2,
+      more: {
+        ...file("one"),
+        text: undefined,
+        caption: "@Eve",
+        caption_entities: [entity("blockquote", 0, 4)],
+      },
+    });
+    fake.say("say @Eve", { chat: 3, from: 3 });
+    await waitForInbound(app, 3);
+    await app.settle();
+    const tasks = await app.db.read<{ name: string; instruction: string }>(
+      "select worker.name, instruction from task join worker on worker.id = worker_id",
+    );
+    expect(tasks.filter(({ name }) => name === "Eve").map(({ instruction }) => instruction)).toEqual([
+      "say @Eve",
+    ]);
+  });
+});
+
+it("/Stop and /STOP@svc_bot are commands, and those for another bot of a group are ignored", async () => {
+  await using fake = new FakeTelegram();
+  await using app = await openTelegram(fake, { allow: ["*"], groups: "all" });
+  fake.say("/Start hello", { chat: 1, from: 1 });
+  fake.say("/WORKERS@SVC_bot", { chat: -2, from: 2, type: "group" });
+  fake.say("/Workers@other_bot", { chat: -3, from: 3, type: "group" });
+  fake.say("/Workers", { chat: -4, from: 4, type: "group" });
+  await waitUntil("three replies", () => fake.sent.length >= 3);
+  await app.settle();
+  expect(fake.sent.map(({ chat_id }) => String(chat_id)).sort()).toEqual(["-2", "-4", "1"]);
+  expect(await app.db.read("select id from task")).toEqual([]);
 });
 
 describe("texts for Telegram", () => {

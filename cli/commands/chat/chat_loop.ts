@@ -77,7 +77,7 @@ export async function runChatLoop(
   note(session === null ? "" : `\nto continue: svc ctl chat --session ${session}`);
 }
 
-const COMMAND = /^[/!]answer\s+([^]+)$/;
+const COMMAND = /^[/!]answer\s+([^]+)$/i;
 
 /** Reads the user's lines, and decides which of them answer a question. */
 class QuestionPrompt {

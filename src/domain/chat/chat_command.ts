@@ -1,3 +1,5 @@
+import { readCommand } from "../call/typed_command.ts";
+
 /** Commands for people in a chat of a platform, with their help texts (contract 10.7). */
 export const CHAT_COMMANDS = {
   help: "list the commands",
@@ -11,9 +13,9 @@ export const CHAT_COMMANDS = {
 /** A command that runs immediately. Open questions handle `/answer`. */
 export type ChatCommand = Exclude<keyof typeof CHAT_COMMANDS, "answer">;
 
-/** Parses a command such as `/stop` or `!stop`. Returns null for an unknown command, which is ordinary text (contract 10.7). */
+/** Parses a command. Returns null for an unknown command, which is ordinary text (contract 10.7). */
 export function parseChatCommand(text: string): ChatCommand | null {
-  const [, name = ""] = /^[/!]([a-z]+)(?=\s|$)/.exec(text.trim()) ?? [];
+  const { name = "" } = readCommand(text) ?? {};
   return Object.hasOwn(CHAT_COMMANDS, name) && name !== "answer" ? name as ChatCommand : null;
 }
 

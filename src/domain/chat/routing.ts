@@ -1,6 +1,7 @@
 import { memoize } from "../../base/memoize.ts";
 import { normalizeName } from "../call/name.ts";
 import type { RoutingRule } from "../call/vocabulary.ts";
+import { hideCodeAndQuotes } from "./addressed_text.ts";
 
 /** The properties of a worker that routing reads. */
 export interface Candidate {
@@ -19,17 +20,16 @@ export type Route =
 
 /**
  * Routes by the rules that precede the bee (contract 4.3): `@name` of exactly one worker, else the session's default worker.
- * Removes a leading mention from the instruction.
+ * Removes a leading mention from the instruction. A message that names several workers goes to none of them.
  */
 export function routeByRules(
   text: string,
   candidates: readonly Candidate[],
   defaultWorkerId: string | null,
 ): Route {
-  const mention = findMention(text, candidates);
-  if (mention !== null) {
-    return routeTo(mention.worker, mention.rest || text, `mentions @${mention.worker.name}`);
-  }
+  const { workers: [worker, ...others], rest } = findMentions(text, candidates);
+  if (worker !== undefined && others.length > 0) return hintAtOneWorker([worker, ...others]);
+  if (worker !== undefined) return routeTo(worker, rest || text, `mentions @${worker.name}`);
   const own = candidates.find((worker) => worker.id === defaultWorkerId);
   if (own === undefined) return { to: "bee" };
   return routeTo(own, text, `${own.name} is the worker of this session`);
@@ -37,6 +37,12 @@ export function routeByRules(
 
 function routeTo({ id }: Candidate, instruction: string, reason: string): Route {
   return { to: "worker", workerId: id, instruction, reason };
+}
+
+function hintAtOneWorker(workers: readonly Candidate[]): Route {
+  const hint =
+    "This message names several workers. Write to one worker at a time, in a separate message to each:";
+  return { to: "nobody", text: [hint, ...listWorkers(workers)].join("\n"), reason: "names several workers" };
 }
 
 /**
@@ -58,7 +64,7 @@ export function routeWithoutModel(text: string, candidates: readonly Candidate[]
   if (only !== undefined && active.length === 1) {
     return routeTo(only, text, `${only.name} is the only worker`);
   }
-  return { to: "nobody", text: listWorkers(candidates), reason: "no worker fits better than the others" };
+  return { to: "nobody", text: formatNoMatch(candidates), reason: "no worker fits better than the others" };
 }
 
 /** Where a message would go, why, and how well each worker fits (contract 16). */
@@ -82,6 +88,7 @@ export function explainRouting(
     .map((worker) => ({ worker, shared: findSharedWords(messageWords, worker).sort() }))
     .sort((a, b) => b.shared.length - a.shared.length);
   const ruled = routeByRules(text, candidates, defaultWorkerId);
+  if (ruled.to === "nobody") return { route: ruled, rule: "nobody", workers };
   if (ruled.to === "worker") {
     return { route: ruled, rule: ruled.reason.startsWith("mentions") ? "mention" : "session", workers };
   }
@@ -111,35 +118,50 @@ export function routeData(text: string, candidates: readonly Candidate[], name: 
   };
 }
 
-interface Mention {
-  worker: Candidate;
+interface Mentions {
+  /** The named workers, in order. A name that two workers share names neither, except next to another name. */
+  workers: Candidate[];
   /** The text without a mention at its start, else the whole text. */
   rest: string;
 }
 
-function findMention(given: string, candidates: readonly Candidate[]): Mention | null {
-  if (!given.includes("@")) return null;
-  const text = composeText(given);
+/** Finds the workers that a text names outside of code and quotes. */
+export function findMentions(given: string, candidates: readonly Candidate[]): Mentions {
+  if (!given.includes("@")) return { workers: [], rest: given };
+  const text = composeText(hideCodeAndQuotes(given));
   const folded = foldCase(text);
   const names = buildNameTree(candidates);
   const start = text.search(/\S/);
-  let mentioned: Candidate | null = null;
+  const found = new Map<Candidate, readonly Candidate[]>();
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
     // Excludes most of a hostile text before more expensive ones.
     if (!names.next.has(folded.charCodeAt(at + 1))) continue;
     // An @ inside a word belongs to an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
-    const [worker, another] = findLongestName({ text, folded, at: at + 1 }, names);
+    const namesakes = findLongestName({ text, folded, at: at + 1 }, names);
+    const [worker] = namesakes;
     if (worker === undefined) continue;
-    if (another !== undefined || (mentioned ?? worker) !== worker) return null;
-    mentioned = worker;
+    found.set(worker, namesakes);
     if (at !== start) continue;
     const length = worker.name.normalize("NFC").length;
-    rest = removePrefix(given.slice(start), text.slice(start, start + 1 + length)).replace(/^[\s:,.!-]+/, "");
+    rest = removeMention(given.slice(start), text.slice(start, start + 1 + length));
   }
-  return mentioned === null ? null : { worker: mentioned, rest: rest.trim() };
+  const [only] = found.values();
+  return {
+    workers: found.size === 1 && only !== undefined && only.length > 1 ? [] : [...found.keys()],
+    rest: rest.trim(),
+  };
 }
+
+/** Removes a mention at the start. In `@Ada's turn` the mention is part of a sentence, which stays whole. */
+function removeMention(given: string, mention: string): string {
+  const rest = removePrefix(given, mention);
+  return APOSTROPHE.test(rest) ? given : rest.replace(/^[\s:,.!-]+/, "");
+}
+
+// Also what keyboards have in its place, before a letter.
+const APOSTROPHE = /^(?:['\u2019\u02bc\uff07]|[\u2018\u00b4\u02b9`]\p{L})/u;
 
 // Longest run of non-ASCII characters that is composed in one step.
 const COMPOSED_PIECE_CHARACTERS = 64;
@@ -212,7 +234,10 @@ function findLongestName(
   let node: NameNode | undefined = names;
   for (let end = at; node !== undefined; end++) {
     // @ada-bot and @ada.example are other names than @ada. A full stop at the end is not part of the name.
-    if (node.ending.size > 0 && !/^(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))) {
+    if (
+      node.ending.size > 0 &&
+      !/^(?!\u02bc|\u02b9)(?:[-.]?[\p{L}\p{N}_]|\p{M})/u.test(text.slice(end, end + 3))
+    ) {
       const name = text.slice(at, end);
       found = node.ending.get(name) ?? node.ending.get(normalizeName(name)) ?? found;
     }
@@ -271,18 +296,19 @@ const findWorkerWords = memoize(KNOWN_WORKERS_MAX, findWords);
 
 const LISTED_WORKERS_MAX = 20;
 
-function listWorkers(candidates: readonly Candidate[]): string {
+function formatNoMatch(candidates: readonly Candidate[]): string {
   if (candidates.length === 0) {
     return "There is no worker yet. Create one with: svc ctl worker create --name <name>";
   }
+  const hint = "No worker fits best. Send the message again and start it with a worker's name:";
+  return [hint, ...listWorkers(candidates)].join("\n");
+}
+
+function listWorkers(candidates: readonly Candidate[]): string[] {
   const lines = candidates.slice(0, LISTED_WORKERS_MAX).map(({ name, description, paused }) => {
     const [about] = description.split("\n");
     return `- @${name}${paused ? " (paused)" : ""}${about ? `: ${about.slice(0, 120)}` : ""}`;
   });
   const more = candidates.length - lines.length;
-  return [
-    "No worker fits best. Send the message again and start it with a worker's name:",
-    ...lines,
-    ...(more > 0 ? [`and ${more} more`] : []),
-  ].join("\n");
+  return [...lines, ...(more > 0 ? [`and ${more} more`] : [])];
 }

@@ -13,6 +13,7 @@ import {
 } from "../call/field.ts";
 import { LOCAL_PLATFORM, messageId } from "../call/message_id.ts";
 import { buildPageQuery } from "../call/page.ts";
+import { readCommand } from "../call/typed_command.ts";
 import { QUESTION_STATUSES } from "../call/vocabulary.ts";
 
 const QUESTION_TIMEOUT_MIN_MS = 1_000;
@@ -141,8 +142,6 @@ export type MessageMeaning =
 
 export type OpenQuestion = Pick<Question, "id" | "options" | "created_at" | "expires_at">;
 
-const COMMAND = /^[/!]answer(?:\s+([\s\S]*))?$/;
-
 /**
  * Classifies a person's message against the open questions: a reply to a question, `/answer`, exactly an option of the only
  * open question, or the first plain message soon after the only open one without options (contract 12).
@@ -152,8 +151,9 @@ export function readAnswer(open: readonly OpenQuestion[], said: ChatInput): Mess
   const words = content.trim();
   const could = open.filter((one) => one.created_at <= receivedAt && one.expires_at > receivedAt);
   const repliedTo = could.find((one) => one.id === replyTo);
-  const command = COMMAND.exec(words);
-  const answer = command === null ? words : (command[1] ?? "").trim();
+  const typed = readCommand(words);
+  const command = typed?.name === "answer" ? typed : null;
+  const answer = command === null ? words : command.rest;
   if (repliedTo !== undefined && answer !== "" && !hasMedia) return buildAnswer(repliedTo, answer);
   const [only] = could;
   if (command !== null) {

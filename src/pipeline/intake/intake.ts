@@ -10,6 +10,7 @@ import { listCandidates } from "../../store/workers/worker.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { takeAnswers } from "./answers.ts";
 import { type CommandExecutor, takeCommands } from "./chat_commands.ts";
+import { MessageGrouping } from "./message_grouping.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 import { IMMEDIATE_MAX_BYTES, routeImmediately } from "./routing_rules.ts";
 
@@ -28,6 +29,7 @@ export function createIntake(
   },
 ): Stage {
   const { db, clock, config, openedAt, executeCommand } = options;
+  const grouping = new MessageGrouping(db, config);
   return new Stage(options, { name: "intake", wakeup: WAKEUP.intake, step });
 
   async function step(): Promise<number> {
@@ -36,7 +38,9 @@ export function createIntake(
     const received = await takeAnswers(db, await takeCommands(db, listed, executeCommand), now);
     let soonest = Infinity;
     const closed: WaitingMessage[][] = [];
-    for (const { parts, complete } of groupMessages(received)) {
+    let cached: Promise<Candidate[]> | undefined;
+    const candidates = () => cached ??= listCandidates(db);
+    for (const { parts, isComplete } of await grouping.group(received, candidates)) {
       const [first] = parts;
       const last = parts.at(-1);
       if (first === undefined || last === undefined) continue;
@@ -45,14 +49,12 @@ export function createIntake(
       const windowMs = getQuietWindowMs(last.platform, config.bee.quiet_window);
       const until = computeQuietUntil(first.received_at, last.received_at, windowMs);
       // A message from the future means that the clock was set back. It does not wait any longer.
-      if (!complete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
+      if (!isComplete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
       else closed.push(...groupParts(parts));
     }
     // In order of arrival across conversations.
     closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);
     const bySession = Map.groupBy(closed, ([first]) => first?.session_key);
-    let cached: Promise<Candidate[]> | undefined;
-    const candidates = () => cached ??= listCandidates(db);
     await Promise.all(closed.map(async (parts, index) => {
       const [first] = parts;
       if (first === undefined) return;
@@ -99,25 +101,4 @@ export function createIntake(
       record(now, { kind: "message.feeding", session_key, message_id: id, data: { parts: parts.length } }),
     ];
   }
-}
-
-/** Messages that become one. A complete group does not wait for more. */
-interface Group {
-  parts: WaitingMessage[];
-  complete: boolean;
-}
-
-/** Groups the messages of each conversation. A message with `alone` is a separate group, and completes the group before it (contract 8.8). */
-function groupMessages(messages: WaitingMessage[]): Group[] {
-  const groups: Group[] = [];
-  for (const message of messages) {
-    const before = groups.at(-1);
-    const same = before?.parts[0]?.session_key === message.session_key;
-    if (before !== undefined && same && !message.alone && !before.complete) before.parts.push(message);
-    else {
-      if (before !== undefined && same) before.complete = true;
-      groups.push({ parts: [message], complete: Boolean(message.alone) });
-    }
-  }
-  return groups;
 }

@@ -35,15 +35,25 @@ export function findRoute(
   text: string,
   candidates: Candidate[],
 ): Route | null {
-  const name = config.platforms[message.platform]?.worker ?? "";
-  if (message.is_data) return decide(routeData(text, candidates, name));
-  const own = name === "" ? null : findByName(candidates, name)?.id ?? null;
-  return decide(routeByRules(text, candidates, message.worker_id ?? own));
+  if (message.is_data) {
+    return decide(routeData(text, candidates, config.platforms[message.platform]?.worker ?? ""));
+  }
+  return decide(routeByRules(text, candidates, findDefaultWorker(config, message, candidates)));
 
   function decide(route: Route): Route | null {
     if (route.to !== "bee") return route;
     return config.bee.engine === "rules" ? routeWithoutModel(text, candidates) : null;
   }
+}
+
+/** Finds the worker of a message that names none: of its session, of the message that it replies to, or of its platform. */
+export function findDefaultWorker(
+  { platforms }: Pick<Config, "platforms">,
+  { platform, worker_id }: Pick<FeedingMessage, "platform" | "worker_id">,
+  candidates: readonly Candidate[],
+): string | null {
+  const name = platforms[platform]?.worker ?? "";
+  return worker_id ?? (name === "" ? null : findByName(candidates, name)?.id ?? null);
 }
 
 /** Builds the batch that routes a message. `counted` means that this attempt is stored already. */

@@ -1,3 +1,4 @@
+import { scanMarkdown } from "../../domain/chat/markdown.ts";
 import { type Dialect, MARKDOWN, translateMarkdown } from "../markdown.ts";
 
 const TITLE_CHARACTERS = 40;
@@ -18,14 +19,12 @@ export function formatWithTitle(text: string): { title: string; text: string } {
 
 // Outside of code, a line break needs two blanks.
 function addLineEnds(text: string): string {
-  const lines = text.split("\n");
-  let isCode = false;
-  return lines.map((line, at) => {
-    if (line.startsWith("```")) {
-      isCode = !isCode;
-      return line;
-    }
-    const next = lines[at + 1] ?? "";
-    return isCode || line === "" || next === "" || next.startsWith("```") ? line : `${line}  `;
-  }).join("\n");
+  const lines = [...scanMarkdown(text)];
+  return lines.map(({ kind, start, end, next }, at) => {
+    const line = text.slice(start, end);
+    const following = lines[at + 1];
+    const isBroken = kind === "text" && line !== "" && following?.kind === "text" &&
+      following.start < following.end;
+    return `${line}${isBroken ? "  " : ""}${text.slice(end, next)}`;
+  }).join("");
 }

@@ -1,4 +1,4 @@
-import type { Dialect } from "../markdown.ts";
+import { type Dialect, formatCodeSpan, formatFencedBlock, formatMarkdownLink } from "../markdown.ts";
 
 const MARKS: Record<string, string> = {
   "&": "&amp;",
@@ -20,9 +20,9 @@ export const FEISHU_MARKDOWN: Dialect = {
   italic: (text) => `*${text}*`,
   strike: (text) => `~~${text}~~`,
   heading: (text) => `**${text}**`,
-  link: (label, address) => `[${label}](${unescape(address).replace(/[<>]/g, encodeURIComponent)})`,
-  code: (text) => `\`${text}\``,
-  block: (text, language) => `\`\`\`${language}\n${text}\n\`\`\``,
+  link: (label, address) => formatMarkdownLink(label, unescape(address).replace(/[<>]/g, encodeURIComponent)),
+  code: formatCodeSpan,
+  block: formatFencedBlock,
 };
 
 /** Puts an invisible character into tags that would mention a person. */

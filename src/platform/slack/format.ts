@@ -1,4 +1,4 @@
-import type { Dialect } from "../markdown.ts";
+import { type Dialect, formatFencedBlock } from "../markdown.ts";
 
 /** Slack's mrkdwn. Escaped text mentions no person. */
 export const SLACK_MRKDWN: Dialect = {
@@ -8,8 +8,9 @@ export const SLACK_MRKDWN: Dialect = {
   strike: (text) => `~${text}~`,
   heading: (text) => `*${text}*`,
   link: (label, address) => `<${address}|${label}>`,
-  code: (text) => `\`${text}\``,
-  block: (text) => `\`\`\`\n${text}\n\`\`\``,
+  // Slack's code can't contain backticks.
+  code: (text) => text.includes("`") ? text : `\`${text}\``,
+  block: (text) => formatFencedBlock(text, ""),
 };
 
 /** Replaces mentions, channels and links with their names. */

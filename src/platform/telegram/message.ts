@@ -1,3 +1,4 @@
+import { type Entity, formatEntities } from "./format.ts";
 import { buildPress, type IncomingMessage, type RemoteFile } from "../platform.ts";
 import { parseSize } from "../receive_guard.ts";
 
@@ -22,6 +23,8 @@ interface Message {
   from?: User;
   text?: string;
   caption?: string;
+  entities?: Entity[];
+  caption_entities?: Entity[];
   reply_markup?: { inline_keyboard: { text: string; callback_data?: string }[][] };
   reply_to_message?: { message_id: number; from?: User };
   document?: FileShape;
@@ -52,19 +55,23 @@ export function parseUpdate(update: Update, me: User): IncomingMessage | null {
 
 function parseMessage(message: Message, me: User): IncomingMessage | null {
   const { from } = message;
-  const said = message.text ?? message.caption ?? "";
+  const said = message.text === undefined
+    ? formatEntities(message.caption ?? "", message.caption_entities)
+    : formatEntities(message.text, message.entities);
   const files = listFiles(message);
   if (from === undefined || from.is_bot || said.trim() === "" && files.length === 0) return null;
   const mention = new RegExp(`@${me.username ?? "\\0"}\\b`, "i");
   const original = message.reply_to_message;
   const isOurs = original?.from?.id === me.id;
   const text = said.replaceAll(new RegExp(mention, "gi"), "").trim() || said;
+  // A command for another bot of the group.
+  if (message.chat.type !== "private" && /^\/\w+@\w/.test(text)) return null;
   return {
     ...parsePlace(message),
     id: String(message.message_id),
     sender: parseSender(from),
     // Telegram sends /start at the first contact.
-    text: text === "/start" ? "/help" : text,
+    text: /^\/start(?!\S)/i.test(text) ? "/help" : text,
     files,
     isMentioned: isOurs || mention.test(said),
     repliesTo: isOurs ? String(original?.message_id) : "",

@@ -52,6 +52,18 @@ interface PlatformFields {
 export const MESSAGE_DEPTH = `max(inbound_message.depth, coalesce(
         (select max(part.depth) from inbound_message as part where part.merged_into = inbound_message.id), 0))`;
 
+export const JOIN_CHAT_SESSION = "left join chat_session on 'local:' || chat_session.id = session_key";
+
+/** SQL of the session's default worker, or on a platform of the worker that a message or a part of it replies to. */
+export const MESSAGE_WORKER = `coalesce(chat_session.worker_id, (
+        select source_id
+        from outbound_message
+        where inbound_message.platform <> 'local' and source_type = 'worker' and outbound_message.id in (
+          select part.reply_to
+          from inbound_message as part
+          where part.id = inbound_message.id or part.merged_into = inbound_message.id)
+        limit 1))`;
+
 /** Stores a message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
   const { session_key, attachment = "", received_at } = message;
@@ -171,16 +183,22 @@ export interface WaitingMessage {
   command: number;
   /** 1 when its file has yet to be fetched. */
   has_file: number;
+  /** 1 when it has an `@`. */
+  has_mention: number;
+  /** The session's default worker, or on a platform the worker that the message replies to. */
+  worker_id: string | null;
 }
 
 /** Lists received messages by session in order of arrival. */
 export function listReceived(db: Database, limit: number): Promise<WaitingMessage[]> {
   return db.read<WaitingMessage>(
-    `select id, session_key, platform, received_at, alone, octet_length(content) as bytes, sender, is_data, is_direct,
-      ltrim(content, ' ' || char(9, 10, 13)) glob '[/!][a-z]*' as command, attachment <> '' as has_file
+    `select inbound_message.id, session_key, platform, received_at, alone, octet_length(content) as bytes, sender, is_data,
+      is_direct, ltrim(content, ' ' || char(9, 10, 13)) glob '[/!／！][a-zA-Z]*' as command, attachment <> '' as has_file,
+      instr(content, '@') > 0 as has_mention, ${MESSAGE_WORKER} as worker_id
     from inbound_message
+    ${JOIN_CHAT_SESSION}
     where status = 'received'
-    order by session_key, id
+    order by session_key, inbound_message.id
     limit ?`,
     [limit],
   );

@@ -1,6 +1,6 @@
 import type { InboundMessage } from "../../domain/chat/message.ts";
 import type { Database } from "../db/database.ts";
-import { MESSAGE_DEPTH } from "./inbound.ts";
+import { JOIN_CHAT_SESSION, MESSAGE_DEPTH, MESSAGE_WORKER } from "./inbound.ts";
 import { MESSAGE_IS_UNROUTED } from "../db/status_sql.ts";
 
 /** A message to route. `worker_id` is the session's default worker, or on a platform the worker that the message replies to. */
@@ -16,13 +16,9 @@ export interface FeedingMessage
 
 const FEEDING =
   `select inbound_message.id, session_key, platform, attempt, due_at, is_data, error, ${MESSAGE_DEPTH} as depth,
-      coalesce(chat_session.worker_id, (
-        select source_id
-        from outbound_message
-        where outbound_message.id = reply_to and source_type = 'worker' and inbound_message.platform <> 'local'
-      )) as worker_id
+      ${MESSAGE_WORKER} as worker_id
     from inbound_message
-    left join chat_session on 'local:' || chat_session.id = session_key`;
+    ${JOIN_CHAT_SESSION}`;
 
 /** Finds a received message for routing. Null while another message of its session is being routed. */
 export function findMessageToFeed(db: Database, id: string): Promise<FeedingMessage | null> {

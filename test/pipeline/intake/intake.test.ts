@@ -126,6 +126,158 @@ describe("intake (contract 4.2)", () => {
   });
 });
 
+describe("messages within one debounce window (contract 4.2)", () => {
+  interface Said {
+    by?: string;
+    text: string;
+    replyTo?: string;
+    isData?: boolean;
+    alone?: boolean;
+  }
+
+  /** Stores messages of one conversation, 10 ms apart, and returns the tasks and replies. */
+  async function hear(
+    said: Said[],
+    { platform = "phone", own = "" }: { platform?: string; own?: string } = {},
+  ): Promise<string[]> {
+    const clock = new TestClock();
+    const platforms = platform === "phone"
+      ? { phone: { kind: "webhook" as const, worker: own || "Cy", secret: `whsec_${btoa("x".repeat(24))}` } }
+      : {};
+    await using app = await openApp({ clock, config: { bee: { quiet_window: "300ms" }, platforms } });
+    const ids: Record<string, string> = {};
+    for (const name of ["Ada", "Bob", "Cy"]) ids[name] = (await app.call("POST /api/workers", { name })).id;
+    const local = await app.call("POST /api/local/sessions", own === "" ? {} : { worker_id: ids[own] });
+    const session_key = platform === "local" ? `local:${local.id}` : `${platform}:1`;
+    const replies = ["Ada", "Bob"].map((name) => ({
+      id: `sent-${name}`,
+      session_key,
+      platform,
+      message_id: "",
+      source_type: "worker",
+      source_id: ids[name] ?? "",
+      content: "done",
+      status: "sent",
+      created_at: clock.now(),
+    }));
+    await app.db.write(insertRows("outbound_message", replies));
+    await app.db.write(insertRows(
+      "inbound_message",
+      said.map(({ by = "ann", text, replyTo = "", isData = false, alone = false }, at) => {
+        const id = createId();
+        return {
+          id,
+          session_key,
+          platform,
+          platform_message_id: id,
+          sender: by,
+          reply_to: replyTo === "" ? "" : `sent-${replyTo}`,
+          is_data: Number(isData),
+          alone: Number(alone),
+          content: text,
+          media: text === ""
+            ? JSON.stringify({ path: "/a", name: "a", size: 1, mime: "text/plain" })
+            : "null",
+          status: "received",
+          due_at: clock.now() + 10 * at,
+          received_at: clock.now() + 10 * at,
+        };
+      }),
+    ));
+    clock.advance(1_000);
+    app.server.stages.find(({ name }) => name === "intake")?.wake();
+    await app.settle();
+    const tasks = await app.db.read<{ name: string; instruction: string }>(
+      "select worker.name, instruction from task join worker on worker.id = worker_id order by task.id",
+    );
+    const answers = await app.db.read<{ content: string }>(
+      "select content from outbound_message where source_type = 'bee' order by id",
+    );
+    return [
+      ...tasks.map(({ name, instruction }) => `${name}: ${instruction}`),
+      ...answers.map(({ content }) => content.split(".")[0] ?? ""),
+    ];
+  }
+
+  it.each<[string, Said[], string[]]>([
+    ["of one sender to no worker in particular", [{ text: "one" }, { text: "two" }], ["Cy: one\ntwo"]],
+    ["of different senders", [{ text: "one" }, { by: "ben", text: "two" }], ["Cy: one", "Cy: two"]],
+    [
+      "of senders who take turns",
+      [{ text: "one" }, { by: "ben", text: "1" }, { text: "two" }, { by: "ben", text: "2" }],
+      ["Cy: one\ntwo", "Cy: 1\n2"],
+    ],
+    ["for different workers", [{ text: "@Ada one" }, { text: "@bob two" }], ["Ada: one", "Bob: two"]],
+    [
+      "with follow-ups",
+      [{ text: "@Ada one" }, { text: "and" }, { text: "@bob two" }, { text: "more" }, { text: "@Ada three" }],
+      ["Ada: one\nand", "Bob: two\nmore", "Ada: three"],
+    ],
+    ["for one worker, named twice", [{ text: "@Ada one" }, { text: "@ada two" }], ["Ada: one\n@ada two"]],
+    ["where the second names another worker than the platform", [{ text: "one" }, { text: "two @Ada" }], [
+      "Cy: one",
+      "Ada: two @Ada",
+    ]],
+    ["where a name stands in code", [{ text: "@Ada one" }, { text: "`@bob`" }], ["Ada: one\n`@bob`"]],
+    ["that reply to different workers", [{ text: "one", replyTo: "Ada" }, { text: "two", replyTo: "Bob" }], [
+      "Ada: one",
+      "Bob: two",
+    ]],
+    ["where only the first replies to a worker", [{ text: "one", replyTo: "Ada" }, { text: "two" }], [
+      "Ada: one\ntwo",
+    ]],
+    ["where a reply names another worker", [{ text: "one", replyTo: "Ada" }, {
+      text: "@bob two",
+      replyTo: "Ada",
+    }], [
+      "Ada: one",
+      "Bob: two",
+    ]],
+    ["with a file", [{ text: "@Ada one" }, { text: "" }, { text: "@Bob two" }, { text: "" }], [
+      "Ada: one",
+      "Bob: two",
+    ]],
+    [
+      "where one names two workers",
+      [{ text: "@Ada one" }, { text: "@Ada and @Bob two" }, { text: "" }, { text: "three" }],
+      ["Ada: one", "Cy: three", "This message names several workers"],
+    ],
+    ["of a program, which names nobody", [
+      { text: "@Ada one", isData: true },
+      { text: "@Bob two", isData: true },
+    ], ["Cy: @Ada one\n@Bob two"]],
+    ["of programs", [{ by: "a", text: "one", isData: true }, { by: "b", text: "two", isData: true }], [
+      "Cy: one",
+      "Cy: two",
+    ]],
+    ["of a program and a person of the same name", [{ text: "one", isData: true }, { text: "two" }], [
+      "Cy: one",
+      "Cy: two",
+    ]],
+    ["next to one that stays alone", [{ text: "one" }, { text: "two", alone: true }, { text: "three" }], [
+      "Cy: one",
+      "Cy: two",
+      "Cy: three",
+    ]],
+  ])("are merged by sender and addressee: %s", async (_what, said, expected) => {
+    expect(await hear(said)).toEqual(expected);
+  });
+
+  it("are merged in a local session by its people and its worker", async () => {
+    const said = [
+      { by: "user:a", text: "one" },
+      { by: "user:b", text: "1" },
+      { by: "user:a", text: "two" },
+      { by: "user:a", text: "@Bob three" },
+    ];
+    expect(await hear(said, { platform: "local", own: "Ada" })).toEqual([
+      "Ada: 1",
+      "Ada: one\ntwo",
+      "Bob: three",
+    ]);
+  });
+});
+
 /** Builds messages of different conversations. */
 function received(count: number, at: number) {
   return Array.from({ length: count }, () => createId()).map((id) => ({
