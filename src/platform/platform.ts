@@ -24,9 +24,9 @@ export interface IncomingMessage {
   sender: { id: string; name: string };
   text: string;
   files: RemoteFile[];
-  /** Messages that this one quotes or forwards. Their files stand in `files`. */
+  /** Messages that this one quotes or forwards. `files` has their files. */
   excerpts: Excerpt[];
-  /** What the platform brought and the service cannot read, such as "a sticker". */
+  /** Nouns for content that the service cannot read, such as "a sticker". */
   unreadable: string[];
   isDirect: boolean;
   /** The message mentions the bot, or replies to it. `text` is without the mention. */

@@ -40,7 +40,7 @@ import { listOpenQuestions } from "../../store/work/question.ts";
 // Conversations whose history is read after a gap.
 const CONVERSATIONS_HEARD_MAX = 50;
 const NAME_SHOWN_CHARACTERS = 100;
-const NOUN_MAX_CHARACTERS = 100;
+const NOUN_SHOWN_CHARACTERS = 100;
 
 /** The sender, and the number of agent tasks that led to the message. */
 interface Origin {
@@ -144,7 +144,7 @@ async function storeIncoming(
   }
 }
 
-/** Tells the person what the service could not read, in the batch that stores the message. Ends a message without anything else. */
+/** Builds the notice that names unreadable content, in the batch that stores the message. A message without other content ends here. */
 function reportUnreadable(
   platform: string,
   { unreadable, ...rest }: IncomingMessage,
@@ -228,9 +228,9 @@ function cleanIncoming(incoming: IncomingMessage, { threads }: PlatformRules): I
       name: line(incoming.sender.name).slice(0, NAME_SHOWN_CHARACTERS),
     },
     text: cutContent(incoming.text.toWellFormed().replaceAll("\0", "")),
-    // A group without a mention does not address the service, so nothing is said there.
+    // A message without a mention does not address the service, so its sender gets no notice.
     unreadable: incoming.isDirect || incoming.isMentioned
-      ? incoming.unreadable.map((noun) => line(noun).replace(/[@[\]]/g, "").slice(0, NOUN_MAX_CHARACTERS))
+      ? incoming.unreadable.map((noun) => line(noun).replace(/[@[\]]/g, "").slice(0, NOUN_SHOWN_CHARACTERS))
       : [],
   };
 }
