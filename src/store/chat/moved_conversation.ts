@@ -17,7 +17,7 @@ const COLUMNS: readonly [string, string][] = [
 /** Tables with one row for a conversation and the rest of a key. An equal row of the new conversation stays. */
 const KEYS: readonly [string, string, string][] = [
   ["session_context", "session_key", ""],
-  ["memory", "scope", "session:"],
+  ["memory", "scope", ""],
   ["notice", "place", ""],
   ["ledger", "target", "session:"],
 ];

@@ -142,7 +142,7 @@ describe("a group that becomes a supergroup", () => {
       });
       const question = await app.call("POST /api/questions", { message_id: id, text: "Go on?" });
       await waitUntil("the question", () => texts(fake).some((one) => one.startsWith("Go on?")));
-      await app.call("PUT /api/memory/session:phone:-5/color", { value: "red" }).catch(() => {});
+      await app.call("PUT /api/memory/entry", { scope: "phone:-5", key: "color", value: "red" });
       fake.limited.add("-5");
       await app.call("POST /api/messages", { message_id: id, content: "pending" });
       fake.upgraded.set("-5", NEW);
@@ -169,6 +169,8 @@ describe("a group that becomes a supergroup", () => {
         deliver_to: `phone:${NEW}`,
         session_key: `phone:${NEW}`,
       });
+      const memory = await app.call(`GET /api/memory?scope=${encodeURIComponent(`phone:${NEW}`)}`);
+      expect(JSON.stringify(memory)).toContain("red");
       expect(await app.call(`GET /api/questions/${question.id}`)).toMatchObject({
         session_key: `phone:${NEW}`,
       });
