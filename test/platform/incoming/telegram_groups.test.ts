@@ -198,6 +198,25 @@ describe("a group that becomes a supergroup", () => {
     expect(texts(fake)).not.toContain("there");
   });
 
+  it("also moves the reply and the session of a run that ends after the move", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await openTelegram(fake, { allow: ["*"] });
+    fake.say("@svc_bot sleep 2", GROUP);
+    await waitUntil("the run", async () => {
+      const [worker] = await app.call("GET /api/workers");
+      return (await app.call(`GET /api/executions?worker_id=${worker.id}`)).length === 1;
+    });
+    fake.upgraded.set("-5", NEW);
+    for (const move of Object.values(MOVES)) move(fake);
+    await waitUntil("the move", () => fake.unconfirmed === 0);
+    await waitUntil("the reply", () => fake.sent.some(({ chat_id }) => String(chat_id) === String(NEW)));
+    await app.settle();
+    const keys = (await app.call("GET /api/conversations")).map((one: { session_key: string }) =>
+      one.session_key
+    );
+    expect(keys).toEqual([`phone:${NEW}`]);
+  });
+
   it("moves once for repeated notices, and not back", async () => {
     await using fake = new FakeTelegram();
     await using app = await openTelegram(fake, { allow: ["*"] });
