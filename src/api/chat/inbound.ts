@@ -1,7 +1,11 @@
 import { createId } from "../../base/id.ts";
 import { invalid } from "../../domain/call/error.ts";
-import { countBytes, cutToBytes } from "../../base/bytes.ts";
-import { CONTENT_MAX_BYTES } from "../../domain/call/field.ts";
+import {
+  cutContent,
+  formatExcerpt,
+  formatUnreadable,
+  formatUnreadableNotice,
+} from "../../domain/chat/excerpt.ts";
 import {
   formatFurtherId,
   formatPlatformKey,
@@ -12,8 +16,9 @@ import {
 } from "../../domain/chat/platform.ts";
 import type { Gap, IncomingMessage, LastMessage, ReceiveResult } from "../../platform/platform.ts";
 import { isDuplicate } from "../../store/db/database.ts";
-import { insertInbound } from "../../store/chat/inbound.ts";
-import { record } from "../../store/events/journal.ts";
+import { insertInbound, takeMessage } from "../../store/chat/inbound.ts";
+import type { Statement } from "../../store/db/database.ts";
+import { record, recordIdle } from "../../store/events/journal.ts";
 import { isPaired } from "../../store/chat/platform.ts";
 import {
   deleteRefusedMessage,
@@ -24,6 +29,8 @@ import {
   listLastReceivedRows,
 } from "../../store/chat/platform_message.ts";
 import { findSetting, storeSetting } from "../../store/db/setting.ts";
+import { isAlbumMentioned, rememberAlbum } from "./album.ts";
+import { findMovedChats, type MovedChats, resolveChat } from "./moved_chat.ts";
 import { greetStranger } from "./pairing.ts";
 import type { Deps } from "../call/services.ts";
 import { formatSenderActor, IGNORED, type PlatformRules } from "../call/platforms.ts";
@@ -35,7 +42,7 @@ import { listOpenQuestions } from "../../store/work/question.ts";
 // Conversations whose history is read after a gap.
 const CONVERSATIONS_HEARD_MAX = 50;
 const NAME_SHOWN_CHARACTERS = 100;
-const CUT_NOTE = "\n[message truncated: it was too long]";
+const NOUN_SHOWN_CHARACTERS = 100;
 
 /** The sender, and the number of agent tasks that led to the message. */
 interface Origin {
@@ -53,8 +60,9 @@ export async function receiveMessage(
   given: IncomingMessage,
   { actor = formatSenderActor(rules.name, given.sender.id), depth = 0 }: Partial<Origin> = {},
 ): Promise<ReceiveResult> {
-  const incoming = cleanIncoming(given, rules);
-  if (!incoming.isData && !await mayReach(deps, rules, incoming)) {
+  const moved = given.isDirect ? {} : await findMovedChats(deps.db, rules.name);
+  const incoming = followMove(cleanIncoming(await readAlbum(deps, rules, given), rules), moved);
+  if (!incoming.isData && !await mayReach(deps, rules, incoming, moved)) {
     return incoming.isDirect ? await greetStranger(deps, rules, incoming) : IGNORED;
   }
   if (incoming.choice !== "") return await receiveButtonPress(deps, rules, incoming);
@@ -78,15 +86,34 @@ export function createGapStore({ db }: Deps<"db">, platform: string): Gap {
   };
 }
 
+async function readAlbum(
+  { db }: Deps<"db">,
+  { name }: PlatformRules,
+  incoming: IncomingMessage,
+): Promise<IncomingMessage> {
+  if (incoming.isMentioned || !await isAlbumMentioned(db, name, incoming)) return incoming;
+  return { ...incoming, isMentioned: true };
+}
+
+/** Replaces the old id of a chat. Its message ids get a mark, because the new chat numbers its messages anew. */
+function followMove(incoming: IncomingMessage, moved: MovedChats): IncomingMessage {
+  const { chat: old, id, repliesTo } = incoming;
+  const chat = resolveChat(moved, old);
+  if (chat === old) return incoming;
+  return { ...incoming, chat, id: `${old}/${id}`, repliesTo: repliesTo === "" ? "" : `${old}/${repliesTo}` };
+}
+
 // Checks that the message addresses the service and that its sender is allowed (contract 10.2).
 async function mayReach(
   { db }: Deps<"db">,
   { name, allow, groups }: PlatformRules,
   { isDirect, isMentioned, chat, sender, choice }: IncomingMessage,
+  moved: MovedChats,
 ): Promise<boolean> {
   // Buttons exist only on the service's own questions, so a press needs no mention.
   if (!isDirect && choice === "" && (groups === "off" || groups === "mention" && !isMentioned)) return false;
-  if (allow.includes("*") || allow.includes(sender.id) || allow.includes(chat)) return true;
+  if (allow.includes("*") || allow.includes(sender.id)) return true;
+  if (allow.some((one) => resolveChat(moved, one) === chat)) return true;
   return await isPaired(db, name, sender.id);
 }
 
@@ -107,6 +134,8 @@ async function storeIncoming(
   const statements = [
     ...rows.flatMap((row) => insertInbound(row, limits.max_waiting_messages)),
     event("message.received"),
+    ...reportUnreadable(name, incoming, first, now),
+    ...await rememberAlbum(db, name, incoming),
   ];
   try {
     const { won } = await db.write(statements);
@@ -138,13 +167,47 @@ async function storeIncoming(
   }
 }
 
+/** Builds the notice that names unreadable content, in the batch that stores the message. A message without other content ends here. */
+function reportUnreadable(
+  platform: string,
+  { unreadable, ...rest }: IncomingMessage,
+  { id, session_key }: { id: string; session_key: string },
+  now: number,
+): Statement[] {
+  if (unreadable.length === 0) return [];
+  const isRestRead = hasContent(rest);
+  const notice = buildNotice(platform, session_key, id, formatUnreadableNotice(unreadable, isRestRead), now);
+  if (isRestRead) return notice;
+  const data = { reason: "the service cannot read the message" };
+  return [
+    ...takeMessage(id, "reply", now),
+    record(now, { kind: "message.routed", session_key, message_id: id, data }),
+    ...notice,
+    recordIdle(now, session_key),
+  ];
+}
+
+function hasContent(
+  { text, excerpts, files }: Pick<IncomingMessage, "text" | "excerpts" | "files">,
+): boolean {
+  return text.trim() !== "" || files.length > 0 || excerpts.some((one) => formatExcerpt(one) !== "");
+}
+
+/** Composes the stored content: the person's own text, then quoted and forwarded messages as data. */
+function composeContent({ text, excerpts, unreadable }: IncomingMessage): string {
+  const data = [...excerpts.map(formatExcerpt), formatUnreadable(unreadable)].filter((part) => part !== "");
+  return data.length === 0
+    ? text
+    : cutContent([text, ...data].filter((part) => part.trim() !== "").join("\n"));
+}
+
 // A message with several files becomes several rows, which the debounce window joins.
 function buildRows(
   platform: string,
   incoming: IncomingMessage,
   { replyTo, depth, now }: { replyTo: string; depth: number; now: number },
 ) {
-  const { chat, id, sender, text, files, isData, isDirect } = incoming;
+  const { chat, id, sender, files, isData, isDirect } = incoming;
   const row = {
     session_key: formatPlatformKey(platform, incoming),
     platform,
@@ -163,7 +226,7 @@ function buildRows(
     ...row,
     id: createId(),
     platform_message_id: formatPlatformMessageId(chat, at === 0 ? id : formatFurtherId(id, at + 1)),
-    content: at === 0 ? text : "",
+    content: at === 0 ? composeContent(incoming) : "",
     attachment,
   })).filter(({ content, attachment }) => content.trim() !== "" || attachment !== "");
 }
@@ -187,13 +250,12 @@ function cleanIncoming(incoming: IncomingMessage, { threads }: PlatformRules): I
       id: line(incoming.sender.id),
       name: line(incoming.sender.name).slice(0, NAME_SHOWN_CHARACTERS),
     },
-    text: cutToLimit(incoming.text.toWellFormed().replaceAll("\0", "")),
+    text: cutContent(incoming.text.toWellFormed().replaceAll("\0", "")),
+    // A message without a mention does not address the service, so its sender gets no notice.
+    unreadable: incoming.isDirect || incoming.isMentioned
+      ? incoming.unreadable.map((noun) => line(noun).replace(/[@[\]]/g, "").slice(0, NOUN_SHOWN_CHARACTERS))
+      : [],
   };
-}
-
-function cutToLimit(text: string): string {
-  if (countBytes(text) <= CONTENT_MAX_BYTES) return text;
-  return cutToBytes(text, CONTENT_MAX_BYTES - countBytes(CUT_NOTE)) + CUT_NOTE;
 }
 
 const LATE: ReceiveResult = { outcome: "late", message_id: "" };
