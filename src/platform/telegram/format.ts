@@ -29,8 +29,9 @@ export function formatEntities(text: string, entities: readonly Entity[] = []): 
     const format = FORMATS[type];
     if (format === undefined || offset < done || length <= 0) continue;
     const before = shown + text.slice(done, offset);
-    const { marked, isBlock } = format(text.slice(offset, offset + length), language);
-    done = offset + length;
+    const inside = text.slice(offset, offset + length).replace(/\n$/, "");
+    const { marked, isBlock } = format(inside, language);
+    done = offset + inside.length;
     const start = isBlock && before !== "" && !before.endsWith("\n") ? "\n" : "";
     const end = isBlock && done < text.length && text[done] !== "\n" ? "\n" : "";
     shown = before + start + marked + end;
@@ -51,5 +52,5 @@ const FORMATS: Record<string, Format | undefined> = {
 function formatPre(text: string, language: string): { marked: string; isBlock: boolean } {
   const longest = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length));
   const marks = "`".repeat(longest + 1);
-  return { marked: `${marks}${language}\n${text.replace(/\n$/, "")}\n${marks}`, isBlock: true };
+  return { marked: `${marks}${language}\n${text}\n${marks}`, isBlock: true };
 }
