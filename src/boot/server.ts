@@ -8,6 +8,7 @@ import { endOpenProcesses } from "../engine/agent_process.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
 import { openBootResources } from "./dependencies.ts";
+import { makeOwnWorkDirs } from "./own_work_dirs.ts";
 import { createApp } from "../http/app.ts";
 import { buildLogWakeup } from "../http/stream/log_stream.ts";
 import { Listener } from "../http/server/listener.ts";
@@ -203,6 +204,7 @@ export class Server {
       this.#remote.renew().then(() => this.#rescuer.rescue()).then(() => this.#rescuer.rescueBee()),
     ]);
     await endOpenProcesses(parts.paths.runs);
+    await makeOwnWorkDirs(parts.db, parts.paths);
     await storeWebhooks(parts, this.config);
     if (parts.lifecycle.state !== "starting") return;
     for (const stage of this.stages) stage.start();

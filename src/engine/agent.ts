@@ -14,7 +14,14 @@ import { SpawnError } from "./process/process.ts";
 import { getUsageBefore, type TurnResult } from "./agent_turn.ts";
 import { ProcessPool } from "./process_pool.ts";
 import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
-import { buildFailure, classifyEnd, classifyFailure, formatLastLines } from "./protocol/failure.ts";
+import {
+  buildFailure,
+  classifyEnd,
+  classifyFailure,
+  formatLastLines,
+  isSessionUnknown,
+} from "./protocol/failure.ts";
+import { findProcessZone } from "./protocol/reset_zone.ts";
 import { cutResult } from "./result.ts";
 import type { Failure } from "../domain/call/vocabulary.ts";
 
@@ -57,7 +64,7 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
       const result = await pool.run(run, request);
       if (result === null) return buildAbortedOutcome(setup, run, request);
       const next = turns < STARTS_MAX ? planNextRequest(adapter, run, result) : null;
-      if (next === null) return buildOutcome(setup, result);
+      if (next === null) return placeReset(buildOutcome(setup, result), run);
       request = next;
     }
   } catch (error) {
@@ -87,8 +94,11 @@ function planNextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): 
 }
 
 /** Returns the failure of a finished turn, or null. */
-function findFailure(adapter: Adapter, { request, end, output }: TurnResult): EngineFailure | null {
+function findFailure(adapter: Adapter, result: TurnResult): EngineFailure | null {
+  const { request, end, output } = result;
   const { done, failure, stderr } = output;
+  const lost = findLostSession(adapter, result);
+  if (lost !== "") return buildFailure("unknown_session", lost);
   if (done !== null) {
     return failure ?? (done.ok ? null : classifyFailure(output.said || formatLastLines(stderr), "model"));
   }
@@ -97,6 +107,14 @@ function findFailure(adapter: Adapter, { request, end, output }: TurnResult): En
     return buildFailure("crashed", `it ended without a final event: ${formatLastLines(stderr)}`);
   }
   return classifyEnd(adapter.endings, stderr, request.resume);
+}
+
+// An engine may report a lost session on stderr only, next to any final event and exit code.
+function findLostSession({ endings }: Adapter, { request, output }: TurnResult): string {
+  const { failure, acted, unknownSession } = output;
+  if (!request.resume || acted || failure?.kind === "auth" || failure?.kind === "rate_limited") return "";
+  return unknownSession ||
+    (failure !== null && isSessionUnknown(endings, failure.words) ? failure.words : "");
 }
 
 /**
@@ -124,6 +142,14 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
     return { ...buildFailedOutcome("engine_error", "crashed: it said and did nothing", end.code), ...rest };
   }
   return { ...buildFailedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
+}
+
+// An engine writes its times in the zone of its process, unless it names another one.
+function placeReset(outcome: EngineOutcome, { env }: EngineRun): EngineOutcome {
+  const { reset } = outcome;
+  const zone = findProcessZone(env.TZ);
+  if (reset === null || !("cron" in reset) || reset.zone !== undefined || zone === null) return outcome;
+  return { ...outcome, reset: { ...reset, zone } };
 }
 
 function buildAbortedOutcome(

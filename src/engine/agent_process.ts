@@ -6,6 +6,7 @@ import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
+import { listMountsBelow } from "./process/mounts.ts";
 import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
 import type { ProcessInput } from "./process/process_input.ts";
 import type { AgentCommand, AgentEvent, Dialogue, Line, Link, Order } from "./protocol/adapter.ts";
@@ -284,7 +285,10 @@ export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: 
   const changedAt = Deno.statSync(program).mtime?.getTime() ?? 0;
   // The path may lead to another directory by now.
   const { dev, ino } = Deno.statSync(workDir);
-  return JSON.stringify([program, changedAt, workDir, dev, ino, stateDir, extraArgs, rights, kept.sort()]);
+  // A process does not see what is mounted in its directory later.
+  const mounts = listMountsBelow(Deno.realPathSync(workDir));
+  const place = [workDir, dev, ino, mounts, stateDir];
+  return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort()]);
 }
 
 // The agent may have removed `tmp`. If it has removed the whole private directory, the turn fails.

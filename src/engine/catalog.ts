@@ -1,28 +1,37 @@
+import { LRUCache } from "lru-cache";
 import type { StoredBudget } from "../domain/workers/budget.ts";
 import type { EngineConfig, EngineConfigs } from "./config.ts";
 import type { AnyAdapter } from "./protocol/adapter.ts";
 import { ADAPTERS, findAdapter, needsNoConfiguration } from "./kinds.ts";
 import { buildAgentEngine } from "./agent.ts";
 import { buildBuiltInEngine } from "./built_in.ts";
-import type { Availability, Engine, Machine } from "./engine.ts";
+import { buildCacheOptions } from "../base/memoize.ts";
+import type { Availability, Engine, EngineRun, Machine } from "./engine.ts";
 import { buildProgramEngine } from "./program.ts";
+
+// A login problem concerns a single worker.
+const UNUSABLE_MAX = 10_000;
 
 /** Holds the configured engines, those that need no configuration, and the name of the default (contract 7). */
 export class Catalog {
   readonly defaultName: string;
   readonly configured: readonly string[];
   readonly #engines = new Map<string, Engine>();
+  /** The state directories with which an engine could not be started, by engine. "" means every worker. */
+  readonly #unusable = new Map<string, LRUCache<string, true>>();
 
   constructor({ defaultName, configured, defaultsFor }: EngineConfigs, machine: Machine) {
     this.defaultName = defaultName;
     this.configured = Object.keys(configured);
     for (const adapter of ADAPTERS.filter(needsNoConfiguration)) {
       const { kind } = adapter;
-      this.#engines.set(kind, buildEngine(kind, defaultsFor(kind), machine, adapter));
+      this.#engines.set(kind, this.#watch(buildEngine(kind, defaultsFor(kind), machine, adapter)));
     }
     for (const [name, engine] of Object.entries(configured)) {
       const adapter = findAdapter(engine.kind);
-      if (adapter !== undefined) this.#engines.set(name, buildEngine(name, engine, machine, adapter));
+      if (adapter !== undefined) {
+        this.#engines.set(name, this.#watch(buildEngine(name, engine, machine, adapter)));
+      }
     }
   }
 
@@ -50,7 +59,45 @@ export class Catalog {
   async probeOne(name: string, stateDirOf: (engine: Engine) => string | null): Promise<Availability> {
     const engine = this.find(name);
     if (engine === null) return { usable: false, version: "", detail: `no engine is called ${name}` };
-    return await engine.probe(stateDirOf(engine));
+    const stateDir = stateDirOf(engine);
+    const found = await engine.probe(stateDir);
+    this.#note(engine, stateDir, found.usable);
+    return found;
+  }
+
+  /** Whether the engine of this name is missing, or the latest checks and runs could not start it for some worker. Reads no disk. */
+  isDoubtful(name: string): boolean {
+    const engine = this.find(name);
+    return engine === null || (this.#unusable.get(engine.name)?.size ?? 0) > 0;
+  }
+
+  /** Whether the latest check or run could not start the engine for a worker. Reads no disk. */
+  isKnownUnusable(name: string, stateDirOf: (engine: Engine) => string | null): boolean {
+    const engine = this.find(name);
+    if (engine === null) return true;
+    const known = this.#unusable.get(engine.name);
+    return known !== undefined && (known.has("") || known.has(stateDirOf(engine) ?? ""));
+  }
+
+  #note(engine: Engine, stateDir: string | null, isUsable: boolean): void {
+    const known = this.#unusable.get(engine.name);
+    if (isUsable) { for (const one of ["", stateDir ?? ""]) known?.delete(one); }
+    else if (known !== undefined) known.set(stateDir ?? "", true);
+    else {
+      const first = new LRUCache<string, true>(buildCacheOptions(UNUSABLE_MAX));
+      this.#unusable.set(engine.name, first.set(stateDir ?? "", true));
+    }
+  }
+
+  #watch(engine: Engine): Engine {
+    const start = async (run: EngineRun) => {
+      const outcome = await engine.start(run);
+      // A missing program concerns every worker.
+      if (outcome.failure === "spawn_failed") this.#note(engine, null, false);
+      else if (outcome.status === "completed") this.#note(engine, run.stateDir, true);
+      return outcome;
+    };
+    return { ...engine, start };
   }
 
   /** Ends the idle processes of this worker, or with "" every process that stays open. Resolves when they have ended. */
@@ -62,7 +109,7 @@ export class Catalog {
   async probe(): Promise<Record<string, Availability>> {
     const found: Record<string, Availability> = {};
     for (const [name, engine] of [...this.#engines].sort(([one], [other]) => one < other ? -1 : 1)) {
-      found[name] = await engine.probe(null);
+      found[name] = await this.probeOne(engine.name, () => null);
     }
     return found;
   }

@@ -109,6 +109,7 @@ export class RemoteRun {
     const { config: { limits } } = this.#options;
     const options = {
       ...this.#options,
+      isRunner: true,
       config: { limits: { ...limits, max_log_bytes } },
       environmentOf: this.#createEnvironmentBuilder(),
     };

@@ -60,7 +60,6 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
   it("a program that cannot be started fails once with spawn_failed and the reason [CHD-8]", async () => {
     const folder = await Deno.makeTempDir({ prefix: "svc-test-launch-" });
     await Deno.writeTextFile(join(folder, "plain"), "#!/bin/sh\n", { mode: 0o644 });
-    await Deno.writeTextFile(join(folder, "file"), "x");
     const broken = (command: string) => ({ kind: "command", command });
     await using app = await openApp({
       config: {
@@ -78,8 +77,6 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
       [{ engine: "unknown" }, /not found on PATH/],
       [{ engine: "folder" }, /is not a file/],
       [{ engine: "plain" }, /is not executable/],
-      [{ work_dir: join(folder, "file") }, /not a directory/],
-      [{ work_dir: join(folder, "file", "below") }, /not a directory/],
     ];
     for (const [worker, words] of cases) {
       const { execution, replies, task } = await chat(app, "ok", worker);

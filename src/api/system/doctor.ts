@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { ServiceError } from "../../domain/call/error.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import { type Check, type Doctor, findWorstStatus } from "../../domain/system/system.ts";
@@ -236,9 +236,7 @@ async function checkWorkDirs({ db }: Deps<"db">): Promise<Finding> {
   const dirs = await listWorkDirs(db, "");
   const unusable: string[] = [];
   for (const { id, work_dir: path } of dirs) {
-    // The first run creates a missing directory if its parent exists.
-    const isFolder = await Deno.stat(path).then((info) => info.isDirectory, () => null);
-    const usable = isFolder ?? await Deno.stat(dirname(path)).then((info) => info.isDirectory, () => false);
+    const usable = await Deno.stat(path).then((info) => info.isDirectory, () => false);
     if (!usable) unusable.push(`${path} (worker ${id})`);
   }
   if (unusable.length === 0) {
@@ -246,7 +244,7 @@ async function checkWorkDirs({ db }: Deps<"db">): Promise<Finding> {
   }
   return warn(
     `not usable: ${unusable.slice(0, 5).join(", ")}`,
-    "Create the directory, or set another one for the worker.",
+    "Create the directory again, or delete the worker.",
   );
 }
 

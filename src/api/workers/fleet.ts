@@ -79,6 +79,7 @@ export async function applyFleet(
       actor,
       now,
     });
+    await makeWorkDirs(input.fleet, work.workDirs);
     faultPoint("accept.pre-commit");
     const { won } = await deps.db.write([
       ...guardFleetState(state),
@@ -89,14 +90,37 @@ export async function applyFleet(
         data: { fleet: input.fleet.fleet, changes: planned.changes.length },
       }),
     ]);
-    if (!won) continue;
+    if (!won) {
+      await removeOwnDirs(work.workDirs);
+      continue;
+    }
     faultPoint("accept.post-commit");
-    // A crash from here on loses nothing: a run creates its directory, and a start ends orphan runs.
-    await Promise.all(work.workDirs.map(makeWorkDir));
+    // A crash from here on loses nothing: a start ends orphan runs.
     for (const end of work.afterwards) await end();
     return answer(shown);
   }
   throw conflict("Cannot apply: other requests keep changing the fleet. Try again.");
+}
+
+type WorkDirs = Awaited<ReturnType<typeof buildPlanWork>>["workDirs"];
+
+async function makeWorkDirs({ workers }: Fleet, workDirs: WorkDirs): Promise<void> {
+  try {
+    for (const { worker, path } of workDirs) {
+      const index = workers.findIndex(({ name }) => normalizeName(name) === normalizeName(worker));
+      await makeWorkDir(path, `fleet.workers.${index}.work_dir`);
+    }
+  } catch (error) {
+    await removeOwnDirs(workDirs);
+    throw error;
+  }
+}
+
+// Removes only directories that were created for these workers. A requested one may belong to others.
+async function removeOwnDirs(workDirs: WorkDirs): Promise<void> {
+  await Promise.all(
+    workDirs.filter(({ isOwn }) => isOwn).map(({ path }) => Deno.remove(path).catch(() => {})),
+  );
 }
 
 async function plan(

@@ -31,8 +31,8 @@ import { cancelTask } from "../../store/work/task_transitions.ts";
 /** The statements and follow-up work of a plan. */
 interface PlanWork {
   statements: Statement[];
-  /** Directories to create after the commit. */
-  workDirs: string[];
+  /** Directories to create before the commit, with the workers that they belong to. */
+  workDirs: { worker: string; path: string; isOwn: boolean }[];
   /** Work after the commit, in this order. */
   afterwards: (() => Promise<void>)[];
 }
@@ -159,7 +159,9 @@ function changeWorker(
       record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
     );
     // A runner creates its worker's directory itself.
-    if (fields.runs_on.length === 0) workDirs.push(work_dir);
+    if (fields.runs_on.length === 0) {
+      workDirs.push({ worker: name, path: work_dir, isOwn: fields.work_dir === "" });
+    }
   } else if (action === "update") {
     const names = changed.map((one) => one.name);
     const change = Object.fromEntries(
@@ -177,6 +179,10 @@ function changeWorker(
       ...updateWorker(id, change, names.includes("departments") ? departmentIds : null, now),
       record(now, { kind: "worker.updated", worker_id: id, actor, data: { fields: names } }),
     );
+    if (change.runs_on?.length === 0) {
+      const path = fields.work_dir === "" ? join(deps.paths.workers, id) : fields.work_dir;
+      workDirs.push({ worker: name, path, isOwn: false });
+    }
     if (change.runs_on !== undefined) {
       statements.push(deleteForeignContexts(id, ""), discardWorkerRunContexts(id));
     }

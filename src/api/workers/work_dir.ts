@@ -13,24 +13,34 @@ export function resolveWorkDir(requested: string, paths: DataPaths): string {
   return path;
 }
 
-/** Creates a work directory. Ignores failures, which fail the run instead (contract 3, Worker). */
-export async function makeWorkDir(path: string): Promise<void> {
-  await Deno.mkdir(path, { recursive: true, mode: 0o755 }).catch(() => {});
-}
-
-/** Creates a work directory if missing, as a run would, and returns why no run can use it, or null. */
-export async function findWorkDirFault(path: string): Promise<string | null> {
+/** Creates a work directory for a new worker. Throws `invalid_request` for a file, and when it cannot be created. */
+export async function makeWorkDir(path: string, field = "work_dir"): Promise<void> {
   try {
     await Deno.mkdir(path, { recursive: true, mode: 0o755 });
+  } catch (error) {
+    const fault = error instanceof Deno.errors.NotFound
+      ? `${path} cannot be created`
+      : formatFault(path, error);
+    throw invalid(field, `${fault}. Choose another directory.`);
+  }
+}
+
+/** Returns why no run can use a work directory, or null. */
+export async function findWorkDirFault(path: string): Promise<string | null> {
+  try {
     return (await Deno.stat(path)).isDirectory ? null : `the work directory ${path} is not a directory`;
   } catch (error) {
-    if (error instanceof Deno.errors.NotADirectory) {
-      return `the work directory ${path} is below a file, not a directory`;
-    }
-    if (error instanceof Deno.errors.AlreadyExists) return `the work directory ${path} is not a directory`;
-    const reason = error instanceof Error ? error.message : String(error);
-    return `the work directory ${path} cannot be used: ${reason}`;
+    return `the work directory ${formatFault(path, error)}`;
   }
+}
+
+function formatFault(path: string, error: unknown): string {
+  if (error instanceof Deno.errors.NotADirectory) return `${path} is below a file, not a directory`;
+  if (error instanceof Deno.errors.AlreadyExists) return `${path} is not a directory`;
+  if (error instanceof Deno.errors.PermissionDenied) return `${path} cannot be used: no permission`;
+  if (error instanceof Deno.errors.NotFound) return `${path} does not exist`;
+  const reason = error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);
+  return `${path} cannot be used: ${reason}`;
 }
 
 /**

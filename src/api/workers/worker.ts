@@ -27,6 +27,7 @@ import {
 import { type Answer, answerPage, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { checkCommands } from "../work/task_commands.ts";
+import type { Engine } from "../../engine/engine.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines } from "./engine.ts";
 import type { Deps } from "../call/services.ts";
@@ -164,7 +165,7 @@ export async function updateWorker(
 }
 
 async function changeWorker(
-  { db, clock, engines }: Deps<"db" | "clock" | "engines">,
+  { db, clock, engines, paths }: Deps<"db" | "clock" | "engines" | "paths">,
   call: Call,
   id: string,
   input: WorkerUpdate,
@@ -189,6 +190,8 @@ async function changeWorker(
   const departments = change.departments === undefined
     ? null
     : await resolveDepartments(db, change.departments);
+  // The directory was on a runner.
+  if (change.runs_on?.length === 0) await makeWorkDir(resolveWorkDir(worker.work_dir, paths));
   const now = clock.now();
   const statements: Statement[] = [
     ...updateWorkerRow(id, change, departments?.map((department) => department.id) ?? null, now),
@@ -284,25 +287,30 @@ function findEngines(json: string): string[] {
   return [...new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name))];
 }
 
-/** Replaces `idle` with `unavailable` for unusable engines. Parses the JSON only when an engine is unusable. */
+/**
+ * Replaces `idle` with `unavailable` for workers whose engine the latest check or run could not start. Only such engines are checked again,
+ * once for each engine of a list: programs read lists often, and looking at the disk would take most of the time (contract-3 20.4). Parses
+ * the JSON only for them.
+ */
 async function markUnavailable<T extends Worker | Worker[]>(
   { engines, paths }: Deps<"engines" | "paths">,
   json: Json<T>,
 ): Promise<Json<T>> {
   const names = json.length > REMEMBERED_MAX_CHARACTERS ? findEngines(json) : findEnginesCached(json);
-  const unusable = new Set<string>();
-  for (const name of names) {
-    if (!(await engines.probeOne(name, () => null)).usable) unusable.add(name);
-  }
-  if (unusable.size === 0) return json;
+  if (!names.some((name) => engines.isDoubtful(name))) return json;
   const value = parseJson<Worker | Worker[]>(json);
+  const checked = new Map<string, Promise<{ usable: boolean }>>();
   for (const worker of [value].flat()) {
+    const { id, engine } = worker;
+    const stateDirOf = (one: Engine) => getStateDir(paths, id, one);
     // Runners report their own engines.
-    if (worker.runs_on.length > 0) continue;
-    if (worker.status !== "idle" || !unusable.has(worker.engine)) continue;
-    // A worker may have a separate engine login.
-    const { usable } = await engines.probeOne(worker.engine, (one) => getStateDir(paths, worker.id, one));
-    if (!usable) worker.status = "unavailable";
+    if (
+      worker.runs_on.length > 0 || worker.status !== "idle" || !engines.isKnownUnusable(engine, stateDirOf)
+    ) {
+      continue;
+    }
+    if (!checked.has(engine)) checked.set(engine, engines.probeOne(engine, stateDirOf));
+    if (!(await checked.get(engine))?.usable) worker.status = "unavailable";
   }
   return formatJson(value) as Json<T>;
 }

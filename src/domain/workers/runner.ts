@@ -209,7 +209,13 @@ export const runEndSchema = z.strictObject({
     reset: z.union([
       z.strictObject({ at: z.number() }),
       z.strictObject({ inMs: z.number() }),
-      z.strictObject({ cron: text(200) }),
+      z.strictObject({
+        cron: text(200),
+        zone: text(100).optional(),
+        inDays: z.number().optional(),
+        year: z.number().optional(),
+        seconds: z.number().optional(),
+      }),
     ]).nullable(),
     verify: verifiedSchema.optional(),
   }),

@@ -134,6 +134,7 @@ export const claude: Adapter = {
     return [];
   },
   endings: {
+    unknown_session: /No conversation found/,
     session_exists: /Session ID .* is already in use/,
     setup: /unknown option|cannot be used with root/,
   },

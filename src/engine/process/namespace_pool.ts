@@ -1,5 +1,6 @@
 import { quoteShellWord } from "../../base/shell.ts";
 import { buildWaitingLaunch, ORDER_NEWLINE } from "./isolation.ts";
+import { readMounts } from "./mounts.ts";
 
 /** An absolute program with its directory and its whole environment. */
 interface Program {
@@ -20,17 +21,23 @@ const NAME = /^[A-Za-z_]\w*$/;
 // A shell may refuse to set these.
 const READ_ONLY = ["UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", ORDER_NEWLINE];
 
-let ready: Deno.ChildProcess[] = [];
+interface Waiting {
+  child: Deno.ChildProcess;
+  /** The mounts of this process from before the namespace copied them. */
+  mounts: string;
+}
+
+let ready: Waiting[] = [];
 let refill: { at: number; timer?: ReturnType<typeof setTimeout> } = { at: Infinity };
 
 /**
  * Starts a program in a namespace that was created before, and has the next one created (decision 0019). A waiting namespace has no
- * token and no environment of a run, and ends with this process. Returns null when none is ready or an order cannot describe the
- * program: then the caller starts it in a new namespace.
+ * token and no environment of a run, and ends with this process. A later mount does not appear in it, so a change of the mounts ends it.
+ * Returns null when none is ready or an order cannot describe the program: then the caller starts it in a new namespace.
  */
 export function startInPool(program: Program): Deno.ChildProcess | null {
   const order = buildOrder(program);
-  const child = order === null ? undefined : ready.shift();
+  const child = order === null ? undefined : takeCurrent();
   scheduleRefill();
   if (child === undefined || order === null) return null;
   child.ref();
@@ -38,6 +45,17 @@ export function startInPool(program: Program): Deno.ChildProcess | null {
   void writer.write(order).catch(() => {});
   writer.releaseLock();
   return child;
+}
+
+function takeCurrent(): Deno.ChildProcess | undefined {
+  if (ready.length === 0) return undefined;
+  const mounts = readMounts();
+  // A waiting shell ends when its stdin closes.
+  for (const { child } of ready.filter((one) => one.mounts !== mounts)) {
+    void child.stdin.close().catch(() => {});
+  }
+  ready = ready.filter((one) => one.mounts === mounts);
+  return ready.shift()?.child;
 }
 
 function scheduleRefill(): void {
@@ -57,11 +75,12 @@ function addNamespace(): boolean {
   if (launch === null) return false;
   try {
     const { command, args } = launch;
+    const mounts = readMounts();
     const pipes = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
     const child = new Deno.Command(command, { args, cwd: "/", env: {}, clearEnv: true, ...pipes }).spawn();
     child.unref();
-    void child.status.then(() => ready = ready.filter((one) => one !== child));
-    ready.push(child);
+    void child.status.then(() => ready = ready.filter((one) => one.child !== child));
+    ready.push({ child, mounts });
     return true;
   } catch {
     // The next run starts in a new namespace and reports the error.

@@ -5,7 +5,11 @@ import { formatContent, formatInput, getList, getObject, getText } from "./json_
 export function parseAssistantMessage(line: Line): AgentEvent[] {
   // The log contains tools and text of a subagent; the answer does not.
   const nested = typeof line.parent_tool_use_id === "string";
-  return getList(getObject(line, "message"), "content").flatMap((part): AgentEvent[] => {
+  const message = getObject(line, "message");
+  // A message of text only may be a string.
+  const plain = getText(message, "content");
+  const parts = plain === "" ? getList(message, "content") : [{ type: "text", text: plain }];
+  return parts.flatMap((part: Line): AgentEvent[] => {
     const type = getText(part, "type");
     if (type === "tool_use") {
       return [{ kind: "tool_start", name: getText(part, "name"), input: formatInput(part.input) }];

@@ -12,11 +12,32 @@ export function classifyFailure(words: string, otherwise: EngineFailureKind): En
   return buildFailure(AUTH.test(words) ? "auth" : otherwise, words);
 }
 
+const SESSION = "(?:session|conversation|thread|rollout|chat)s?";
+const UNKNOWN_SESSION = new RegExp(
+  [
+    String.raw`\b${SESSION}\b.{0,160}?\b(?:not found|unknown|does(?: not|n['’]?t) exist|no longer exists)`,
+    String.raw`\b(?:no|no such|unknown|missing) (?:[a-z]+ )?${SESSION}\b`,
+    String
+      .raw`\b(?:could not|couldn['’]?t|cannot|can['’]?t|failed to|unable to) (?:find|locate|resume)\b.{0,60}?\b${SESSION}\b`,
+  ].join("|"),
+  "i",
+);
+// Sessions of tools and of logins have the same name.
+const OTHER_SESSION = /\bmcp\b|\btmux\b|\bd-?bus\b|\blog ?in\b|\btoken\b/i;
+
+/** Whether a line reports that the session to resume is unknown. An adapter knows its engine's words; most engines have similar ones. */
+export function isSessionUnknown({ unknown_session }: Endings, line: string): boolean {
+  return unknown_session?.test(line) === true || UNKNOWN_SESSION.test(line) && !OTHER_SESSION.test(line);
+}
+
 /** Classifies the end of a process without a final event. Only a process that resumed a session can report that it is unknown. */
 export function classifyEnd(endings: Endings, stderr: string, resume: boolean): EngineFailure {
   const words = formatLastLines(stderr);
-  const kinds = [...(resume ? ["unknown_session" as const] : []), "session_exists", "setup"] as const;
-  const kind = kinds.find((kind) => endings[kind]?.test(stderr));
+  const lines = stderr.split("\n");
+  if (resume && lines.some((line) => isSessionUnknown(endings, line))) {
+    return buildFailure("unknown_session", words);
+  }
+  const kind = (["session_exists", "setup"] as const).find((kind) => endings[kind]?.test(stderr));
   return kind === undefined ? classifyFailure(words, "crashed") : buildFailure(kind, words);
 }
 

@@ -1,6 +1,7 @@
 import type { Usage } from "../../domain/work/execution.ts";
 import { isSessionId } from "../../domain/chat/session.ts";
 import type { Adapter, AgentEvent, EngineFailure, Line } from "./adapter.ts";
+import { isSessionUnknown } from "./failure.ts";
 import { parseObject } from "./json_fields.ts";
 import { LineSplitter } from "../process/line_splitter.ts";
 import type { RunLog } from "../process/run_log.ts";
@@ -39,6 +40,8 @@ export class OutputParser {
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
   /** The last failure; cleared when the agent writes or acts after it. */
   failure: EngineFailure | null = null;
+  /** The line outside the events that reports an unknown session, or "". */
+  unknownSession = "";
   readonly usage: UsageCounter;
   readonly #options: ParserOptions;
   readonly #transcript: Transcript;
@@ -46,6 +49,8 @@ export class OutputParser {
   readonly #err: LineSplitter;
   #sessions = 0;
   #answer = "";
+  /** The last text before a tool call. */
+  #before = "";
   #acted = false;
   #stderr = "";
 
@@ -62,9 +67,12 @@ export class OutputParser {
     this.#err = new LineSplitter(STDERR_LINE_MAX_BYTES, (line) => this.#errorLine(line), tooLong("stderr"));
   }
 
-  /** The text of the final event, or else the text after the last tool call. */
+  /** The text of the final event, or else the last text of the turn. A final event that reports a failure has no other text than its own. */
   get text(): string {
-    return (this.done?.text ?? this.#answer).replaceAll("\0", "\ufffd").trimEnd();
+    const text = this.done?.text ?? null;
+    const said = this.#answer.trim() === "" ? this.#before : this.#answer;
+    const isFinal = text !== null && (text.trim() !== "" || this.done?.ok === false);
+    return (isFinal ? text : said).replaceAll("\0", "\ufffd").trimEnd();
   }
 
   get said(): string {
@@ -101,7 +109,7 @@ export class OutputParser {
 
   #line(line: string): void {
     const parsed = line.startsWith("{") && !isDeep(line) ? parseObject(line) : null;
-    if (parsed === null) return this.#transcript.other(line);
+    if (parsed === null) return this.#otherLine(line);
     this.take(this.#options.parse(parsed));
   }
 
@@ -111,8 +119,16 @@ export class OutputParser {
       -STDERR_TAIL_CHARACTERS,
     );
     const events = this.#options.adapter.parseStderr?.(line) ?? [];
-    if (events.length === 0) return this.#transcript.other(line);
+    if (events.length === 0) return this.#otherLine(line);
     this.take(events);
+  }
+
+  #otherLine(line: string): void {
+    const plain = stripEscapes(line);
+    if (isSessionUnknown(this.#options.adapter.endings, plain)) {
+      this.unknownSession ||= this.#options.log.maskText(plain);
+    }
+    this.#transcript.other(line);
   }
 
   #take(event: AgentEvent): void {
@@ -129,6 +145,7 @@ export class OutputParser {
     else if (event.kind === "tool_start") {
       this.failure = null;
       this.#acted = true;
+      if (this.#answer.trim() !== "") this.#before = this.#answer;
       this.#answer = "";
     } else if (event.kind === "usage") this.usage.add(event.span, event.usage, event.key);
     else if (event.kind === "failure") this.failure = mergeFailures(this.failure, event.failure);
@@ -145,6 +162,7 @@ export class OutputParser {
   }
 
   #say({ text, mode }: Extract<AgentEvent, { kind: "text" }>): void {
+    if (text.trim() === "" && mode !== "piece") return;
     this.failure = null;
     const joint = mode === "part" && this.#answer !== "" ? "\n" : "";
     const before = mode === "whole" ? "" : this.#answer + joint;

@@ -1,15 +1,15 @@
 import { type DataPaths, resolveLinks, touchesData } from "../../base/paths.ts";
 
 /**
- * Creates a missing work directory. Returns why it cannot be used, or null. Checked before each run, because a link may have been created
- * since (reliability PTH-4).
+ * Returns why a work directory cannot be used, or null. Checked before each run, because a link may have been created since (reliability
+ * PTH-4). The service makes the directory when it stores the worker. A runner makes it for the first run.
  */
-export function findWorkDirProblem(workDir: string, paths: DataPaths): string | null {
+export function findWorkDirProblem(workDir: string, paths: DataPaths, isRunner = false): string | null {
   if (touchesData(resolveLinks(workDir), paths)) return "it leads into the service's own data directory";
   try {
     // A synchronous call takes microseconds. An asynchronous one waits for a turn of the event loop.
-    Deno.mkdirSync(workDir, { recursive: true });
-    return null;
+    if (isRunner) Deno.mkdirSync(workDir, { recursive: true });
+    return Deno.statSync(workDir).isDirectory ? null : "not a directory";
   } catch (error) {
     return formatProblem(error);
   }
@@ -17,6 +17,9 @@ export function findWorkDirProblem(workDir: string, paths: DataPaths): string | 
 
 function formatProblem(error: unknown): string {
   if (error instanceof Deno.errors.PermissionDenied) return "no permission";
+  if (error instanceof Deno.errors.NotFound) {
+    return "it does not exist. Create the directory again, or create another worker";
+  }
   if (error instanceof Deno.errors.AlreadyExists || error instanceof Deno.errors.NotADirectory) {
     return "not a directory";
   }

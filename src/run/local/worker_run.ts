@@ -25,14 +25,14 @@ interface RunOrder {
 
 /** Runs an execution to its outcome. A failed run is an outcome. Throws when the run cannot be prepared. */
 export async function runWorker(
-  options: EngineRunOptions & { engines: Catalog },
+  options: EngineRunOptions & { engines: Catalog; isRunner?: boolean },
   { execution, workDir, verify, grant, brief, signal, listen }: RunOrder,
 ): Promise<RunOutcome> {
   const engine = options.engines.find(execution.engine);
   if (engine === null) {
     return buildFailedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
   }
-  const problem = findWorkDirProblem(workDir, options.paths);
+  const problem = findWorkDirProblem(workDir, options.paths, options.isRunner);
   if (problem !== null) {
     return buildFailedOutcome("spawn_failed", `Cannot use the work directory ${workDir}: ${problem}`);
   }

@@ -236,9 +236,13 @@ describe("DELETE with delete_work_dir (contract 3) [PTH-3]", () => {
     await Deno.symlink(join(base, "target"), join(base, "link"));
     await Deno.mkdir(join(base, "own"));
     await Deno.symlink(join(base, "target"), join(base, "own/link"));
-    await Deno.writeTextFile(join(base, "file"), "x");
     for (const dir of ["link", "own", "deep/er/still", "file", "ünïcode dir", "-rf"]) {
       const id = await make(join(base, dir));
+      // An agent replaced its directory with a file.
+      if (dir === "file") {
+        await Deno.remove(join(base, dir));
+        await Deno.writeTextFile(join(base, dir), "x");
+      }
       expect([dir, (await app.send(`DELETE /api/workers/${id}?delete_work_dir=true`)).status]).toEqual([
         dir,
         200,
