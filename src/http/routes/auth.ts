@@ -109,9 +109,9 @@ export const authRoutes = [
   }),
 ] as const;
 
-// Addresses of the sign-in contain codes: no cache may store them, and no other site may see them.
+// Addresses of the sign-in contain codes: no cache may store them.
 function redirect(location: string, cookie?: string): Response {
-  const headers = new Headers({ location, "cache-control": "no-store", "referrer-policy": "no-referrer" });
+  const headers = new Headers({ location, "cache-control": "no-store" });
   if (cookie !== undefined) headers.set("set-cookie", cookie);
   return new Response(null, { status: 303, headers });
 }

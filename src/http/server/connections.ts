@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { createLogger } from "../../base/log.ts";
 import { getConnectionsMax, readOpenFilesMax } from "../../base/open_files.ts";
 import type { Caller } from "../../domain/call/scope.ts";
 import { stripIpv4Prefix } from "../authenticate.ts";
 import { chooseForClosing, createOpenConnection, NO_TOKEN, type OpenConnection, PERSON } from "./eviction.ts";
-import { exchange } from "./exchange.ts";
+import { exchange, NO_REFERRER } from "./exchange.ts";
 import { TcpStream } from "./tcp_stream.ts";
 
 const log = createLogger("http");
@@ -37,6 +38,10 @@ const HEADERS_MAX_MS = 30_000;
 // The sweep closes a used connection without a new request by then. The rest of a refused body may never end.
 const IDLE_MAX_MS = 300_000;
 const SWEEP_EVERY_MS = 5_000;
+const MALFORMED_STATUS: Record<string, string> = {
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+};
 
 /**
  * Accepts and limits the connections of a port. Deno.serve() and node:http accept no more connections after the process ran out of files
@@ -105,7 +110,18 @@ export class Connections {
       void this.#answer(incoming, outgoing);
     server.on("request", answer);
     server.on("checkContinue", answer);
+    server.on("clientError", (error, socket) => this.#refuseMalformed(error, socket));
     return server;
+  }
+
+  // The response of node:http has no Referrer-Policy. A response in progress must not be mixed with this one.
+  #refuseMalformed({ code = "" }: NodeJS.ErrnoException, socket: Duplex): void {
+    const requests = this.#byStream.get(socket)?.requests ?? 0;
+    if (!socket.writable || requests > 0) return void socket.destroy();
+    const status = MALFORMED_STATUS[code] ?? "400 Bad Request";
+    socket.end(
+      `HTTP/1.1 ${status}\r\n${NO_REFERRER.join(": ")}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`,
+    );
   }
 
   #startAccepting(): () => void {

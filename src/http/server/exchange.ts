@@ -16,6 +16,9 @@ const READ_AHEAD_MIN_BYTES = 32 * 1024;
 const BODY_IN_MEMORY_MICROTASKS = 10;
 const NOT_YET = Promise.resolve(null);
 
+/** The header of every response: an address may contain a token, and no page of a link may see it (contract 2.4). */
+export const NO_REFERRER = ["referrer-policy", "no-referrer"] as const;
+
 /**
  * Answers a request of node:http with a function from Request to Response. Rejects with the error of the function or of the response's
  * body. An error of the body cuts the connection, so that the client doesn't take half a response for a complete one.
@@ -30,7 +33,7 @@ export async function exchange(
   outgoing.on("error", () => {});
   const request = buildRequest(incoming, outgoing);
   if (request === null) {
-    return void outgoing.writeHead(400, ["connection", "close", "content-length", "0"]).end();
+    return void outgoing.writeHead(400, ["connection", "close", "content-length", "0", ...NO_REFERRER]).end();
   }
   const response = await answer(request);
   try {
@@ -91,6 +94,7 @@ function sendContinue(incoming: IncomingMessage, outgoing: ServerResponse): void
 
 async function send(response: Response, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
   const headers = [...response.headers].flat();
+  if (!response.headers.has(NO_REFERRER[0])) headers.push(...NO_REFERRER);
   if (hasLongRest(incoming)) headers.push("connection", "close");
   const reader = response.body?.getReader();
   // The source of a stream or a long poll ends when its client disconnects.
