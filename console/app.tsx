@@ -8,6 +8,7 @@ import { followWorkers } from "./live/workers.ts";
 import { Navigation } from "./navigation.tsx";
 import { LazyPage, PAGES } from "./pages.tsx";
 import { LoginPage } from "./pages/account/login.tsx";
+import { OfferedLogin } from "./pages/account/offered_login.tsx";
 import { ConfirmationDialog } from "./parts/dialog.tsx";
 import { Empty, Loading } from "./parts/notice.tsx";
 import { Toast } from "./parts/toast.tsx";
@@ -24,6 +25,7 @@ export function App() {
       {/* The page stays mounted under the login, so that it keeps its state. */}
       {state === "expired" && <LoginPage again />}
       <ConfirmationDialog />
+      <OfferedLogin />
       <Toast />
     </>
   );

@@ -8,6 +8,9 @@ export const sessionState = signal<SessionState>("starting");
 
 export const username = signal("");
 
+/** A link with a code of another user, until the user of this session accepts or declines it. */
+export const offeredLogin = signal<{ code: string; text: string } | null>(null);
+
 /** False while the service does not respond at the start. */
 export const reachable = signal(true);
 
@@ -30,32 +33,47 @@ export async function startSession(): Promise<void> {
   addEventListener("storage", (event) => {
     if (event.key === SESSION) void followOtherTab(event.newValue);
   });
-  if (await enterByCode()) return;
+  const code = takeCode();
   while (localStorage.getItem(SESSION) !== null) {
     try {
       const renewed = await renew();
       reachable.value = true;
-      if (renewed) return;
+      if (renewed) return code === null ? undefined : await enterByCode(code);
       break;
     } catch {
       reachable.value = false;
       await new Promise((resolve) => setTimeout(resolve, START_RETRY_MS));
     }
   }
-  sessionState.value = "out";
+  if (code !== null) await enterByCode(code);
+  if (sessionState.value === "starting") sessionState.value = "out";
 }
 
 // A code of `svc ctl console` or of an OpenID provider is valid once, and must not stay in the address.
-async function enterByCode(): Promise<boolean> {
-  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
-  if (code === undefined) return false;
-  history.replaceState(null, "", location.pathname + location.search);
-  const response = await post("/api/auth/login", { code, browser: true }).catch(() => null);
-  if (!response?.ok) return false;
-  const body = await response.json();
+function takeCode(): string | null {
+  const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1] ?? null;
+  if (code !== null) history.replaceState(null, "", location.pathname + location.search);
+  return code;
+}
+
+// The service refuses to replace the login of another user without `replace`.
+async function enterByCode(code: string, replace = false): Promise<void> {
+  const half = sessionState.value === "in" ? localStorage.getItem(SESSION) ?? undefined : undefined;
+  const response = await post("/api/auth/login", { code, browser: true, replace }, half).catch(() => null);
+  const body = await response?.json().catch(() => ({}));
+  if (response?.status === 409) {
+    offeredLogin.value = { code, text: body.errors?.[0]?.message ?? "signs in another user" };
+  }
+  if (!response?.ok) return;
   localStorage.setItem(SESSION, body.session);
   enter(body.access_token);
-  return true;
+}
+
+/** Signs in as the user of the offered link. The page reloads. */
+export async function acceptLogin(): Promise<void> {
+  const offer = offeredLogin.value;
+  offeredLogin.value = null;
+  if (offer !== null) await enterByCode(offer.code, true);
 }
 
 /** Signs in. Throws ApiError with a text for the user. */

@@ -1,9 +1,8 @@
 import { marked, type MarkedToken, type Token, type Tokens } from "marked";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
+import { isSafeLink } from "./safe_link.ts";
 
-// `javascript:` and `data:` links stay text.
-const SAFE_LINK = /^(https?:|mailto:|\/(?!\/)|#)/i;
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" };
 // Deeper nesting could overflow the stack of the page.
 const DEPTH_MAX = 50;
@@ -76,7 +75,7 @@ function TokenView({ token, depth }: { token: MarkedToken; depth: number }) {
 }
 
 function SafeLink({ href, children }: { href: string; children: ComponentChildren }) {
-  if (!SAFE_LINK.test(href)) return <span title={href}>{children}</span>;
+  if (!isSafeLink(href, location.origin)) return <span title={href}>{children}</span>;
   return <a href={href} rel="noopener noreferrer nofollow" target="_blank">{children}</a>;
 }
 

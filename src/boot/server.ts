@@ -11,6 +11,7 @@ import { openBootResources } from "./dependencies.ts";
 import { makeOwnWorkDirs } from "./own_work_dirs.ts";
 import { createApp } from "../http/app.ts";
 import { buildLogWakeup } from "../http/stream/log_stream.ts";
+import { BodyBudget, UNKNOWN_BODIES_MAX_BYTES } from "../http/server/body_budget.ts";
 import { Listener } from "../http/server/listener.ts";
 import type { DataLock } from "./lock.ts";
 import { type BootResources, buildDependencies } from "./services.ts";
@@ -63,6 +64,7 @@ export class Server {
   readonly parts: Dependencies;
   readonly config: Config;
   readonly api: Operations;
+  readonly unknownBodies = new BodyBudget(UNKNOWN_BODIES_MAX_BYTES);
   readonly stages: Stage[];
   readonly executor: Executor;
   readonly dispatcher: Dispatcher;
@@ -168,6 +170,7 @@ export class Server {
       clock,
       wakeups,
       hosts: network,
+      unknownBodies: this.unknownBodies,
       openConsole: network.console ? openConsole : null,
     });
     const announced = { path: paths.serverFile, instance: authority.instance };

@@ -1,4 +1,4 @@
-import type { Hono } from "hono";
+import type { Context, Hono } from "hono";
 import type { Caller } from "../domain/call/scope.ts";
 
 interface Connection {
@@ -7,4 +7,10 @@ interface Connection {
   onCaller?: (caller: Caller) => void;
 }
 
-export type App = Hono<{ Bindings: Connection; Variables: { requestId: string } }>;
+interface AppEnv {
+  Bindings: Connection;
+  Variables: { requestId: string };
+}
+
+export type App = Hono<AppEnv>;
+export type AppContext = Context<AppEnv>;

@@ -59,7 +59,6 @@ export function mountConsole(app: App, open: () => Promise<ConsoleFiles>): void 
           "cache-control": asset ? IMMUTABLE : "no-cache",
           "content-security-policy": CONTENT_SECURITY_POLICY,
           "x-content-type-options": "nosniff",
-          "referrer-policy": "no-referrer",
         },
       });
     });

@@ -66,7 +66,6 @@ function respond(body: BodyInit, type: string, cache: string): Response {
       "content-type": `${type}; charset=utf-8`,
       "content-security-policy": CONTENT_SECURITY_POLICY,
       "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer",
       "cache-control": cache,
     },
   });

@@ -4,6 +4,7 @@ import type { Lifecycle } from "../api/call/services.ts";
 import type { RunLimits } from "../api/call/run_limit.ts";
 import type { Wakeups } from "../base/wakeups.ts";
 import type { Clock } from "../base/clock.ts";
+import type { BodyBudget } from "./server/body_budget.ts";
 import type { ConsoleFiles } from "./console.ts";
 
 /** Dependencies of the HTTP application. */
@@ -15,6 +16,8 @@ export interface HttpDeps {
   clock: Clock;
   wakeups: Wakeups;
   hosts: Hosts;
+  /** Limits the bodies of callers without a token. */
+  unknownBodies: BodyBudget;
   /** Opens the files of the web console; null when the configuration disables it. */
   openConsole: (() => Promise<ConsoleFiles>) | null;
 }

@@ -1,11 +1,13 @@
 import { z } from "zod";
-import { concatBytes } from "../base/bytes.ts";
 import { type FieldError, ServiceError } from "../domain/call/error.ts";
 import type { Clock } from "../base/clock.ts";
+import type { CountedBody } from "./server/body_budget.ts";
 import { openIncomingBody } from "./server/incoming_body.ts";
 
 /** Largest JSON body (contract 1.8). */
 export const BODY_MAX_BYTES = 1024 * 1024;
+/** Largest JSON body of a route below /api/auth/, and of every other one that needs no token. */
+export const AUTH_BODY_MAX_BYTES = 16 * 1024;
 
 /** Builds the strict schema of a query. Every route accepts `token` (contract 1.6). */
 export function buildQuerySchema(shape: Record<string, z.ZodType>): z.ZodObject {
@@ -97,8 +99,9 @@ export async function readJson(
   request: Request,
   clock: Clock,
   maxBytes: number = BODY_MAX_BYTES,
+  counted: CountedBody | null = null,
 ): Promise<unknown> {
-  const bytes = await readBody(request, maxBytes, clock);
+  const bytes = await readBody(request, maxBytes, clock, counted);
   if (bytes.length === 0) return {};
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/(json|[\w.+-]+\+json)\s*(;|$)/i.test(type)) {
@@ -122,31 +125,69 @@ export async function readJson(
   }
 }
 
-/** Reads a body of up to `max` bytes. Throws `payload_too_large`, and `invalid_request` for a body that is cut off or too slow. */
+/**
+ * Reads a body of up to `max` bytes. `counted` limits it together with other bodies. Throws `payload_too_large`, `unavailable`, and
+ * `invalid_request` for a body that is cut off or too slow.
+ */
 export async function readBody(
   request: Request,
   max: number,
   clock: Clock,
+  counted: CountedBody | null = null,
 ): Promise<Uint8Array> {
   const tooLarge = () =>
     new ServiceError("payload_too_large", `Cannot accept the body: it is larger than ${max} bytes`);
   const body = openIncomingBody(request, clock);
   if (body === null) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+  const arrived = new ArrivedBytes(max, counted);
+  if (counted !== null) counted.onRefused = (error) => body.stop(error);
   try {
     if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge();
     while (true) {
       const value = await body.read();
-      if (value === null) return concatBytes(chunks);
-      size += value.length;
-      if (size > max) throw tooLarge();
-      chunks.push(value);
+      if (value === null) return arrived.finish();
+      if (arrived.size + value.length > max) throw tooLarge();
+      arrived.append(value);
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) {
       throw new ServiceError("invalid_request", "Cannot read the body: it was cut off");
     }
     throw error;
+  }
+}
+
+const CAPACITY_MIN_BYTES = 1024;
+
+/** The bytes of a body so far. A list of pieces of one byte each would take a hundred times the memory. */
+class ArrivedBytes {
+  readonly #max: number;
+  readonly #counted: CountedBody | null;
+  #bytes = new Uint8Array();
+  size = 0;
+
+  constructor(max: number, counted: CountedBody | null) {
+    this.#max = max;
+    this.#counted = counted;
+  }
+
+  append(piece: Uint8Array): void {
+    const size = this.size + piece.length;
+    if (size > this.#bytes.length) this.#grow(size);
+    this.#bytes.set(piece, this.size);
+    this.size = size;
+  }
+
+  #grow(size: number): void {
+    const capacity = Math.min(this.#max, Math.max(size, 2 * this.#bytes.length, CAPACITY_MIN_BYTES));
+    this.#counted?.take(capacity - this.#bytes.length);
+    const grown = new Uint8Array(capacity);
+    grown.set(this.#bytes.subarray(0, this.size));
+    this.#bytes = grown;
+  }
+
+  finish(): Uint8Array {
+    if (this.#counted !== null) this.#counted.complete = true;
+    return this.#bytes.subarray(0, this.size);
   }
 }

@@ -8,9 +8,17 @@ import { runWithOrigin } from "../base/origin.ts";
 import { type Caller, SYSTEM_ACTOR } from "../domain/call/scope.ts";
 import { authenticate } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
-import { buildQuerySchema, parseInput, readJson, readQuery } from "./input.ts";
+import {
+  AUTH_BODY_MAX_BYTES,
+  BODY_MAX_BYTES,
+  buildQuerySchema,
+  parseInput,
+  readJson,
+  readQuery,
+} from "./input.ts";
+import type { CountedBody } from "./server/body_budget.ts";
 import type { Lifecycle } from "../api/call/services.ts";
-import type { App } from "./app_types.ts";
+import type { App, AppContext } from "./app_types.ts";
 import type { HttpDeps } from "./http_deps.ts";
 import { respond } from "./respond.ts";
 import type { AnyRoute } from "./route.ts";
@@ -24,7 +32,8 @@ export function mount(app: App, deps: HttpDeps, route: AnyRoute): void {
   const querySchema = buildQuerySchema(route.query ?? {});
   const rule = getRule(route.method, route.path);
   const paramsSchema = route.params === undefined ? null : z.object(route.params);
-  app.on(route.method, route.path, async (c) => {
+  const { bodyMaxBytes = isForUnknown(route) ? AUTH_BODY_MAX_BYTES : BODY_MAX_BYTES } = route;
+  const answerRequest = async (c: AppContext, counted: CountedBody | null) => {
     const request = c.req.raw;
     const url = new URL(request.url);
     const identity = route.access === "public" ? null : await authenticate(authority, request, url);
@@ -41,7 +50,7 @@ export function mount(app: App, deps: HttpDeps, route: AnyRoute): void {
       /^multipart\//i.test(request.headers.get("content-type") ?? "");
     const body = route.body === undefined || isForm
       ? undefined
-      : parseInput(route.body, await readJson(request, clock, route.bodyMaxBytes));
+      : parseInput(route.body, await readJson(request, clock, bodyMaxBytes, counted));
     const call: Call = {
       caller,
       findAccessEnd: () => identity === null ? Promise.resolve(null) : authority.findAccessEnd(identity),
@@ -56,13 +65,27 @@ export function mount(app: App, deps: HttpDeps, route: AnyRoute): void {
       body,
       address: c.env.address,
       raw: request,
+      counted,
     };
     const userAgent = request.headers.get("user-agent") ?? "";
     const origin = { actor: caller.subject, address: c.env.address, userAgent };
     const answer = await runWithOrigin(origin, () => route.handle(input));
     const response = answer instanceof Response ? answer : respond(answer, route, url);
     return request.method === "HEAD" ? await buildHeadResponse(response, response === answer) : response;
+  };
+  app.on(route.method, route.path, async (c) => {
+    if (route.access !== "public") return await answerRequest(c, null);
+    const counted = deps.unknownBodies.open();
+    try {
+      return await answerRequest(c, counted);
+    } finally {
+      counted.close();
+    }
   });
+}
+
+function isForUnknown({ access, path }: AnyRoute): boolean {
+  return access === "public" || path.startsWith("/api/auth/");
 }
 
 // Hono drops the body of HEAD and would set its length to 0. Cancelling stops the source of a stream.

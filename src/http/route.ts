@@ -4,6 +4,7 @@ import type { Call } from "../api/call/call.ts";
 import type { Operations } from "../api/operations.ts";
 import type { Access } from "../domain/call/access.ts";
 import type { StreamDeps } from "./http_deps.ts";
+import type { CountedBody } from "./server/body_budget.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
@@ -17,6 +18,8 @@ interface RouteRequest<Params, Query, Body> {
   /** The address of the client, which trusted proxies report. */
   address: string;
   raw: Request;
+  /** Counts the body of a caller without a token; null for routes that need one. */
+  counted: CountedBody | null;
 }
 
 type Shape = Record<string, z.ZodType>;
@@ -44,7 +47,7 @@ export interface Route<
   body?: Body;
   /** Schema of a body that the handler reads; only for the OpenAPI document. */
   ownBody?: z.ZodType;
-  /** Replaces BODY_MAX_BYTES (contract 1.8). */
+  /** Replaces BODY_MAX_BYTES or AUTH_BODY_MAX_BYTES (contract 1.8). */
   bodyMaxBytes?: number;
   /** Text fields of a multipart form with a file. A route with `body` and `form` accepts both. */
   form?: z.ZodType;

@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { type App, openApp, PASSWORD } from "../harness/service/app.ts";
 import { describeConsole } from "../harness/browser.ts";
 import { CLIENT, startRealProvider } from "../harness/fakes/openid.ts";
+import { createUser, endSessions } from "../harness/model/people.ts";
 import { findFreePort } from "../harness/service/port.ts";
 
 /** The response that a page gets to a request with all credentials of its browser. */
@@ -192,6 +193,101 @@ describeConsole("a login in a browser [USR-3]", ({ newContext }) => {
     const second = await (await newContext()).newPage();
     await second.goto(`${url}/#code=${code}`);
     await second.getByRole("button", { name: "Sign in" }).waitFor();
+  });
+});
+
+describeConsole("a link with a code of another user (contract-3 20.9) [USR-3]", ({ visit }) => {
+  const getSession = (page: Page) => page.evaluate("localStorage.getItem('svc.session')");
+
+  async function createCode(app: App, headers: Record<string, string> = {}): Promise<string> {
+    return (await app.call("POST /api/auth/console", {}, headers)).code;
+  }
+
+  const open = async () => {
+    const app = await openApp();
+    await app.call("POST /api/workers", { name: "Ada" });
+    const mallory = await createUser(app, "Mallory", "admin");
+    return { app, mallory };
+  };
+
+  it("asks with both names, and keeps the session after the answer no", async () => {
+    const { app, mallory } = await open();
+    await using _app = app;
+    await using visitor = await visit(app.url, { at: "/" });
+    const { page } = visitor;
+    const before = await getSession(page);
+    const cookies = await visitor.context.cookies(`${app.url}/api/auth`);
+    const code = await createCode(app, mallory.headers);
+    await page.goto("about:blank");
+    await page.goto(`${app.url}/#code=${code}`);
+    const dialog = page.getByRole("dialog");
+    await dialog.waitFor();
+    expect(await dialog.textContent()).toMatch(/Mallory.*admin/);
+    expect(page.url()).not.toContain(code);
+    expect(await getSession(page)).toBe(before);
+    await dialog.getByRole("button", { name: "Stay signed in as admin" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect(await getSession(page)).toBe(before);
+    expect(await visitor.context.cookies(`${app.url}/api/auth`)).toEqual(cookies);
+    await page.reload();
+    await page.getByTitle("Signed in as admin").waitFor();
+    // Escape is an answer, too.
+    await page.goto("about:blank");
+    await page.goto(`${app.url}/#code=${code}`);
+    await dialog.waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    expect(await getSession(page)).toBe(before);
+  });
+
+  it("replaces the session after the answer yes", async () => {
+    const { app, mallory } = await open();
+    await using _app = app;
+    await using visitor = await visit(app.url, { at: "/" });
+    const { page } = visitor;
+    await page.goto("about:blank");
+    await page.goto(`${app.url}/console/workers#code=${await createCode(app, mallory.headers)}`);
+    await page.getByRole("button", { name: "Sign in as another user" }).click();
+    await page.getByTitle("Signed in as Mallory").waitFor();
+    await page.reload();
+    await page.getByTitle("Signed in as Mallory").waitFor();
+  });
+
+  it("asks nothing for the same user, without a session, and after the session has ended", async () => {
+    const { app, mallory } = await open();
+    await using _app = app;
+    await using visitor = await visit(app.url, { at: "/" });
+    const { page } = visitor;
+    const enter = async (name: string, code: string) => {
+      await page.goto("about:blank");
+      await page.goto(`${app.url}/#code=${code}`);
+      await page.getByTitle(`Signed in as ${name}`).waitFor();
+      expect(await page.getByRole("dialog").count()).toBe(0);
+    };
+    await enter("admin", await createCode(app));
+    await endSessions(app);
+    await enter("Mallory", await createCode(app, mallory.headers));
+    await page.evaluate("localStorage.clear()");
+    await enter("admin", await createCode(app));
+    // A code that is used, or made up, changes nothing.
+    await enter("admin", "x".repeat(43));
+  });
+
+  it("is refused by the service with 409, and the code stays valid", async () => {
+    const { app, mallory } = await open();
+    await using _app = app;
+    const headers = { origin: app.url, host: new URL(app.url).host, authorization: "" };
+    const login = await app.send("POST /api/auth/login", LOGIN, headers);
+    const cookie = login.headers.get("set-cookie")?.split(";")[0] ?? "";
+    const browser = { ...headers, cookie, "x-svc-session": login.body.session };
+    const code = await createCode(app, mallory.headers);
+    const refused = await app.send("POST /api/auth/login", { code, browser: true }, browser);
+    expect([refused.status, refused.headers.get("set-cookie")]).toEqual([409, null]);
+    expect(refused.body.detail).toMatch(/"Mallory".*"admin"/);
+    const replaced = await app.send("POST /api/auth/login", { code, browser: true, replace: true }, browser);
+    expect(replaced.status).toBe(200);
+    const again = await app.send("POST /api/auth/login", { code, browser: true, replace: true }, browser);
+    expect(again.status).toBe(401);
   });
 });
 

@@ -35,7 +35,7 @@ export const group: AnyCommand[] = [
     options: { name: option.text("-n, --name <name>", "new name"), role: ROLE },
     examples: ["user update ada --role viewer"],
   }),
-  user.verb("disable", "Disable a user and end all logins and tokens", "PUT /api/users/:id_or_name", {
+  user.verb("disable", "Disable a user, end all logins and delete all tokens", "PUT /api/users/:id_or_name", {
     input: () => ({ disabled: true }),
   }),
   user.verb("enable", "Enable a disabled user", "PUT /api/users/:id_or_name", {

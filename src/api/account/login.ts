@@ -168,22 +168,49 @@ interface LoginFrom {
   address: string;
   /** The cookie of this browser's OpenID sign-in. */
   flow: string | null;
+  /** Secret of the login that the browser has already, or null. */
+  existing: string | null;
 }
 
-/** Logs in with name and password, or a browser with a code. Throws `invalid_credentials` or `rate_limited`. */
+/**
+ * Logs in with name and password, or a browser with a code. Throws `invalid_credentials`, `rate_limited`, or `conflict` when a code would
+ * silently replace another user's login.
+ */
 export async function logIn(
   deps: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
   input: LoginInput,
-  { address, flow }: LoginFrom,
+  { address, flow, existing }: LoginFrom,
 ): Promise<Login | BrowserLogin> {
   if ("code" in input) {
     const binding = await deps.signIn.oidc?.findFlowId(flow) ?? "";
+    if (existing !== null && !input.replace) await checkReplacement(deps, existing, { ...input, binding });
     const { who, grant: { by, lastsMs } } = await takeCode(deps, input.code, binding);
     return await openBrowserLogin(deps, who, { address, by, lastsMs });
   }
   const who = await checkPassword(deps, input, address);
   const options = { address, by: "password" as const, lastsMs: deps.auth.refresh_ttl };
   return input.browser ? await openBrowserLogin(deps, who, options) : await openLogin(deps, who, options);
+}
+
+// Any page can have a link with a code of its author. Without this check, a click would replace the session of the reader (contract-3 20.9).
+async function checkReplacement(
+  deps: Deps<"db" | "clock" | "authority"> & SignInDeps,
+  existing: string,
+  { code, binding }: { code: string; binding: string },
+): Promise<void> {
+  const [current, next] = await Promise.all([
+    findRefreshToken(deps.db, digest(existing), deps.clock.now()),
+    findCodeHolder(deps, deps.signIn.codes.find(code, binding)),
+  ]);
+  const holder = current?.kind === "browser" ? await findHolder(deps, current) : null;
+  if (holder === null || next === null || holder.userId === next.userId) return;
+  throw new ServiceError(
+    "conflict",
+    `Cannot log in with this code: it logs in ${
+      JSON.stringify(next.name)
+    }, and this browser is logged in as ${JSON.stringify(holder.name)}. Confirm to replace the login.`,
+    { errors: [{ path: "code", message: `signs in ${next.name}` }] },
+  );
 }
 
 /** Reads the settings for cookies and origin checks. */
@@ -244,12 +271,17 @@ async function takeCode(
   binding: string,
 ): Promise<{ who: LoginIdentity; grant: CodeGrant }> {
   const grant = deps.signIn.codes.take(code, binding);
-  const who = grant === null
-    ? null
-    : await findHolder(deps, { user_id: grant.userId, version: grant.version });
+  const who = await findCodeHolder(deps, grant);
   if (grant !== null && who !== null) return { who, grant };
   throw new ServiceError(
     "invalid_credentials",
     "Cannot log in with this code: it was used, is older than a minute, or belongs to another browser. Get a new code.",
   );
+}
+
+async function findCodeHolder(
+  deps: Deps<"authority" | "db">,
+  grant: CodeGrant | null,
+): Promise<LoginIdentity | null> {
+  return grant === null ? null : await findHolder(deps, { user_id: grant.userId, version: grant.version });
 }

@@ -38,9 +38,14 @@ export class OneTimeCodes {
 
   /** Uses up a code and returns its grant, or null when it is unknown, used or expired. A wrong binding uses it up, too. */
   take(code: string, binding: string): CodeGrant | null {
-    const key = digest(code);
-    const grant = this.#grants.get(key);
-    this.#grants.delete(key);
+    const grant = this.find(code, binding);
+    this.#grants.delete(digest(code));
+    return grant;
+  }
+
+  /** Returns the grant of a code without using it up, or null. */
+  find(code: string, binding: string): CodeGrant | null {
+    const grant = this.#grants.get(digest(code));
     if (grant === undefined) return null;
     return grant.binding === "" || grant.binding === binding ? grant : null;
   }

@@ -87,7 +87,9 @@ export async function createToken(
     ],
     response: token,
     lost: () =>
-      conflict(`Cannot create the token: this user has ${TOKENS_PER_USER_MAX} tokens. Delete some first.`),
+      conflict(
+        `Cannot create the token: this user has ${TOKENS_PER_USER_MAX} tokens or is disabled. Delete some tokens first.`,
+      ),
     duplicate: () =>
       conflict(
         `Cannot name a token ${JSON.stringify(input.name)}: another token has this name. Case is ignored.`,

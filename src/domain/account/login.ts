@@ -12,7 +12,13 @@ export const loginSchema = z.union([
     password: text(PASSWORD_MAX_BYTES),
     browser: z.boolean().default(false),
   }),
-  z.strictObject({ code: text(SECRET_MAX_BYTES), browser: z.literal(true) }),
+  z.strictObject({
+    code: text(SECRET_MAX_BYTES),
+    browser: z.literal(true),
+    replace: z.boolean().default(false).meta({
+      description: "log in even if the browser is logged in as another user",
+    }),
+  }),
 ]).meta({ id: "Login", examples: [{ username: "admin", password: "correct horse battery staple" }] });
 
 export const accessSchema = z.strictObject({

@@ -24,14 +24,19 @@ export const authRoutes = [
     summary: "Log in",
     description:
       "With `browser: true` the secret has two halves: a cookie that no script can read, and `session`, which the " +
-      "page sends as `X-Svc-Session`. A browser can also log in with a code of `svc ctl console` or of an OpenID provider.",
+      "page sends as `X-Svc-Session`. A browser can also log in with a code of `svc ctl console` or of an OpenID provider. " +
+      "With the `X-Svc-Session` of another user's login, a code needs `replace: true`, else the answer is 409 and names both users.",
     body: loginSchema,
     response: loginAnswerSchema,
     handle: async ({ api, body, address, raw }) => {
       const scope = api.auth.getCookieScope();
       const cookies = new BrowserCookies(scope);
       if (body.browser) checkOrigin(raw, scope.publicUrl);
-      const login = await api.auth.logIn(body, { address, flow: cookies.flow(raw) });
+      const login = await api.auth.logIn(body, {
+        address,
+        flow: cookies.flow(raw),
+        existing: readBrowserSecret(raw, cookies),
+      });
       return "cookie" in login ? buildLoginResponse(login, cookies) : answer(login);
     },
   }),
@@ -109,9 +114,9 @@ export const authRoutes = [
   }),
 ] as const;
 
-// Addresses of the sign-in contain codes: no cache may store them, and no other site may see them.
+// Addresses of the sign-in contain codes: no cache may store them.
 function redirect(location: string, cookie?: string): Response {
-  const headers = new Headers({ location, "cache-control": "no-store", "referrer-policy": "no-referrer" });
+  const headers = new Headers({ location, "cache-control": "no-store" });
   if (cookie !== undefined) headers.set("set-cookie", cookie);
   return new Response(null, { status: 303, headers });
 }
@@ -123,9 +128,14 @@ function readSecret(
   cookies: BrowserCookies,
 ): { secret: string; kind: "login" | "browser" } {
   if (given !== undefined) return { secret: given, kind: "login" };
-  const session = request.headers.get(SESSION_HEADER);
-  if (session === null) {
+  const secret = readBrowserSecret(request, cookies);
+  if (secret === null) {
     throw invalid("refresh_token", "is missing. A browser sends its cookie and X-Svc-Session instead.");
   }
-  return { secret: joinHalves(cookies.login(request) ?? "", session), kind: "browser" };
+  return { secret, kind: "browser" };
+}
+
+function readBrowserSecret(request: Request, cookies: BrowserCookies): string | null {
+  const session = request.headers.get(SESSION_HEADER);
+  return session === null ? null : joinHalves(cookies.login(request) ?? "", session);
 }

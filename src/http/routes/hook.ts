@@ -24,13 +24,14 @@ export const hookRoutes = [
     status: 202,
     refusals: [401, 404, 415],
     response: hookReceivedSchema,
-    handle: async ({ api, streams, params, raw }) => {
+    handle: async ({ api, streams, params, raw, counted }) => {
       const found = raw.headers.has("authorization") ? await findTokenHolder(streams.authority, raw) : null;
+      const holder = found instanceof ServiceError ? null : found;
       const hook = {
         name: params.name,
         headers: Object.fromEntries(raw.headers),
-        body: await readBody(raw, BODY_MAX_BYTES, streams.clock),
-        holder: found instanceof ServiceError ? null : found,
+        body: await readBody(raw, BODY_MAX_BYTES, streams.clock, holder === null ? counted : null),
+        holder,
       };
       return await api.hook.receive(hook).catch((error) => {
         // The client sent a token, so the error of the token helps more than the one of the signature.

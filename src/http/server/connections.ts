@@ -1,10 +1,18 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { createLogger } from "../../base/log.ts";
 import { getConnectionsMax, readOpenFilesMax } from "../../base/open_files.ts";
 import type { Caller } from "../../domain/call/scope.ts";
 import { stripIpv4Prefix } from "../authenticate.ts";
-import { chooseForClosing, createOpenConnection, NO_TOKEN, type OpenConnection, PERSON } from "./eviction.ts";
-import { exchange } from "./exchange.ts";
+import {
+  chooseForClosing,
+  chooseStreamForClosing,
+  createOpenConnection,
+  nameUser,
+  NO_TOKEN,
+  type OpenConnection,
+} from "./eviction.ts";
+import { exchange, NO_REFERRER } from "./exchange.ts";
 import { TcpStream } from "./tcp_stream.ts";
 
 const log = createLogger("http");
@@ -37,12 +45,16 @@ const HEADERS_MAX_MS = 30_000;
 // The sweep closes a used connection without a new request by then. The rest of a refused body may never end.
 const IDLE_MAX_MS = 300_000;
 const SWEEP_EVERY_MS = 5_000;
+const MALFORMED_STATUS: Record<string, string> = {
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+};
 
 /**
  * Accepts and limits the connections of a port. Deno.serve() and node:http accept no more connections after the process ran out of files
  * once, and close no idle connection for a new one. `Connections` continues after a pause. Over a limit it closes the connection that was
- * idle for longest, else one in use without a token, else one of the agent or runner with most connections. When people use all of them,
- * it closes the new one (reliability BYT-3).
+ * idle for longest, else one in use without a token, else one of the user with most connections. When people with few connections use all
+ * of them, it closes the new one. Streams never take all connections of an address or of the port (reliability BYT-3).
  */
 export class Connections {
   readonly #listener: Deno.TcpListener;
@@ -105,7 +117,18 @@ export class Connections {
       void this.#answer(incoming, outgoing);
     server.on("request", answer);
     server.on("checkContinue", answer);
+    server.on("clientError", (error, socket) => this.#refuseMalformed(error, socket));
     return server;
+  }
+
+  // The response of node:http has no Referrer-Policy. A response in progress must not be mixed with this one.
+  #refuseMalformed({ code = "" }: NodeJS.ErrnoException, socket: Duplex): void {
+    const requests = this.#byStream.get(socket)?.requests ?? 0;
+    if (!socket.writable || requests > 0) return void socket.destroy();
+    const status = MALFORMED_STATUS[code] ?? "400 Bad Request";
+    socket.end(
+      `HTTP/1.1 ${status}\r\n${NO_REFERRER.join(": ")}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`,
+    );
   }
 
   #startAccepting(): () => void {
@@ -162,10 +185,8 @@ export class Connections {
         if (connection.requests > 1 && !this.#hasRoomFor(connection)) {
           return Promise.resolve(handler.onFull());
         }
-        return handler.handle(request, connection.address, ({ run, runner }) => {
-          connection.usedBy = run?.execution_id ?? (runner === undefined ? PERSON : `runner:${runner.id}`);
-        });
-      });
+        return handler.handle(request, connection.address, (caller) => connection.usedBy = nameUser(caller));
+      }, () => this.#startStream(connection));
     } catch (error) {
       handler.onError(error);
       outgoing.destroy();
@@ -183,6 +204,7 @@ export class Connections {
       connection.usedBy = NO_TOKEN;
     }
     outgoing.once("close", () => {
+      connection.streams = false;
       connection.requests--;
       connection.since = performance.now();
       if (this.#closed) connection.stream?.end();
@@ -197,6 +219,18 @@ export class Connections {
     if (countRequests(this.#open) > total) return false;
     return proxies.includes(stripIpv4Prefix(address)) ||
       countRequests(this.#byAddress.get(address) ?? []) <= perAddress;
+  }
+
+  /** Closes a stream of the greediest user if streams would take the connections that are kept for short requests. */
+  #startStream(connection: OpenConnection): void {
+    const { total, perAddress, proxies } = this.#limits;
+    connection.streams = true;
+    const neighbors = proxies.includes(stripIpv4Prefix(connection.address))
+      ? undefined
+      : this.#byAddress.get(connection.address);
+    const found = (neighbors && chooseStreamForClosing(neighbors, connection, perAddress)) ??
+      chooseStreamForClosing(this.#open, connection, total);
+    if (found !== null) this.#end(found);
   }
 
   /** Closes a connection if a limit is reached. Returns whether a new one from this address may stay. */

@@ -1,9 +1,19 @@
+import type { Caller } from "../../domain/call/scope.ts";
 import type { TcpStream } from "./tcp_stream.ts";
 
 /** User of a connection before its request is authenticated. */
 export const NO_TOKEN = "";
-/** All people share one name, because their connections are never closed for others. */
-export const PERSON = "person";
+const PERSON_PREFIX = "person:";
+/** Connections of a person that are not closed for a new connection or an agent: a browser opens six to one host. */
+const PERSON_KEEPS_MIN = 6;
+/** Streams leave one of this many connections free for short requests. */
+const FREE_OF_STREAMS = 8;
+
+/** Names the user of a connection: all connections and tokens of a person have one name. */
+export function nameUser({ person, run, runner }: Caller): string {
+  if (runner !== undefined) return `runner:${runner.id}`;
+  return run?.execution_id ?? `${PERSON_PREFIX}${person?.userId ?? ""}`;
+}
 
 export interface OpenConnection {
   stream: TcpStream | null;
@@ -16,23 +26,57 @@ export interface OpenConnection {
   used: boolean;
   /** Start of the idle time or of the use, monotonic ms. */
   since: number;
-  /** NO_TOKEN, PERSON, the id of an execution, or `runner:<id>`. */
+  /** NO_TOKEN, or the name of a user by nameUser(). */
   usedBy: string;
+  /** Whether a response is being sent that has no end yet, such as a stream, a long poll or a download. */
+  streams: boolean;
 }
 
 /** Creates a connection without requests. `stream` is null on Deno 2.6. */
 export function createOpenConnection(stream: TcpStream | null, address: string): OpenConnection {
   const since = performance.now();
-  return { stream, address, requests: 0, answered: Promise.resolve(), used: false, since, usedBy: NO_TOKEN };
+  return {
+    ...{ stream, address, requests: 0, answered: Promise.resolve() },
+    ...{ used: false, since, usedBy: NO_TOKEN, streams: false },
+  };
 }
 
-/** Chooses the connection to close for a new one. Returns null when people use all of them (reliability BYT-3). */
+/**
+ * Chooses the connection to close for a new one: the one that was idle for longest, else one in use without a token, else one of the
+ * greediest user. Returns null when people use all of them and none has many (reliability BYT-3).
+ */
 export function chooseForClosing(connections: ReadonlySet<OpenConnection>): OpenConnection | null {
-  return findLongestIdle(connections) ?? findLongestInUse([...connections]);
+  const all = [...connections];
+  return findLongestIdle(all) ?? findOldest(all.filter(({ usedBy }) => usedBy === NO_TOKEN)) ??
+    chooseOfGreediest(all);
 }
 
-// Prefers a connection that never sent a request. The set is in order of arrival, so the first one found is the oldest.
-function findLongestIdle(connections: Iterable<OpenConnection>): OpenConnection | null {
+/**
+ * Chooses the stream to close for the latest one, or null while enough of `max` connections are free of streams. Chooses
+ * the oldest stream of the user with most streams.
+ */
+export function chooseStreamForClosing(
+  connections: ReadonlySet<OpenConnection>,
+  latest: OpenConnection,
+  max: number,
+): OpenConnection | null {
+  const streams = [...connections].filter((connection) => connection.streams);
+  if (streams.length <= max - countFreeOfStreams(max)) return null;
+  const greediest = findGreediest(streams);
+  if (greediest.length > 0) return findOldest(greediest);
+  const groups = [...Map.groupBy(streams, ({ usedBy }) => usedBy).values()];
+  const own = groups.find((group) => group.includes(latest)) ?? [];
+  const largest = findLargest(groups);
+  return findOldest(largest.length > own.length ? largest : own);
+}
+
+// With a limit of one or two connections, streams may use all.
+function countFreeOfStreams(max: number): number {
+  return max <= 2 ? 0 : Math.ceil(max / FREE_OF_STREAMS);
+}
+
+// Prefers a connection that never sent a request. The connections are in order of arrival, so the first one found is the oldest.
+function findLongestIdle(connections: readonly OpenConnection[]): OpenConnection | null {
   let found: OpenConnection | null = null;
   for (const connection of connections) {
     if (connection.requests > 0) continue;
@@ -42,9 +86,32 @@ function findLongestIdle(connections: Iterable<OpenConnection>): OpenConnection 
   return found;
 }
 
-function findLongestInUse(connections: readonly OpenConnection[]): OpenConnection | null {
-  return findOldest(connections.filter(({ usedBy }) => usedBy === NO_TOKEN)) ??
-    findOldest(listGreediestAgent(connections));
+// A browser opens its stream again.
+function chooseOfGreediest(connections: readonly OpenConnection[]): OpenConnection | null {
+  const greediest = findGreediest(connections);
+  return findOldest(greediest.filter(({ streams }) => streams)) ?? findOldest(greediest);
+}
+
+/**
+ * Finds the connections of the user with most: an agent, a runner, or a person with more than PERSON_KEEPS_MIN. A runner repeats a request
+ * that was cut off, so agents and runners give way before people with as many.
+ */
+function findGreediest(connections: readonly OpenConnection[]): readonly OpenConnection[] {
+  const groups = [...Map.groupBy(connections, ({ usedBy }) => usedBy)];
+  const people = groups.filter(([name, group]) => isPerson(name) && group.length > PERSON_KEEPS_MIN);
+  return findLargest([...groups.filter(([name]) => !isPerson(name)), ...people].map(([, group]) => group));
+}
+
+function isPerson(usedBy: string): boolean {
+  return usedBy.startsWith(PERSON_PREFIX);
+}
+
+/** Returns the first of the largest groups, or an empty one. */
+function findLargest(groups: readonly OpenConnection[][]): readonly OpenConnection[] {
+  return groups.reduce<OpenConnection[]>(
+    (largest, group) => group.length > largest.length ? group : largest,
+    [],
+  );
 }
 
 function findOldest(connections: readonly OpenConnection[]): OpenConnection | null {
@@ -52,10 +119,4 @@ function findOldest(connections: readonly OpenConnection[]): OpenConnection | nu
     (found, connection) => found === null || connection.since < found.since ? connection : found,
     null,
   );
-}
-
-function listGreediestAgent(connections: readonly OpenConnection[]): readonly OpenConnection[] {
-  // A runner repeats a request that was cut off.
-  const agents = Map.groupBy(connections.filter(({ usedBy }) => usedBy !== PERSON), ({ usedBy }) => usedBy);
-  return [...agents.values()].reduce((largest, group) => group.length > largest.length ? group : largest, []);
 }

@@ -16,25 +16,29 @@ const READ_AHEAD_MIN_BYTES = 32 * 1024;
 const BODY_IN_MEMORY_MICROTASKS = 10;
 const NOT_YET = Promise.resolve(null);
 
+/** The header of every response: an address may contain a token, and no page of a link may see it (contract 2.4). */
+export const NO_REFERRER = ["referrer-policy", "no-referrer"] as const;
+
 /**
  * Answers a request of node:http with a function from Request to Response. Rejects with the error of the function or of the response's
- * body. An error of the body cuts the connection, so that the client doesn't take half a response for a complete one.
+ * body. `onStream` is called when a response has no end yet. An error of the body cuts the connection, so that the client doesn't take half a response for a complete one.
  */
 export async function exchange(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   answer: (request: Request) => Promise<Response>,
+  onStream: () => void = () => {},
 ): Promise<void> {
   // The body of the request reports a lost client to its reader.
   incoming.on("error", () => {});
   outgoing.on("error", () => {});
   const request = buildRequest(incoming, outgoing);
   if (request === null) {
-    return void outgoing.writeHead(400, ["connection", "close", "content-length", "0"]).end();
+    return void outgoing.writeHead(400, ["connection", "close", "content-length", "0", ...NO_REFERRER]).end();
   }
   const response = await answer(request);
   try {
-    await send(response, incoming, outgoing);
+    await send(response, incoming, outgoing, onStream);
   } catch (error) {
     outgoing.destroy();
     if (!(error instanceof DeliberateClose)) throw error;
@@ -89,8 +93,14 @@ function sendContinue(incoming: IncomingMessage, outgoing: ServerResponse): void
   outgoing.writeContinue();
 }
 
-async function send(response: Response, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+async function send(
+  response: Response,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  onStream: () => void,
+): Promise<void> {
   const headers = [...response.headers].flat();
+  if (!response.headers.has(NO_REFERRER[0])) headers.push(...NO_REFERRER);
   if (hasLongRest(incoming)) headers.push("connection", "close");
   const reader = response.body?.getReader();
   // The source of a stream or a long poll ends when its client disconnects.
@@ -98,6 +108,7 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
   const reading = reader?.read();
   // A client of a stream or a long poll gets the headers before the first piece exists.
   if (reading !== undefined && await Promise.race([reading, waitForMicrotasks()]) === null) {
+    onStream();
     outgoing.writeHead(response.status, headers).flushHeaders();
   }
   const first = await reading;
@@ -111,7 +122,10 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
     outgoing.writeHead(response.status, headers);
   }
   if (first?.value !== undefined) outgoing.write(first.value);
-  if (reader !== undefined && next !== undefined && !ended) await sendPieces(next, reader, outgoing);
+  if (reader !== undefined && next !== undefined && !ended) {
+    onStream();
+    await sendPieces(next, reader, outgoing);
+  }
   outgoing.end();
 }
 

@@ -15,6 +15,8 @@ export class IncomingBody {
   readonly #clock: Clocked;
   #waitedMs = 0;
   #bytes = 0;
+  #stopped: ServiceError | null = null;
+  #stopReading: (error: ServiceError) => void = () => {};
 
   constructor(request: Request & { body: ReadableStream<Uint8Array> }, clock: Clocked) {
     this.#reader = request.body.getReader();
@@ -23,10 +25,12 @@ export class IncomingBody {
 
   /** Returns null at the end. Throws `invalid_request` when the next piece is late, and errors of the connection. */
   async read(): Promise<Uint8Array | null> {
+    if (this.#stopped !== null) throw this.#stopped;
     const earned = this.#bytes / BODY_MIN_BYTES_PER_S * 1_000;
     const patienceMs = Math.min(BODY_PIECE_MAX_MS, BODY_PIECE_MAX_MS + earned - this.#waitedMs);
     const started = this.#clock.monotonic();
     const { promise: late, reject } = Promise.withResolvers<never>();
+    this.#stopReading = reject;
     const cancel = this.#clock.after(Math.max(0, patienceMs), () => {
       reject(new ServiceError("invalid_request", "Cannot read the body: it arrived too slowly"));
     });
@@ -39,6 +43,12 @@ export class IncomingBody {
       cancel();
       this.#waitedMs += this.#clock.monotonic() - started;
     }
+  }
+
+  /** Ends the reading with an error, also a read in progress. */
+  stop(error: ServiceError): void {
+    this.#stopped = error;
+    this.#stopReading(error);
   }
 }
 

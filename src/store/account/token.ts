@@ -41,14 +41,18 @@ export function listTokens(
   return list(db, { table: "token", from: FROM, json: TOKEN_JSON, where }, page);
 }
 
-/** Stores a new token, guarded by its owner having fewer than `max`. A duplicate name fails the batch. */
+/** Stores a new token, guarded by an enabled owner with fewer than `max`. A duplicate name fails the batch. */
 export function insertToken(token: Token, max: number): Statement[] {
   const { id, user_id, name, expires_at, created_at } = token;
   const scopes = JSON.stringify(token.scopes);
   return insertGuarded(
     "token",
     { id, user_id, name, name_key: normalizeName(name), scopes, expires_at, created_at },
-    { sql: "(select count(*) from token where user_id = ?) < ?", args: [user_id, max] },
+    {
+      sql: `(select count(*) from token where user_id = ?) < ?
+        and exists (select 1 from user where id = ? and disabled = 0)`,
+      args: [user_id, max, user_id],
+    },
   );
 }
 

@@ -76,7 +76,10 @@ export function insertUser(user: UserRow, max: number): Statement[] {
 const NOT_THE_LAST = `exists (
       select 1 from user as other where other.id <> user.id and other.role = 'admin' and other.disabled = 0)`;
 
-/** Changes a user, guarded by its existence, and by an admin remaining. A duplicate name fails the batch. */
+/**
+ * Changes a user, guarded by its existence, and by an admin remaining. A duplicate name fails the batch. Disabling ends the user's logins
+ * and deletes the named tokens, so enabling revives none of them.
+ */
 export function updateUser(
   id: string,
   { name, role, disabled }: UserUpdate,
@@ -85,12 +88,14 @@ export function updateUser(
   const name_key = name === undefined ? undefined : normalizeName(name);
   const set = buildSet({ name, name_key, role, disabled, updated_at: now });
   const keepsAdmin = disabled !== true && (role === undefined || role === "admin");
-  return guard(
+  const statements = guard(
     `update user
-    set ${set.sql}
+    set ${set.sql}${disabled === true ? ", version = version + 1" : ""}
     where id = ?${keepsAdmin ? "" : ` and (role <> 'admin' or disabled = 1 or ${NOT_THE_LAST})`}`,
     [...set.args, id],
   );
+  if (disabled !== true) return statements;
+  return [...statements, endLogins(id), { sql: "delete from token where user_id = ?", args: [id] }];
 }
 
 /** Changes a password, guarded by the version, and ends the user's older logins. */

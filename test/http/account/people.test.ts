@@ -211,9 +211,12 @@ describe("tokens (contract 9)", () => {
     await app.call("PUT /api/users/Ada", { disabled: true });
     expect(await statusOf(app, "GET /api/workers", token.headers)).toBe(401);
     await app.call("PUT /api/users/Ada", { disabled: false });
-    expect(await statusOf(app, "GET /api/workers", token.headers)).toBe(200);
-    await app.call("DELETE /api/users/Ada");
     expect(await statusOf(app, "GET /api/workers", token.headers)).toBe(401);
+    const login = buildBearer((await logIn(app, "Ada")).access_token);
+    const later = await createToken(app, "ci", ["read:*"], login);
+    expect(await statusOf(app, "GET /api/workers", later.headers)).toBe(200);
+    await app.call("DELETE /api/users/Ada");
+    expect(await statusOf(app, "GET /api/workers", later.headers)).toBe(401);
   });
 
   it("expire at their time; a past time is refused; null means never", async () => {

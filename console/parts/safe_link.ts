@@ -1,0 +1,37 @@
+// A browser removes or converts these characters, so the link would lead elsewhere than its text says.
+// deno-lint-ignore no-control-regex
+const CONVERTED = /[\u0000-\u001f\u007f\\]/;
+const WRITTEN = /^(https?:\/\/(?!\/)|mailto:|\/(?!\/)|#)/i;
+const LOGIN_CODE = /#(.*\W)?code=/is;
+const OWN_FORBIDDEN = /\\|^\/\/|\/api\/+auth(\/|$)/i;
+
+/**
+ * Whether a URL of a message may become a link in a page of `origin`: an address of another site, a mail address or a path of this service.
+ * No link logs in: neither one with a code nor one to a route of the login. `javascript:` and `data:` stay text.
+ */
+export function isSafeLink(href: string, origin: string): boolean {
+  if (CONVERTED.test(href) || !WRITTEN.test(href)) return false;
+  const url = parseUrl(href, origin);
+  if (url === null || url.username !== "" || url.password !== "") return false;
+  if (LOGIN_CODE.test(decodeFully(url.href))) return false;
+  const isOwn = url.origin === origin;
+  if (/^[/#]/.test(href) && !isOwn) return false;
+  return !isOwn || !OWN_FORBIDDEN.test(decodeFully(url.pathname));
+}
+
+function parseUrl(href: string, origin: string): URL | null {
+  try {
+    return new URL(href, origin);
+  } catch {
+    return null;
+  }
+}
+
+/** Decodes `%23` and the like until none is left, because a server or a redirect may decode more than once. */
+function decodeFully(text: string): string {
+  const decoded = text.replace(
+    /%([0-7][0-9a-f])/gi,
+    (_, hex: string) => String.fromCharCode(parseInt(hex, 16)),
+  );
+  return decoded === text ? text : decodeFully(decoded);
+}

@@ -1,0 +1,93 @@
+import { ServiceError } from "../../domain/call/error.ts";
+
+/** Most bytes of all bodies of callers without a valid token, over all connections. */
+export const UNKNOWN_BODIES_MAX_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Limits the bytes of all bodies of unknown callers in memory. When the limit is reached, the largest body that still arrives is refused,
+ * so that large bodies cannot keep out a login.
+ */
+export class BodyBudget {
+  readonly #maxBytes: number;
+  readonly #bodies = new Set<CountedBody>();
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The bytes of all open bodies. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Opens a body without bytes. The caller must close it at the end of its request. */
+  open(): CountedBody {
+    const body = new CountedBody({
+      take: (bytes) => this.#take(body, bytes),
+      close: () => {
+        if (this.#bodies.delete(body)) this.#bytes -= body.bytes;
+      },
+    });
+    this.#bodies.add(body);
+    return body;
+  }
+
+  #take(body: CountedBody, bytes: number): void {
+    while (this.#bytes + bytes > this.#maxBytes) {
+      const largest = this.#findLargestArriving();
+      if (largest === null || largest.bytes <= body.bytes + bytes) throw body.refuse();
+      largest.refuse();
+    }
+    this.#bytes += bytes;
+  }
+
+  #findLargestArriving(): CountedBody | null {
+    let found: CountedBody | null = null;
+    for (const body of this.#bodies) {
+      if (!body.complete && (found === null || body.bytes > found.bytes)) found = body;
+    }
+    return found;
+  }
+}
+
+interface Counter {
+  take: (bytes: number) => void;
+  close: () => void;
+}
+
+/** The bytes of one body in a BodyBudget. */
+export class CountedBody {
+  bytes = 0;
+  /** Whether the whole body has arrived. Its request is handled, so the budget no longer refuses it. */
+  complete = false;
+  /** Ends the reading of this body when the budget refuses it for another one. */
+  onRefused: (error: ServiceError) => void = () => {};
+  readonly #counter: Counter;
+
+  constructor(counter: Counter) {
+    this.#counter = counter;
+  }
+
+  /** Counts more bytes. Throws `unavailable` when this body is the largest one and the budget is spent. */
+  take(bytes: number): void {
+    this.#counter.take(bytes);
+    this.bytes += bytes;
+  }
+
+  /** Refuses this body and returns the error. */
+  refuse(): ServiceError {
+    const error = new ServiceError(
+      "unavailable",
+      "Cannot accept the body: too many bodies of clients without a token are arriving. Try again.",
+      { retry_after_s: 1 },
+    );
+    this.close();
+    this.onRefused(error);
+    return error;
+  }
+
+  close(): void {
+    this.#counter.close();
+  }
+}
