@@ -1,6 +1,9 @@
 import type { Choice } from "../domain/call/choice.ts";
+import type { Excerpt } from "../domain/chat/excerpt.ts";
 import type { Media } from "../domain/chat/message.ts";
 import type { PlatformState } from "../domain/chat/platform.ts";
+
+export type { Excerpt };
 
 /** A file of a message that the service has not fetched yet. */
 export interface RemoteFile {
@@ -21,6 +24,10 @@ export interface IncomingMessage {
   sender: { id: string; name: string };
   text: string;
   files: RemoteFile[];
+  /** Messages that this one quotes or forwards. Their files stand in `files`. */
+  excerpts: Excerpt[];
+  /** What the platform brought and the service cannot read, such as "a sticker". */
+  unreadable: string[];
   isDirect: boolean;
   /** The message mentions the bot, or replies to it. `text` is without the mention. */
   isMentioned: boolean;
@@ -34,9 +41,9 @@ export interface IncomingMessage {
 
 /** Adds the fields that are equal for all presses of a button. */
 export function buildPress(
-  press: Omit<IncomingMessage, "text" | "files" | "isMentioned" | "isData">,
+  press: Omit<IncomingMessage, "text" | "files" | "excerpts" | "unreadable" | "isMentioned" | "isData">,
 ): IncomingMessage {
-  return { ...press, text: "", files: [], isMentioned: true, isData: false };
+  return { ...press, text: "", files: [], excerpts: [], unreadable: [], isMentioned: true, isData: false };
 }
 
 /** Result of a received message. `over`: stored as failed, since too many messages wait. `late`: the question is closed. */

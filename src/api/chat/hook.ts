@@ -58,6 +58,8 @@ export async function receiveHook(
     choice: "",
     isDirect: true,
     isMentioned: true,
+    excerpts: [],
+    unreadable: [],
     isData: true,
   }, { actor, depth });
   if (received.outcome !== "over") {

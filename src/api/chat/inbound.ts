@@ -1,7 +1,11 @@
 import { createId } from "../../base/id.ts";
 import { invalid } from "../../domain/call/error.ts";
-import { countBytes, cutToBytes } from "../../base/bytes.ts";
-import { CONTENT_MAX_BYTES } from "../../domain/call/field.ts";
+import {
+  cutContent,
+  formatExcerpt,
+  formatUnreadable,
+  formatUnreadableNotice,
+} from "../../domain/chat/excerpt.ts";
 import {
   formatFurtherId,
   formatPlatformKey,
@@ -12,8 +16,9 @@ import {
 } from "../../domain/chat/platform.ts";
 import type { Gap, IncomingMessage, LastMessage, ReceiveResult } from "../../platform/platform.ts";
 import { isDuplicate } from "../../store/db/database.ts";
-import { insertInbound } from "../../store/chat/inbound.ts";
-import { record } from "../../store/events/journal.ts";
+import { insertInbound, takeMessage } from "../../store/chat/inbound.ts";
+import type { Statement } from "../../store/db/database.ts";
+import { record, recordIdle } from "../../store/events/journal.ts";
 import { isPaired } from "../../store/chat/platform.ts";
 import {
   deleteRefusedMessage,
@@ -35,7 +40,7 @@ import { listOpenQuestions } from "../../store/work/question.ts";
 // Conversations whose history is read after a gap.
 const CONVERSATIONS_HEARD_MAX = 50;
 const NAME_SHOWN_CHARACTERS = 100;
-const CUT_NOTE = "\n[message truncated: it was too long]";
+const NOUN_MAX_CHARACTERS = 100;
 
 /** The sender, and the number of agent tasks that led to the message. */
 interface Origin {
@@ -107,6 +112,7 @@ async function storeIncoming(
   const statements = [
     ...rows.flatMap((row) => insertInbound(row, limits.max_waiting_messages)),
     event("message.received"),
+    ...reportUnreadable(name, incoming, first, now),
   ];
   try {
     const { won } = await db.write(statements);
@@ -138,13 +144,47 @@ async function storeIncoming(
   }
 }
 
+/** Tells the person what the service could not read, in the batch that stores the message. Ends a message without anything else. */
+function reportUnreadable(
+  platform: string,
+  { unreadable, ...rest }: IncomingMessage,
+  { id, session_key }: { id: string; session_key: string },
+  now: number,
+): Statement[] {
+  if (unreadable.length === 0) return [];
+  const isRestRead = hasContent(rest);
+  const notice = buildNotice(platform, session_key, id, formatUnreadableNotice(unreadable, isRestRead), now);
+  if (isRestRead) return notice;
+  const data = { reason: "the service cannot read the message" };
+  return [
+    ...takeMessage(id, "reply", now),
+    record(now, { kind: "message.routed", session_key, message_id: id, data }),
+    ...notice,
+    recordIdle(now, session_key),
+  ];
+}
+
+function hasContent(
+  { text, excerpts, files }: Pick<IncomingMessage, "text" | "excerpts" | "files">,
+): boolean {
+  return text.trim() !== "" || files.length > 0 || excerpts.some((one) => formatExcerpt(one) !== "");
+}
+
+/** Composes the stored content: the person's own text, then quoted and forwarded messages as data. */
+function composeContent({ text, excerpts, unreadable }: IncomingMessage): string {
+  const data = [...excerpts.map(formatExcerpt), formatUnreadable(unreadable)].filter((part) => part !== "");
+  return data.length === 0
+    ? text
+    : cutContent([text, ...data].filter((part) => part.trim() !== "").join("\n"));
+}
+
 // A message with several files becomes several rows, which the debounce window joins.
 function buildRows(
   platform: string,
   incoming: IncomingMessage,
   { replyTo, depth, now }: { replyTo: string; depth: number; now: number },
 ) {
-  const { chat, id, sender, text, files, isData, isDirect } = incoming;
+  const { chat, id, sender, files, isData, isDirect } = incoming;
   const row = {
     session_key: formatPlatformKey(platform, incoming),
     platform,
@@ -163,7 +203,7 @@ function buildRows(
     ...row,
     id: createId(),
     platform_message_id: formatPlatformMessageId(chat, at === 0 ? id : formatFurtherId(id, at + 1)),
-    content: at === 0 ? text : "",
+    content: at === 0 ? composeContent(incoming) : "",
     attachment,
   })).filter(({ content, attachment }) => content.trim() !== "" || attachment !== "");
 }
@@ -187,13 +227,12 @@ function cleanIncoming(incoming: IncomingMessage, { threads }: PlatformRules): I
       id: line(incoming.sender.id),
       name: line(incoming.sender.name).slice(0, NAME_SHOWN_CHARACTERS),
     },
-    text: cutToLimit(incoming.text.toWellFormed().replaceAll("\0", "")),
+    text: cutContent(incoming.text.toWellFormed().replaceAll("\0", "")),
+    // A group without a mention does not address the service, so nothing is said there.
+    unreadable: incoming.isDirect || incoming.isMentioned
+      ? incoming.unreadable.map((noun) => line(noun).replace(/[@[\]]/g, "").slice(0, NOUN_MAX_CHARACTERS))
+      : [],
   };
-}
-
-function cutToLimit(text: string): string {
-  if (countBytes(text) <= CONTENT_MAX_BYTES) return text;
-  return cutToBytes(text, CONTENT_MAX_BYTES - countBytes(CUT_NOTE)) + CUT_NOTE;
 }
 
 const LATE: ReceiveResult = { outcome: "late", message_id: "" };

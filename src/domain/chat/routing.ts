@@ -1,5 +1,6 @@
 import { memoize } from "../../base/memoize.ts";
 import { normalizeName } from "../call/name.ts";
+import { maskQuotedMentions } from "./excerpt.ts";
 import type { RoutingRule } from "../call/vocabulary.ts";
 
 /** The properties of a worker that routing reads. */
@@ -119,7 +120,7 @@ interface Mention {
 
 function findMention(given: string, candidates: readonly Candidate[]): Mention | null {
   if (!given.includes("@")) return null;
-  const text = composeText(given);
+  const text = composeText(maskQuotedMentions(given));
   const folded = foldCase(text);
   const names = buildNameTree(candidates);
   const start = text.search(/\S/);

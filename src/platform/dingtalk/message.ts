@@ -58,6 +58,8 @@ export function parseMessage(message: RobotMessage): IncomingMessage | null {
     isMentioned: message.isInAtList === true,
     repliesTo: "",
     choice: "",
+    excerpts: [],
+    unreadable: [],
     isData: false,
   };
 }

@@ -99,6 +99,8 @@ export function parseMessage(message: Message, where: ChannelPlace, me: BotIdent
     isMentioned,
     repliesTo: isOurs ? message.message_reference?.message_id ?? "" : "",
     choice: "",
+    excerpts: [],
+    unreadable: [],
     isData: false,
   };
 }
@@ -114,6 +116,8 @@ export function parseInteraction(given: Interaction, where: ChannelPlace): Incom
     sender: parseSender(person, given.member?.nick),
     files: [],
     isMentioned: true,
+    excerpts: [],
+    unreadable: [],
     isData: false,
   };
   if (type === COMPONENT && message !== undefined) {

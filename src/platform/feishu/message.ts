@@ -85,6 +85,8 @@ function parseMessage({ sender, message }: MessageEvent, botId: string): Incomin
     isMentioned: ours.length > 0,
     repliesTo: parent_id,
     choice: "",
+    excerpts: [],
+    unreadable: [],
     isData: false,
   };
 }

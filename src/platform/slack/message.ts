@@ -74,6 +74,8 @@ export function parseMessage(event: Event, botId: string): IncomingMessage | nul
     isMentioned: type === "app_mention" || text.includes(mention),
     repliesTo: isReply ? thread_ts : "",
     choice: "",
+    excerpts: [],
+    unreadable: [],
     isData: false,
   };
 }

@@ -69,6 +69,8 @@ function parseMessage(message: Message, me: User): IncomingMessage | null {
     isMentioned: isOurs || mention.test(said),
     repliesTo: isOurs ? String(original?.message_id) : "",
     choice: "",
+    excerpts: [],
+    unreadable: [],
     isData: false,
   };
 }

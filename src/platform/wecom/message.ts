@@ -76,6 +76,8 @@ function parsePlace({ chatid, chattype, from }: Place) {
     sender: { id: from.userid, name: "" },
     isDirect,
     isMentioned: true,
+    excerpts: [],
+    unreadable: [],
     isData: false,
   };
 }
