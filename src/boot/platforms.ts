@@ -1,4 +1,5 @@
 import { createGapStore, listLastReceived, receiveMessage } from "../api/chat/inbound.ts";
+import { moveChat } from "../api/chat/moved_chat.ts";
 import type { Deps } from "../api/call/services.ts";
 import type { PlatformConnection, PlatformRules, Platforms } from "../api/call/platforms.ts";
 import { createId } from "../base/id.ts";
@@ -75,6 +76,7 @@ export function startPlatforms(needs: Deps<"db" | "clock" | "limits" | "platform
       (incoming) => receiveMessage(needs, rules, incoming),
       () => listLastReceived(needs, rules.name),
       createGapStore(needs, rules.name),
+      (from, to) => moveChat(needs, rules.name, from, to),
     );
   }
 }

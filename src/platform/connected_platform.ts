@@ -8,6 +8,7 @@ import {
   type Delivery,
   type Gap,
   type LastMessage,
+  type MoveChat,
   type Platform,
   PlatformError,
   type Progress,
@@ -29,6 +30,7 @@ export interface SessionDeps {
   receive: Receive;
   lastHeard: () => Promise<LastMessage[]>;
   gap: Gap | undefined;
+  move: MoveChat;
 }
 
 interface Options {
@@ -57,14 +59,14 @@ export function createConnectedPlatform(options: Options): Platform {
     name,
     kind,
     takesFiles: limits.fileBytes > 0,
-    start(receive, lastHeard, gap) {
+    start(receive, lastHeard, gap, move = () => Promise.resolve()) {
       if (Object.values(required).includes("")) {
         return connection.setState(
           "refused",
           `set ${Object.keys(required).join(" and ")} in the configuration`,
         );
       }
-      const session = options.createSession({ connection, clock, signal, receive, lastHeard, gap });
+      const session = options.createSession({ connection, clock, signal, receive, lastHeard, gap, move });
       const classifyTrouble = (error: unknown) => classify(error, refusedPauseMs);
       running = keepConnected({ connection, clock, signal, retry, session, classifyTrouble });
     },

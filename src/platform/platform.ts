@@ -24,10 +24,12 @@ export interface IncomingMessage {
   sender: { id: string; name: string };
   text: string;
   files: RemoteFile[];
-  /** Messages that this one quotes or forwards. Their files stand in `files`. */
+  /** Messages that this one quotes or forwards. `files` has their files. */
   excerpts: Excerpt[];
-  /** What the platform brought and the service cannot read, such as "a sticker". */
+  /** Nouns for content that the service cannot read, such as "a sticker". */
   unreadable: string[];
+  /** Id of an album whose files arrive in several messages. A mention in one of them is valid for all. "": none. */
+  album?: string;
   isDirect: boolean;
   /** The message mentions the bot, or replies to it. `text` is without the mention. */
   isMentioned: boolean;
@@ -58,6 +60,9 @@ export type Outcome = ReceiveResult["outcome"] | undefined;
 
 /** Stores a message. Resolves after the commit. Only then may a platform acknowledge. */
 export type Receive = (incoming: IncomingMessage) => Promise<ReceiveResult>;
+
+/** Gives a chat its new id. Resolves after the commit. */
+export type MoveChat = (from: string, to: string) => Promise<void>;
 
 /** Last message of a conversation. */
 export interface LastMessage {
@@ -187,9 +192,10 @@ export interface Platform {
   readonly kind: string;
   /**
    * Connects in the background, and reconnects. Never throws. After a gap, the platform reads the history of each conversation that
-   * `lastHeard` returns. `gap` is for platforms that store new messages before they have read it all.
+   * `lastHeard` returns. `gap` is for platforms that store new messages before they have read it all, and `move` for
+   * platforms whose chats can get a new id.
    */
-  start(receive: Receive, lastHeard: () => Promise<LastMessage[]>, gap?: Gap): void;
+  start(receive: Receive, lastHeard: () => Promise<LastMessage[]>, gap?: Gap, move?: MoveChat): void;
   stop(): Promise<void>;
   /** Cuts a reply into parts. */
   cut(content: string, media: Media | null): Part[];

@@ -43,10 +43,16 @@ describe("formatExcerpt", () => {
         expect(routeByRules(content, [ADA], null)).toEqual({ to: "bee" });
         expect(parseChatCommand(content)).toBeNull();
         expect(findOwnText(content)).toBe("");
-        const said = { content, hasMedia: false, receivedAt: 1, replyTo: "q", direct: true };
+        const said = {
+          content: findOwnText(content),
+          hasMedia: false,
+          receivedAt: 1,
+          replyTo: "q",
+          direct: true,
+        };
         expect(readAnswer([question], said)).toEqual({ is: "message" });
         expect(findOwnText(`yes\n${content}`)).toBe("yes");
-        expect(readAnswer([question], { ...said, content: `yes\n${content}` })).toMatchObject({
+        expect(readAnswer([question], { ...said, content: findOwnText(`yes\n${content}`) })).toMatchObject({
           answer: "yes",
         });
         const mentioned = routeByRules(`@Ada do\n${content}`, [ADA], null);

@@ -442,9 +442,10 @@ describe("messages of Discord (contract 10.1)", () => {
     expect(there.came.slice(1).map(({ text, isMentioned }) => [text, isMentioned])).toEqual([
       ["by role", true],
       ["@role-78 other role #12 :wave:", false],
-      ["forwarded", false],
+      ["", false],
       ["to @Bo and", true],
     ]);
+    expect(there.came[3]?.excerpts).toEqual([{ kind: "forwarded", author: "", text: "forwarded" }]);
     expect(there.came[1]).toMatchObject({ sender: { id: "7", name: "User" }, chat: "-5", isDirect: false });
   });
 

@@ -29,6 +29,8 @@ import {
   listLastReceivedRows,
 } from "../../store/chat/platform_message.ts";
 import { findSetting, storeSetting } from "../../store/db/setting.ts";
+import { isAlbumMentioned, rememberAlbum } from "./album.ts";
+import { findMovedChats, type MovedChats, resolveChat } from "./moved_chat.ts";
 import { greetStranger } from "./pairing.ts";
 import type { Deps } from "../call/services.ts";
 import { formatSenderActor, IGNORED, type PlatformRules } from "../call/platforms.ts";
@@ -40,7 +42,7 @@ import { listOpenQuestions } from "../../store/work/question.ts";
 // Conversations whose history is read after a gap.
 const CONVERSATIONS_HEARD_MAX = 50;
 const NAME_SHOWN_CHARACTERS = 100;
-const NOUN_MAX_CHARACTERS = 100;
+const NOUN_SHOWN_CHARACTERS = 100;
 
 /** The sender, and the number of agent tasks that led to the message. */
 interface Origin {
@@ -58,8 +60,9 @@ export async function receiveMessage(
   given: IncomingMessage,
   { actor = formatSenderActor(rules.name, given.sender.id), depth = 0 }: Partial<Origin> = {},
 ): Promise<ReceiveResult> {
-  const incoming = cleanIncoming(given, rules);
-  if (!incoming.isData && !await mayReach(deps, rules, incoming)) {
+  const moved = given.isDirect ? {} : await findMovedChats(deps.db, rules.name);
+  const incoming = followMove(cleanIncoming(await readAlbum(deps, rules, given), rules), moved);
+  if (!incoming.isData && !await mayReach(deps, rules, incoming, moved)) {
     return incoming.isDirect ? await greetStranger(deps, rules, incoming) : IGNORED;
   }
   if (incoming.choice !== "") return await receiveButtonPress(deps, rules, incoming);
@@ -83,15 +86,34 @@ export function createGapStore({ db }: Deps<"db">, platform: string): Gap {
   };
 }
 
+async function readAlbum(
+  { db }: Deps<"db">,
+  { name }: PlatformRules,
+  incoming: IncomingMessage,
+): Promise<IncomingMessage> {
+  if (incoming.isMentioned || !await isAlbumMentioned(db, name, incoming)) return incoming;
+  return { ...incoming, isMentioned: true };
+}
+
+/** Replaces the old id of a chat. Its message ids get a mark, because the new chat numbers its messages anew. */
+function followMove(incoming: IncomingMessage, moved: MovedChats): IncomingMessage {
+  const { chat: old, id, repliesTo } = incoming;
+  const chat = resolveChat(moved, old);
+  if (chat === old) return incoming;
+  return { ...incoming, chat, id: `${old}/${id}`, repliesTo: repliesTo === "" ? "" : `${old}/${repliesTo}` };
+}
+
 // Checks that the message addresses the service and that its sender is allowed (contract 10.2).
 async function mayReach(
   { db }: Deps<"db">,
   { name, allow, groups }: PlatformRules,
   { isDirect, isMentioned, chat, sender, choice }: IncomingMessage,
+  moved: MovedChats,
 ): Promise<boolean> {
   // Buttons exist only on the service's own questions, so a press needs no mention.
   if (!isDirect && choice === "" && (groups === "off" || groups === "mention" && !isMentioned)) return false;
-  if (allow.includes("*") || allow.includes(sender.id) || allow.includes(chat)) return true;
+  if (allow.includes("*") || allow.includes(sender.id)) return true;
+  if (allow.some((one) => resolveChat(moved, one) === chat)) return true;
   return await isPaired(db, name, sender.id);
 }
 
@@ -113,6 +135,7 @@ async function storeIncoming(
     ...rows.flatMap((row) => insertInbound(row, limits.max_waiting_messages)),
     event("message.received"),
     ...reportUnreadable(name, incoming, first, now),
+    ...await rememberAlbum(db, name, incoming),
   ];
   try {
     const { won } = await db.write(statements);
@@ -144,7 +167,7 @@ async function storeIncoming(
   }
 }
 
-/** Tells the person what the service could not read, in the batch that stores the message. Ends a message without anything else. */
+/** Builds the notice that names unreadable content, in the batch that stores the message. A message without other content ends here. */
 function reportUnreadable(
   platform: string,
   { unreadable, ...rest }: IncomingMessage,
@@ -228,9 +251,9 @@ function cleanIncoming(incoming: IncomingMessage, { threads }: PlatformRules): I
       name: line(incoming.sender.name).slice(0, NAME_SHOWN_CHARACTERS),
     },
     text: cutContent(incoming.text.toWellFormed().replaceAll("\0", "")),
-    // A group without a mention does not address the service, so nothing is said there.
+    // A message without a mention does not address the service, so its sender gets no notice.
     unreadable: incoming.isDirect || incoming.isMentioned
-      ? incoming.unreadable.map((noun) => line(noun).replace(/[@[\]]/g, "").slice(0, NOUN_MAX_CHARACTERS))
+      ? incoming.unreadable.map((noun) => line(noun).replace(/[@[\]]/g, "").slice(0, NOUN_SHOWN_CHARACTERS))
       : [],
   };
 }

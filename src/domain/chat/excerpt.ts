@@ -1,14 +1,14 @@
 import { countBytes, cutToBytes } from "../../base/bytes.ts";
 import { CONTENT_MAX_BYTES } from "../call/field.ts";
 
-/** A message of somebody else that a message quotes or forwards. Agents get it as labelled data. */
+/** Another message that a message quotes or forwards. Agents get it as labelled data. */
 export interface Excerpt {
   kind: "quoted" | "forwarded";
   author: string;
   text: string;
 }
 
-const AUTHOR_MAX_CHARACTERS = 100;
+const AUTHOR_SHOWN_CHARACTERS = 100;
 const LABELS = { quoted: "Quoted from", forwarded: "Forwarded from" };
 // All line breaks of Unicode: a line without its mark would count as the person's own.
 const LINE_BREAK = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
@@ -22,18 +22,18 @@ export function formatExcerpt({ kind, author, text }: Excerpt): string {
   // Without brackets and mentions, a chosen name stays a part of the label.
   const name = author.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}@[\]]+/gu, " ").trim().slice(
     0,
-    AUTHOR_MAX_CHARACTERS,
+    AUTHOR_SHOWN_CHARACTERS,
   );
   const lines = body.split(LINE_BREAK).map((line) => `> ${line}`);
   return [`[${LABELS[kind]} ${name.toWellFormed() || "another person"}]`, ...lines].join("\n");
 }
 
-/** Formats the line that tells an agent what the service could not read. */
+/** Formats the line for the agent that names the unreadable content. */
 export function formatUnreadable(unreadable: readonly string[]): string {
   return unreadable.length === 0 ? "" : `[Cannot read ${joinNouns(unreadable)}]`;
 }
 
-/** Formats what the person is told about a message that the service cannot read, or reads in part. */
+/** Formats the notice to the person that names the unreadable content. */
 export function formatUnreadableNotice(unreadable: readonly string[], isRestRead: boolean): string {
   const rest = isRestRead ? "The rest of the message was received." : "Send text or a file.";
   return `Cannot read ${joinNouns(unreadable)}. ${rest}`;
@@ -44,22 +44,22 @@ export function findOwnText(content: string): string {
   return content.replace(DATA, "").trim();
 }
 
-/** Replaces the @ of quoted lines with blanks of the same length, so that a mention in them is none. */
+/** Replaces the @ of quoted lines with blanks of the same length, so that the service ignores mentions in them. */
 export function maskQuotedMentions(text: string): string {
   return text.replace(/^[ \t]*>.*$/gm, (line) => line.replaceAll("@", " "));
 }
 
-const NOUNS_MAX = 5;
+const NOUNS_SHOWN = 5;
 
 function joinNouns(given: readonly string[]): string {
-  const nouns = [...new Set(given)].slice(0, NOUNS_MAX);
+  const nouns = [...new Set(given)].slice(0, NOUNS_SHOWN);
   const last = nouns.pop() ?? "";
   return nouns.length === 0 ? last : `${nouns.join(", ")} and ${last}`;
 }
 
 const CUT_NOTE = "\n[message truncated: it was too long]";
 
-/** Cuts a text to the limit of a message, and says so at its end. */
+/** Cuts a text to the limit of a message, with a note at its end. */
 export function cutContent(text: string): string {
   if (countBytes(text) <= CONTENT_MAX_BYTES) return text;
   return cutToBytes(text, CONTENT_MAX_BYTES - countBytes(CUT_NOTE)) + CUT_NOTE;

@@ -102,6 +102,15 @@ export function parseOwnMessageId(platformMessageId: string): string {
   return decode(platformMessageId.split(":")[1] ?? "").replace(/#(\d+|click-.*)$/, "");
 }
 
+/**
+ * Returns the platform's own id of an answered message, or "" for a message of another chat: a group that became a supergroup
+ * numbers its messages anew.
+ */
+export function parseAnsweredId(platformMessageId: string | null | undefined, chat: string): string {
+  if (!platformMessageId || decode(platformMessageId.split(":")[0] ?? "") !== chat) return "";
+  return parseOwnMessageId(platformMessageId);
+}
+
 function encode(part: string): string {
   // A session key can't contain control characters either.
   return part.replace(/[%:\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => encodeURIComponent(character));

@@ -11,7 +11,6 @@ import {
   time,
   truncated,
 } from "../call/field.ts";
-import { findOwnText } from "../chat/excerpt.ts";
 import { LOCAL_PLATFORM, messageId } from "../call/message_id.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { QUESTION_STATUSES } from "../call/vocabulary.ts";
@@ -150,7 +149,7 @@ const COMMAND = /^[/!]answer(?:\s+([\s\S]*))?$/;
  */
 export function readAnswer(open: readonly OpenQuestion[], said: ChatInput): MessageMeaning {
   const { content, hasMedia, receivedAt, replyTo, direct } = said;
-  const words = findOwnText(content);
+  const words = content.trim();
   const could = open.filter((one) => one.created_at <= receivedAt && one.expires_at > receivedAt);
   const repliedTo = could.find((one) => one.id === replyTo);
   const command = COMMAND.exec(words);

@@ -4,7 +4,7 @@ import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
 import { buildChoices } from "../../domain/call/choice.ts";
 import type { JournalEntry } from "../../domain/system/journal.ts";
-import { parseOwnMessageId, parsePlace } from "../../domain/chat/platform.ts";
+import { parseAnsweredId, parsePlace } from "../../domain/chat/platform.ts";
 import { DeliveryError, type Part, type Platform } from "../../platform/platform.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { recordTransition } from "../../store/events/journal.ts";
@@ -52,6 +52,8 @@ export class Outbox {
   readonly #names: string[];
   /** Session keys that are being served, by platform. */
   readonly #busy = new Map<string, Set<string>>();
+  /** Ids of the messages that are being sent. A conversation can get a new key meanwhile. */
+  readonly #sendingIds = new Set<string>();
   readonly #sending = new Set<Promise<void>>();
   #isRecovered = false;
   #failures = 0;
@@ -97,10 +99,13 @@ export class Outbox {
     if (limit <= 0 || this.cooldowns.findEnd(platform.name) !== null) return;
     const waiting = await listDueReplies(this.#options.db, platform.name, { now, busy: [...busy], limit });
     for (const message of waiting) {
+      if (this.#sendingIds.has(message.id)) continue;
+      this.#sendingIds.add(message.id);
       busy.add(message.session_key);
       const sending = this.#deliver(platform, message).catch((error) => this.#pauseAfterError(message, error))
         .finally(() => {
           busy.delete(message.session_key);
+          this.#sendingIds.delete(message.id);
           this.#sending.delete(sending);
           this.stage.wake();
         });
@@ -187,7 +192,7 @@ export class Outbox {
       sentAs = await platform.deliver({
         key: `${id}-${part.number}`,
         ...place,
-        answers: parseOwnMessageId(message.answers ?? ""),
+        answers: parseAnsweredId(message.answers, place.chat),
         part: JSON.parse(part.body) as Part,
         choices: isLast ? buildChoices(message.question_id, JSON.parse(message.options)) : [],
       });

@@ -2,7 +2,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import { createLogger } from "../../base/log.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
-import { parseOwnMessageId, parsePlace } from "../../domain/chat/platform.ts";
+import { parseAnsweredId, parsePlace } from "../../domain/chat/platform.ts";
 import { computeProgressDueMs, formatProgress, TYPING_EVERY_MS } from "../../domain/work/progress.ts";
 import { DeliveryError, type Platform, type Progress } from "../../platform/platform.ts";
 import {
@@ -135,8 +135,9 @@ export class ProgressSigns {
     { platform, sessionKey, work }: ConversationProgress,
     progress: Pick<Progress, "sentAs" | "text">,
   ): Promise<string> {
-    const answers = parseOwnMessageId(work[0]?.answers ?? "");
-    const send = platform.progress?.({ ...parsePlace(sessionKey), answers, ...progress });
+    const place = parsePlace(sessionKey);
+    const answers = parseAnsweredId(work[0]?.answers, place.chat);
+    const send = platform.progress?.({ ...place, answers, ...progress });
     return send ?? Promise.resolve("");
   }
 }

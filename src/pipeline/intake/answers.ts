@@ -1,5 +1,6 @@
 // Message: received -> bee_processed, when it answers a question.
 import { createId } from "../../base/id.ts";
+import { findOwnText } from "../../domain/chat/excerpt.ts";
 import { buildOutbound } from "../../domain/chat/message.ts";
 import { findAnswerer, type MessageMeaning, readAnswer } from "../../domain/work/question.ts";
 import { answerByMessage } from "../../store/chat/answered_message.ts";
@@ -56,7 +57,8 @@ async function read(
   here: readonly ConversationQuestion[],
 ): Promise<MessageMeaning> {
   return readAnswer(here, {
-    content,
+    // An answer has only text that its sender typed.
+    content: findOwnText(content),
     hasMedia: media !== "null" || message.has_file === 1,
     receivedAt: message.received_at,
     replyTo: reply_to === "" ? "" : await findQuestionOfMessage(db, reply_to),

@@ -1,27 +1,20 @@
 import type { IncomingMessage } from "../platform.ts";
-import { parseSize } from "../receive_guard.ts";
+import {
+  type Author,
+  type Borrowed,
+  type Component,
+  type Content,
+  join,
+  listFiles,
+  listUnreadable,
+  nameAuthor,
+  readForwards,
+  readOwnEmbeds,
+  readQuoted,
+} from "./content.ts";
 import { formatPlainText } from "./format.ts";
 
-interface Author {
-  id: string;
-  username: string;
-  global_name?: string | null;
-  bot?: boolean;
-  system?: boolean;
-}
-
-interface Attachment {
-  url: string;
-  filename: string;
-  size: number;
-}
-
-interface Body {
-  content?: string;
-  attachments?: Attachment[];
-}
-
-export interface Message extends Body {
+export interface Message extends Content {
   id: string;
   type: number;
   channel_id: string;
@@ -30,18 +23,9 @@ export interface Message extends Body {
   author: Author;
   webhook_id?: string;
   member?: { nick?: string | null };
-  mentions?: Author[];
   mention_roles?: string[];
   message_reference?: { message_id?: string };
-  referenced_message?: { author: Author } | null;
-  /** Forwarded messages. */
-  message_snapshots?: { message: Body }[];
-}
-
-interface Component {
-  label?: string;
-  custom_id?: string;
-  components?: Component[];
+  referenced_message?: Content & { author: Author } | null;
 }
 
 /** A press of a button, or a registered command. */
@@ -74,35 +58,42 @@ const BY_PEOPLE = [0, 19];
 const COMMAND = 2;
 const COMPONENT = 3;
 
-/** Parses a message. Returns null for one of a bot or webhook, and for one without text and file. */
+/** Parses a message. Returns null for one of a bot or webhook, and for a notice of Discord. */
 export function parseMessage(message: Message, where: ChannelPlace, me: BotIdentity): IncomingMessage | null {
-  const { author, mentions = [], mention_roles = [] } = message;
+  const { author, content: said = "", mentions = [], mention_roles = [] } = message;
   if (!BY_PEOPLE.includes(message.type) || message.webhook_id !== undefined) return null;
   if (author.id === me.id || author.bot === true || author.system === true) return null;
-  const bodies: Body[] = [message, ...(message.message_snapshots ?? []).map((one) => one.message)];
-  const said = bodies.map(({ content = "" }) => content).filter((text) => text !== "").join("\n");
-  const files = bodies.flatMap(({ attachments = [] }) => attachments)
-    .map(({ url, filename, size }) => ({ ref: url, name: filename, size: parseSize(size) }));
-  if (said.trim() === "" && files.length === 0) return null;
   const isOurs = message.referenced_message?.author.id === me.id;
+  const own: Borrowed = { excerpts: [], files: listFiles(message), unreadable: listUnreadable(message) };
+  const parts = [own, readOwnEmbeds(message), readForwards(message)];
+  // The conversation has the bot's own messages already.
+  const quoted = isOurs ? [] : [readQuoted(message.referenced_message)];
+  if (said.trim() === "" && isEmpty(join(parts))) own.unreadable.push("a message of an unknown kind");
+  const { excerpts, files, unreadable } = join([...parts, ...quoted]);
   const isMentioned = isOurs || mentions.some(({ id }) => id === me.id) ||
     mention_roles.some((role) => me.roles.has(role));
-  const text = said.replace(/<@!?(\d+)>|<@&(\d+)>/g, (all, person, role) => {
+  const stripped = said.replace(/<@!?(\d+)>|<@&(\d+)>/g, (all, person, role) => {
     return person === me.id || me.roles.has(role) ? "" : all;
   });
+  const text = formatPlainText(stripped, mentions).trim();
+  const hasMore = excerpts.length + files.length + unreadable.length > 0;
   return {
     ...where,
     id: message.id,
     sender: parseSender(author, message.member?.nick),
-    text: formatPlainText(text, mentions).trim() || formatPlainText(said, mentions),
+    text: text === "" && !hasMore ? formatPlainText(said, mentions) : text,
     files,
     isMentioned,
     repliesTo: isOurs ? message.message_reference?.message_id ?? "" : "",
     choice: "",
-    excerpts: [],
-    unreadable: [],
+    excerpts,
+    unreadable,
     isData: false,
   };
+}
+
+function isEmpty({ excerpts, files, unreadable }: Borrowed): boolean {
+  return excerpts.length + files.length + unreadable.length === 0;
 }
 
 /** Parses a press, or a command as if a person had typed it. Returns null for other interactions. */
@@ -137,6 +128,6 @@ export function findLabel({ message, data }: Interaction): string {
   return buttons.find(({ custom_id }) => custom_id === data?.custom_id)?.label ?? "";
 }
 
-function parseSender({ id, username, global_name }: Author, nick?: string | null) {
-  return { id, name: nick ?? global_name ?? username };
+function parseSender(author: Author, nick?: string | null) {
+  return { id: author.id, name: nameAuthor(author, nick) };
 }

@@ -8,9 +8,13 @@ const BASE_URL = "https://api.telegram.org";
 export class TelegramError extends PlatformError {
   readonly code: number;
 
-  constructor(code: number, description: string, retryAfterMs: number | null) {
+  /** New id of the chat, a group that became a supergroup. "": none. */
+  readonly movedTo: string;
+
+  constructor(code: number, description: string, retryAfterMs: number | null, movedTo = "") {
     super(description, retryAfterMs);
     this.code = code;
+    this.movedTo = movedTo;
   }
 
   /** 409: another program polls with the same token. */
@@ -88,7 +92,13 @@ export class TelegramClient {
     // The answer can come from a proxy between the service and Telegram.
     const { error_code = status, description = `Telegram answered ${status}`, parameters } = answer;
     const retryAfterMs = parsePauseSeconds(parameters?.retry_after ?? headers.get("retry-after"));
-    throw new TelegramError(error_code, description, retryAfterMs);
+    const movedTo = parameters?.migrate_to_chat_id;
+    throw new TelegramError(
+      error_code,
+      description,
+      retryAfterMs,
+      movedTo === undefined ? "" : String(movedTo),
+    );
   }
 }
 
@@ -97,5 +107,5 @@ interface Answer<T> {
   result: T;
   error_code: number;
   description: string;
-  parameters: { retry_after?: number };
+  parameters: { retry_after?: number; migrate_to_chat_id?: number };
 }

@@ -1,34 +1,25 @@
-import { buildPress, type IncomingMessage, type RemoteFile } from "../platform.ts";
-import { parseSize } from "../receive_guard.ts";
+import { buildPress, type IncomingMessage } from "../platform.ts";
+import {
+  type Content,
+  findReplied,
+  getText,
+  isNotice,
+  listFiles,
+  listUnreadable,
+  nameUser,
+  readForward,
+  readQuoted,
+  type Reply,
+  type User,
+} from "./content.ts";
 
-export interface User {
-  id: number;
-  is_bot: boolean;
-  first_name?: string;
-  username?: string;
-}
-
-interface FileShape {
-  file_id: string;
-  file_name?: string;
-  file_size?: number;
-}
-
-interface Message {
+interface Message extends Content, Reply {
   message_id: number;
   chat: { id: number; type: string };
-  message_thread_id?: number;
-  is_topic_message?: boolean;
-  from?: User;
-  text?: string;
-  caption?: string;
   reply_markup?: { inline_keyboard: { text: string; callback_data?: string }[][] };
-  reply_to_message?: { message_id: number; from?: User };
-  document?: FileShape;
-  photo?: FileShape[];
-  voice?: FileShape;
-  audio?: FileShape;
-  video?: FileShape;
+  media_group_id?: string;
+  migrate_to_chat_id?: number;
+  migrate_from_chat_id?: number;
 }
 
 export interface ButtonPress {
@@ -44,21 +35,42 @@ export interface Update {
   callback_query?: ButtonPress;
 }
 
-/** Parses an update. Returns null for one of a bot, and for a message without text and file. */
+/** Parses an update. Returns null for one of a bot, and for a notice of Telegram. */
 export function parseUpdate(update: Update, me: User): IncomingMessage | null {
   if (update.callback_query !== undefined) return parseClick(update.callback_query);
   return update.message === undefined ? null : parseMessage(update.message, me);
 }
 
+/** Finds the old and the new id of a group that became a supergroup. Telegram says it in both chats. */
+export function parseMove({ message }: Update): { from: string; to: string } | null {
+  if (message === undefined) return null;
+  const { chat, migrate_to_chat_id: to, migrate_from_chat_id: from } = message;
+  if (to !== undefined) return { from: String(chat.id), to: String(to) };
+  return from === undefined ? null : { from: String(from), to: String(chat.id) };
+}
+
 function parseMessage(message: Message, me: User): IncomingMessage | null {
   const { from } = message;
-  const said = message.text ?? message.caption ?? "";
-  const files = listFiles(message);
-  if (from === undefined || from.is_bot || said.trim() === "" && files.length === 0) return null;
+  if (from === undefined || from.is_bot || isNotice(message)) return null;
+  const forward = readForward(message);
+  const quoted = readQuoted(message, me);
+  const excerpts = [...(forward === null ? [] : [forward]), ...quoted.excerpts];
+  const ownFiles = listFiles(message);
+  const files = [...ownFiles, ...quoted.files];
+  const unreadable = [...listUnreadable(message), ...quoted.unreadable];
+  const all = getText(message);
+  if (all.trim() === "" && ownFiles.length === 0 && listUnreadable(message).length === 0) {
+    if (message.text !== undefined) return null;
+    unreadable.push("a message of an unknown kind");
+  }
+  // A forwarded text is not the sender's own, so a mention in it is none.
+  const said = forward === null ? all : "";
   const mention = new RegExp(`@${me.username ?? "\\0"}\\b`, "i");
-  const original = message.reply_to_message;
-  const isOurs = original?.from?.id === me.id;
-  const text = said.replaceAll(new RegExp(mention, "gi"), "").trim() || said;
+  const replied = findReplied(message);
+  const isOurs = replied?.from?.id === me.id;
+  const stripped = said.replaceAll(new RegExp(mention, "gi"), "").trim();
+  const hasMore = excerpts.length + files.length + unreadable.length > 0;
+  const text = stripped === "" && !hasMore ? said : stripped;
   return {
     ...parsePlace(message),
     id: String(message.message_id),
@@ -67,10 +79,11 @@ function parseMessage(message: Message, me: User): IncomingMessage | null {
     text: text === "/start" ? "/help" : text,
     files,
     isMentioned: isOurs || mention.test(said),
-    repliesTo: isOurs ? String(original?.message_id) : "",
+    repliesTo: isOurs ? String(replied?.message_id) : "",
     choice: "",
-    excerpts: [],
-    unreadable: [],
+    excerpts,
+    unreadable,
+    album: message.media_group_id ?? "",
     isData: false,
   };
 }
@@ -95,23 +108,6 @@ function parsePlace({ chat, is_topic_message, message_thread_id }: Message) {
   };
 }
 
-function parseSender({ id, first_name, username }: User) {
-  return { id: String(id), name: first_name ?? username ?? "" };
-}
-
-function listFiles({ document, photo, voice, audio, video }: Message): RemoteFile[] {
-  // A photo has several sizes. The largest is last.
-  const picture = photo?.at(-1);
-  const all: [FileShape | undefined, string][] = [
-    [document, "file"],
-    [picture, "photo.jpg"],
-    [voice, "voice.ogg"],
-    [audio, "audio"],
-    [video, "video.mp4"],
-  ];
-  return all.flatMap(([file, name]) =>
-    file === undefined
-      ? []
-      : [{ ref: file.file_id, name: file.file_name ?? name, size: parseSize(file.file_size) }]
-  );
+function parseSender(user: User) {
+  return { id: String(user.id), name: nameUser(user) };
 }

@@ -17,7 +17,11 @@ type SettingName =
   /** The last journal event that was checked for notices. */
   | "notices_cursor"
   /** The last message of a platform before a gap that is not read yet, "" for none. */
-  | `gap:${string}`;
+  | `gap:${string}`
+  /** New ids of a platform's chats by their old ones, as JSON. */
+  | `moved:${string}`
+  /** The latest albums of a platform that mention the service, as JSON. */
+  | `albums:${string}`;
 
 export function findSetting(db: Database, name: SettingName): Promise<string | null> {
   return db.readValue<string>("select value from setting where name = ?", [name]);

@@ -20,6 +20,8 @@ export class FakeTelegram extends FakeServer<"lost" | { code: number; retryAfter
   readonly edits: Json[] = [];
   readonly deleted: number[] = [];
   readonly confirmed: Json[] = [];
+  /** New ids of groups that became supergroups, by their old ids. */
+  readonly upgraded = new Map<string, number>();
   #updates: Json[] = [];
   #next = 1;
   #wake: (() => void)[] = [];
@@ -74,6 +76,8 @@ export class FakeTelegram extends FakeServer<"lost" | { code: number; retryAfter
     if (method === "getUpdates" && this.hasRival) {
       return refuse(409, "Conflict: terminated by other getUpdates request");
     }
+    const supergroup = this.upgraded.get(String(body.chat_id));
+    if (supergroup !== undefined) return refuseUpgraded(supergroup);
     if (method === "getUpdates") return ok(await this.#poll(body, request.signal));
     if (method === "sendMessage") return this.#send(body);
     if (method === "sendChatAction") return this.#sign(body);
@@ -173,6 +177,8 @@ export class FakeTelegram extends FakeServer<"lost" | { code: number; retryAfter
     const mode = this.modes.shift();
     if (typeof mode === "object") return refuse(mode.code, "Refused", mode.retryAfter);
     const chat = String(form.get("chat_id"));
+    const supergroup = this.upgraded.get(chat);
+    if (supergroup !== undefined) return refuseUpgraded(supergroup);
     this.uploads.push({ name: file.name, text: await file.text(), chat });
     const sent = { chat_id: chat, document: file.name, message_id: 1001 + this.sent.length };
     this.sent.push(sent);
@@ -193,6 +199,12 @@ function ok(result: Json): Response {
 function refuse(code: number, description: string, retryAfter?: number): Response {
   const parameters = retryAfter === undefined ? {} : { parameters: { retry_after: retryAfter } };
   return Response.json({ ok: false, error_code: code, description, ...parameters }, { status: code });
+}
+
+function refuseUpgraded(supergroup: number): Response {
+  const description = "Bad Request: group chat was upgraded to a supergroup chat";
+  const parameters = { migrate_to_chat_id: supergroup };
+  return Response.json({ ok: false, error_code: 400, description, parameters }, { status: 400 });
 }
 
 /** Checks for unknown and unclosed tags, and for marks of tags in other text. */

@@ -1,0 +1,45 @@
+import { createLogger } from "../../base/log.ts";
+import { formatPlatformKey, PLACE_MAX_CHARACTERS } from "../../domain/chat/platform.ts";
+import { moveConversation } from "../../store/chat/moved_conversation.ts";
+import type { Database } from "../../store/db/database.ts";
+import { findSetting, storeSetting } from "../../store/db/setting.ts";
+import type { Deps } from "../call/services.ts";
+
+const log = createLogger("platform");
+
+/** New ids of chats by their old ones. */
+export type MovedChats = Readonly<Record<string, string>>;
+
+export async function findMovedChats(db: Database, platform: string): Promise<MovedChats> {
+  return JSON.parse(await findSetting(db, `moved:${platform}`) ?? "{}");
+}
+
+/** Returns the current id of a chat. */
+export function resolveChat(moved: MovedChats, chat: string): string {
+  return Object.hasOwn(moved, chat) ? moved[chat] ?? chat : chat;
+}
+
+/**
+ * Moves a chat with a new id: its conversation, open replies, tasks, schedules, questions, memory and engine sessions, in one batch
+ * with the new id itself. A repeated move changes nothing, except for rows that a run stored under the old id meanwhile.
+ */
+export async function moveChat(
+  { db }: Deps<"db">,
+  platform: string,
+  from: string,
+  to: string,
+): Promise<void> {
+  const isValid = [from, to].every((id) => id !== "" && id.length <= PLACE_MAX_CHARACTERS) && from !== to;
+  const moved = await findMovedChats(db, platform);
+  // A chat that moved back would have no current id.
+  if (!isValid || resolveChat(moved, to) !== to) return;
+  const earlier = Object.entries(moved).map(([old, current]) => [old, current === from ? to : current]);
+  await db.write([
+    storeSetting(`moved:${platform}`, JSON.stringify(Object.fromEntries([...earlier, [from, to]]))),
+    ...moveConversation(
+      formatPlatformKey(platform, { chat: from, thread: "" }),
+      formatPlatformKey(platform, { chat: to, thread: "" }),
+    ),
+  ]);
+  log.info("Chat {from} of {platform} has the new id {to}", { from, platform, to });
+}

@@ -1,0 +1,142 @@
+import type { Excerpt, RemoteFile } from "../platform.ts";
+import { parseSize } from "../receive_guard.ts";
+import { formatPlainText } from "./format.ts";
+
+export interface Author {
+  id: string;
+  username: string;
+  global_name?: string | null;
+  bot?: boolean;
+  system?: boolean;
+}
+
+interface Attachment {
+  url: string;
+  filename: string;
+  size: number;
+}
+
+interface Embed {
+  title?: string;
+  description?: string;
+  url?: string;
+  author?: { name?: string };
+  fields?: { name?: string; value?: string }[];
+  footer?: { text?: string };
+}
+
+/** A button, or a block of a message that is built from blocks. */
+export interface Component {
+  label?: string;
+  custom_id?: string;
+  content?: string;
+  components?: Component[];
+}
+
+/** Content of a message, of a forwarded one, or of the one that it replies to. */
+export interface Content {
+  author?: Author;
+  content?: string;
+  attachments?: Attachment[];
+  embeds?: Embed[];
+  components?: Component[];
+  sticker_items?: unknown[];
+  stickers?: unknown[];
+  poll?: unknown;
+  activity?: unknown;
+  call?: unknown;
+  mentions?: Author[];
+  /** Forwarded messages. Discord does not name their authors. */
+  message_snapshots?: { message: Content }[];
+}
+
+export function nameAuthor(author: Author | undefined, nick?: string | null): string {
+  return nick ?? author?.global_name ?? author?.username ?? "";
+}
+
+/** Content of other messages in a message, as data. */
+export interface Borrowed {
+  excerpts: Excerpt[];
+  files: RemoteFile[];
+  unreadable: string[];
+}
+
+/** Reads forwarded messages. */
+export function readForwards({ message_snapshots = [] }: Content): Borrowed {
+  return join(message_snapshots.map(({ message }) => readOther(message, "forwarded")));
+}
+
+/** Reads the message that a person replied to, with the messages that it forwards. */
+export function readQuoted(replied: Content | null | undefined): Borrowed {
+  return replied ? join([readOther(replied, "quoted"), readForwards(replied)]) : join([]);
+}
+
+/** Reads a person's own embeds. Discord adds a preview of each address in the text, which the agent has already. */
+export function readOwnEmbeds(message: Content): Borrowed {
+  if (/https?:/.test(message.content ?? "")) return join([]);
+  const { author, embeds = [], components = [] } = message;
+  const text = formatBlocks({ embeds, components });
+  const unreadable = text === "" ? listBlocks({ embeds, components }) : [];
+  return {
+    excerpts: text === "" ? [] : [{ kind: "quoted", author: nameAuthor(author), text }],
+    files: [],
+    unreadable,
+  };
+}
+
+function readOther(message: Content, kind: Excerpt["kind"]): Borrowed {
+  const { content = "", mentions = [], author } = message;
+  const text = formatPlainText(
+    [content, formatBlocks(message)].filter((part) => part !== "").join("\n"),
+    mentions,
+  );
+  const files = listFiles(message);
+  const blocks = text === "" && files.length === 0 ? listBlocks(message) : [];
+  return {
+    excerpts: text.trim() === "" ? [] : [{ kind, author: nameAuthor(author), text }],
+    files,
+    unreadable: [...listUnreadable(message), ...blocks],
+  };
+}
+
+export function listFiles({ attachments = [] }: Content): RemoteFile[] {
+  return attachments.map(({ url, filename, size }) => ({ ref: url, name: filename, size: parseSize(size) }));
+}
+
+/** Lists content without a text and a file. */
+export function listUnreadable({ sticker_items, stickers, poll, activity, call }: Content): string[] {
+  const found: [boolean, string][] = [
+    [(sticker_items ?? stickers ?? []).length > 0, "a sticker"],
+    [Boolean(poll), "a poll"],
+    [Boolean(activity), "an invitation to an activity"],
+    [Boolean(call), "a call"],
+  ];
+  return found.flatMap(([isThere, noun]) => isThere ? [noun] : []);
+}
+
+function listBlocks({ embeds = [], components = [] }: Content): string[] {
+  return [...(embeds.length > 0 ? ["an embed"] : []), ...(components.length > 0 ? ["a card"] : [])];
+}
+
+function formatBlocks({ embeds = [], components = [] }: Content): string {
+  return [...embeds.map(formatEmbed), ...components.flatMap(listTexts)].filter((text) => text !== "").join(
+    "\n",
+  );
+}
+
+function formatEmbed({ author, title, description, url, fields = [], footer }: Embed): string {
+  const lines = fields.map(({ name = "", value = "" }) => `${name}: ${value}`);
+  return [author?.name, title, url, description, ...lines, footer?.text].filter(Boolean).join("\n");
+}
+
+function listTexts({ content = "", components = [] }: Component): string[] {
+  return [content, ...components.flatMap(listTexts)];
+}
+
+export function join(parts: readonly Borrowed[]): Borrowed {
+  return {
+    excerpts: parts.flatMap(({ excerpts }) => excerpts),
+    files: parts.flatMap(({ files }) => files),
+    unreadable: parts.flatMap(({ unreadable }) => unreadable),
+  };
+}
