@@ -6,10 +6,10 @@ const log = createLogger("platform");
 // Slack and Feishu want the acknowledgement of a message within 3 s, and it comes after this request.
 const READ_MS = 2_000;
 const EXCERPTS_MAX = 50;
-const EXCERPTS_BYTES = 64 * 1024;
-const FILES_MAX = 20;
+const EXCERPTS_MAX_BYTES = 64 * 1024;
+const QUOTED_FILES_MAX = 20;
 
-/** What a message contains, without its place and sender. */
+/** Content of a message, without its place and sender. */
 export type MessageContent = Pick<IncomingMessage, "text" | "files" | "excerpts" | "unreadable">;
 
 export function createContent(content: Partial<MessageContent> = {}): MessageContent {
@@ -43,7 +43,7 @@ export function joinContents(contents: readonly MessageContent[]): MessageConten
   };
 }
 
-/** Adds quoted or forwarded messages and their files to a message. Says in `unreadable` what is over a limit. */
+/** Adds quoted or forwarded messages and their files to a message. Names a part over a limit in `unreadable`. */
 export function addExcerpts<T extends MessageContent>(message: T, added: MessageContent): T {
   const all = [...message.excerpts, ...added.excerpts];
   const excerpts = cutExcerpts(all);
@@ -52,18 +52,18 @@ export function addExcerpts<T extends MessageContent>(message: T, added: Message
     ...message.unreadable,
     ...added.unreadable,
     ...isCut ? ["the rest of the quoted messages"] : [],
-    ...added.files.length > FILES_MAX ? ["the rest of the quoted files"] : [],
+    ...added.files.length > QUOTED_FILES_MAX ? ["the rest of the quoted files"] : [],
   ];
   return {
     ...message,
-    files: [...message.files, ...added.files.slice(0, FILES_MAX)],
+    files: [...message.files, ...added.files.slice(0, QUOTED_FILES_MAX)],
     excerpts,
     unreadable: [...new Set(unreadable)],
   };
 }
 
 function cutExcerpts(given: readonly Excerpt[]): Excerpt[] {
-  let bytes = EXCERPTS_BYTES;
+  let bytes = EXCERPTS_MAX_BYTES;
   return given.slice(0, EXCERPTS_MAX).map((excerpt) => {
     const text = cutToBytes(excerpt.text, bytes);
     bytes -= countBytes(text);

@@ -50,7 +50,7 @@ export interface RobotContent {
   quoteMessage?: Replied;
 }
 
-/** What no text describes. */
+/** Nouns for types without a text. */
 const NOUNS: Record<string, string> = {
   picture: "a picture",
   audio: "a voice message",

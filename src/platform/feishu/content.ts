@@ -10,7 +10,7 @@ export interface Mention {
   name: string;
 }
 
-export interface MessageBody {
+interface MessageBody {
   /** Messages that can have the files. */
   sources: readonly string[];
   type: string;
@@ -53,7 +53,7 @@ interface Content extends Post {
   template?: string;
 }
 
-/** What no text describes. */
+/** Nouns for types without a text. */
 const NOUNS: Record<string, string> = {
   sticker: "a sticker",
   folder: "a folder",
@@ -170,12 +170,12 @@ function formatTime(time: string | undefined): string {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString();
 }
 
-const LANGUAGES_DEPTH_MAX = 2;
+const POST_DEPTH_MAX = 2;
 
 /** Finds the post, which can be in objects by language. */
 function findPost(said: object, depth = 0): Post {
   if ("content" in said && Array.isArray(said.content)) return said as Post;
-  if (depth === LANGUAGES_DEPTH_MAX) return {};
+  if (depth === POST_DEPTH_MAX) return {};
   const inner = Object.values(said).filter((one) => typeof one === "object" && one !== null);
   return inner.map((one) => findPost(one, depth + 1)).find((post) => post.content !== undefined) ?? {};
 }

@@ -51,7 +51,7 @@ const NO_TEXT = /^\s*(?:This content can't be displayed\.?|\[no preview availabl
 const DEPTH_MAX = 4;
 
 /** Reads a message without its shared messages. `text` is in mrkdwn. */
-export function readOwnContent({ text = "", blocks = [], files = [] }: Said): MessageContent {
+function readOwnContent({ text = "", blocks = [], files = [] }: Said): MessageContent {
   const content = createContent({ text: NO_TEXT.test(text) ? "" : text });
   if (content.text.trim() === "" || !isRichText(blocks)) {
     content.text = formatBlocks(blocks, content.unreadable) || content.text;

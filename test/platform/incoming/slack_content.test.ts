@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type Event, parseMessage } from "../../src/platform/slack/message.ts";
-import { waitUntil } from "../harness/wait.ts";
-import { listInbound, openWorld, startPlatform, waitForText } from "./worlds/open.ts";
-import { SlackWorld } from "./worlds/slack.ts";
+import { type Event, parseMessage } from "../../../src/platform/slack/message.ts";
+import { waitUntil } from "../../harness/wait.ts";
+import { listInbound, openWorld, startPlatform, waitForText } from "../worlds/open.ts";
+import { SlackWorld } from "../worlds/slack.ts";
 
 const BOT = "UBOT";
 const place = { type: "message", channel: "D7", channel_type: "im", user: "7", ts: "1600000000.000001" };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type FeishuEvent, parseEvent } from "../../src/platform/feishu/message.ts";
-import { waitUntil } from "../harness/wait.ts";
-import { openWorld, startPlatform, waitForText } from "./worlds/open.ts";
-import { FeishuWorld } from "./worlds/feishu.ts";
+import { type FeishuEvent, parseEvent } from "../../../src/platform/feishu/message.ts";
+import { waitUntil } from "../../harness/wait.ts";
+import { openWorld, startPlatform, waitForText } from "../worlds/open.ts";
+import { FeishuWorld } from "../worlds/feishu.ts";
 
 const BOT = "ou_bot";
 const sender = { sender_id: { open_id: "ou_1" }, sender_type: "user" };
@@ -205,7 +205,7 @@ describe("Feishu's quoted and forwarded messages (contract-3, 20.10)", () => {
     ]);
   });
 
-  it("reach the agent, and the person is told about a sticker", async () => {
+  it("reach the agent, and the service names a sticker to the person", async () => {
     await using world = new FeishuWorld();
     await using app = await openWorld("lark", world);
     world.fake.items.set("om_q", [buildItem("om_q", "text", { text: "the plan" })]);
