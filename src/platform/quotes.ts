@@ -23,7 +23,9 @@ export function isEmpty({ text, files, excerpts, unreadable }: MessageContent): 
 /** Reads a message. A message of an unknown form keeps `text`, and says that a part is missing. */
 export function readOrNote(platform: string, text: unknown, read: () => MessageContent): MessageContent {
   try {
-    return read();
+    const content = read();
+    requireTexts(content);
+    return content;
   } catch (error) {
     log.warning("Cannot read a part of a message of {platform}: {error}", { platform, error });
     return createContent({
@@ -31,6 +33,17 @@ export function readOrNote(platform: string, text: unknown, read: () => MessageC
       unreadable: ["a part of the message"],
     });
   }
+}
+
+// A field of another type would fail the store, and the platform would send the message again and again.
+function requireTexts({ text, files, excerpts, unreadable }: MessageContent): void {
+  const texts: unknown[] = [
+    text,
+    ...unreadable,
+    ...files.flatMap(({ ref, name }) => [ref, name]),
+    ...excerpts.flatMap((excerpt) => [excerpt.author, excerpt.text]),
+  ];
+  if (!texts.every((one) => typeof one === "string")) throw new Error("a text has another type");
 }
 
 /** Joins quoted or forwarded messages and their files. */

@@ -85,5 +85,5 @@ function readItem({ message_id, msg_type, body, sender, mentions, deleted }: Ite
     content: body?.content ?? "",
     mentions,
   });
-  return { text: "", ...content, excerpts: [{ kind, author: sender?.id ?? "", text }] };
+  return { text: "", ...content, excerpts: [{ kind, author: String(sender?.id ?? ""), text }] };
 }

@@ -90,8 +90,10 @@ export function findThreadStart({ ts, thread_ts = "", parent_user_id }: Event, b
 export function readThreadStart(start: Event, botId: string): MessageContent {
   const isKnown = start.user === botId || (start.text ?? "").search(createMention(botId)) >= 0;
   if (isKnown) return createContent();
-  const { display_name, real_name } = start.user_profile ?? {};
-  return readExcerpt(start, "quoted", display_name || real_name || start.username || start.user || "");
+  return readOrNote("Slack", "", () => {
+    const { display_name, real_name } = start.user_profile ?? {};
+    return readExcerpt(start, "quoted", display_name || real_name || start.username || start.user || "");
+  });
 }
 
 function parsePress({ type, user, container, message, actions: [action] }: Press): IncomingMessage | null {
