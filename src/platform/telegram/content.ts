@@ -21,6 +21,13 @@ interface Origin {
   chat?: Chat;
 }
 
+/** A mark in a text. Telegram counts in UTF-16 units, as JavaScript does. */
+interface Entity {
+  type: string;
+  offset: number;
+  length: number;
+}
+
 interface FileShape {
   file_id: string;
   file_name?: string;
@@ -31,6 +38,8 @@ interface FileShape {
 export interface Content {
   text?: string;
   caption?: string;
+  entities?: Entity[];
+  caption_entities?: Entity[];
   from?: User;
   sender_chat?: Chat;
   forward_origin?: Origin;
@@ -91,6 +100,25 @@ export function isNotice(message: object): boolean {
 
 export function getText({ text, caption }: Content): string {
   return text ?? caption ?? "";
+}
+
+/** Returns the text of a message with `> ` before the lines of its quotes, which Telegram shows only by a mark. */
+export function formatText(content: Content): string {
+  const all = getText(content);
+  const entities = (content.text === undefined ? content.caption_entities : content.entities) ?? [];
+  const quotes = entities.filter(({ type }) => ["blockquote", "expandable_blockquote"].includes(type))
+    .sort((a, b) => b.offset - a.offset);
+  return quotes.reduce((text, { offset, length }) => {
+    const end = offset + length;
+    const before = offset === 0 || text[offset - 1] === "\n" ? "" : "\n";
+    const quoted = text.slice(offset, end).replace(/\n$/, "").split("\n").map((line) => `> ${line}`).join(
+      "\n",
+    );
+    const after = text.slice(end - (text[end - 1] === "\n" ? 1 : 0));
+    return `${text.slice(0, offset)}${before}${quoted}${
+      after === "" || after.startsWith("\n") ? "" : "\n"
+    }${after}`;
+  }, all);
 }
 
 export function listUnreadable(content: object): string[] {

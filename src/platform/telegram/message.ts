@@ -1,7 +1,9 @@
+import { maskQuotedMentions } from "../../domain/chat/excerpt.ts";
 import { buildPress, type IncomingMessage } from "../platform.ts";
 import {
   type Content,
   findReplied,
+  formatText,
   getText,
   isNotice,
   listFiles,
@@ -64,7 +66,7 @@ function parseMessage(message: Message, me: User): IncomingMessage | null {
     unreadable.push("a message of an unknown kind");
   }
   // A forwarded text is not the sender's own, so a mention in it is none.
-  const said = forward === null ? all : "";
+  const said = forward === null ? formatText(message) : "";
   const mention = new RegExp(`@${me.username ?? "\\0"}\\b`, "i");
   const replied = findReplied(message);
   const isOurs = replied?.from?.id === me.id;
@@ -78,7 +80,7 @@ function parseMessage(message: Message, me: User): IncomingMessage | null {
     // Telegram sends /start at the first contact.
     text: text === "/start" ? "/help" : text,
     files,
-    isMentioned: isOurs || mention.test(said),
+    isMentioned: isOurs || mention.test(maskQuotedMentions(said)),
     repliesTo: isOurs ? String(replied?.message_id) : "",
     choice: "",
     excerpts,

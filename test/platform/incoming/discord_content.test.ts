@@ -147,7 +147,7 @@ describe("quotes and forwards of Discord", () => {
     expect([ours.stored, gone.stored]).toEqual([["say it"], ["say it"]]);
   });
 
-  it("all files of a message are heard with one mention", async () => {
+  it("one mention is valid for all files of a message", async () => {
     const attachments = [1, 2, 3].map((n) => ({ id: `a${n}`, filename: `${n}.txt`, size: 5, url: "" }));
     const heard = await hear({ content: "<@99> say three", mentions: [BOT], attachments }, { isGroup: true });
     expect(heard.files).toBe(3);

@@ -164,6 +164,21 @@ describe("quotes and forwards of Telegram", () => {
     expect(heard.stored).toEqual([]);
   });
 
+  it.each([
+    ["a\nb c", 0, 3, "> a\n> b\n c"],
+    ["see a\nb", 4, 3, "see \n> a\n> b"],
+    ["😀a\nb", 0, 5, "> 😀a\n> b"],
+    ["a\n\nb", 0, 2, "> a\n\nb"],
+  ])("a quote in the text %j has its marks", async (text, offset, length, shown) => {
+    const heard = await hear(text, { more: { entities: [{ type: "blockquote", offset, length }] } });
+    expect(heard.stored).toEqual([shown]);
+  });
+
+  it("a mention in such a quote does not address the bot", async () => {
+    const entities = [{ type: "expandable_blockquote", offset: 0, length: 8 }];
+    expect((await hear("@svc_bot say x", { ...GROUP, more: { entities } })).stored).toEqual([]);
+  });
+
   it("content of the quoted message that is not readable is named", async () => {
     const reply_to_message = { message_id: 3, from: BOB, poll: { id: "p" } };
     const heard = await hear("@svc_bot say sum", { ...GROUP, more: { reply_to_message } });

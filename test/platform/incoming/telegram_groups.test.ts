@@ -33,7 +33,7 @@ const waitForMedia = (app: App, count: number) =>
   waitUntil(`${count} files`, async () => (await listMedia(app)).length === count);
 
 describe("an album in a group", () => {
-  it.each([[0], [1], [2]])("is heard as a whole with the mention in the caption of photo %i", async (at) => {
+  it.each([[0], [1], [2]])("arrives as a whole with the mention in the caption of photo %i", async (at) => {
     await using fake = new FakeTelegram();
     await using app = await openTelegram(fake, { allow: ["*"] });
     for (const id of [0, 1, 2]) show(fake, 50 + id, id === at ? "@svc_bot say three" : undefined);
@@ -44,7 +44,7 @@ describe("an album in a group", () => {
     expect(fake.faults).toEqual([]);
   });
 
-  it("is heard as a whole across polls, and only this album of this person", async () => {
+  it("arrives as a whole across polls, and only this album of this person", async () => {
     await using fake = new FakeTelegram();
     await using app = await openTelegram(fake, { allow: ["*"] });
     show(fake, 50);
@@ -66,7 +66,7 @@ describe("an album in a group", () => {
       .toEqual(["-5:50", "-5:51", "-5:52"]);
   });
 
-  it("is heard as a whole across a restart, before and after the mention", async () => {
+  it("arrives as a whole across a restart, before and after the mention", async () => {
     await using fake = new FakeTelegram();
     await using folder = await createTempDir();
     let app = await open(fake, folder.path);
@@ -196,6 +196,25 @@ describe("a group that becomes a supergroup", () => {
     await waitUntil("the polls", () => fake.unconfirmed === 0);
     await app.settle();
     expect(texts(fake)).not.toContain("there");
+  });
+
+  it("also moves the reply and the session of a run that ends after the move", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await openTelegram(fake, { allow: ["*"] });
+    fake.say("@svc_bot sleep 2", GROUP);
+    await waitUntil("the run", async () => {
+      const [worker] = await app.call("GET /api/workers");
+      return (await app.call(`GET /api/executions?worker_id=${worker.id}`)).length === 1;
+    });
+    fake.upgraded.set("-5", NEW);
+    for (const move of Object.values(MOVES)) move(fake);
+    await waitUntil("the move", () => fake.unconfirmed === 0);
+    await waitUntil("the reply", () => fake.sent.some(({ chat_id }) => String(chat_id) === String(NEW)));
+    await app.settle();
+    const keys = (await app.call("GET /api/conversations")).map((one: { session_key: string }) =>
+      one.session_key
+    );
+    expect(keys).toEqual([`phone:${NEW}`]);
   });
 
   it("moves once for repeated notices, and not back", async () => {
