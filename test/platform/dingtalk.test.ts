@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/base/clock.ts";
 import { formatWithTitle } from "../../src/platform/dingtalk/format.ts";
-import { parseMessage } from "../../src/platform/dingtalk/message.ts";
+import { parseMessage, type RobotMessage } from "../../src/platform/dingtalk/message.ts";
 import { packForSending } from "../../src/platform/dingtalk/zip.ts";
 import type { App } from "../harness/service/app.ts";
 import { createFastClock, TestClock } from "../harness/clock.ts";
@@ -262,6 +262,112 @@ describe("texts of DingTalk", () => {
 
   it("are ignored when they are empty", () => {
     expect(parseMessage({ ...message, msgtype: "text", text: { content: " " } })).toBeNull();
-    expect(parseMessage({ ...message, msgtype: "location" })).toBeNull();
+  });
+
+  it.each([
+    [{ msgtype: "location" }, "a message of the type location"],
+    [{ msgtype: "unknownMsgType", content: {} }, "a message that DingTalk does not describe"],
+    [{ msgtype: "interactiveCard" }, "a card"],
+    [{ msgtype: "picture", content: {} }, "a picture"],
+    [{ msgtype: "chatRecord", content: {} }, "a forwarded conversation"],
+    [{ msgtype: "richText", content: { richText: [{ type: "emoji" }] } }, "a part of the message"],
+    [{ msgtype: "richText", content: { richText: 7 } }, "a part of the message"],
+    [{ msgtype: "text", text: { content: "", isReplyMsg: true } }, "the quoted message"],
+  ])("say what the service cannot read (contract-3, 20.10): %j", (said, noun) => {
+    expect(parseMessage({ ...message, ...said } as RobotMessage)).toMatchObject({
+      text: "",
+      files: [],
+      unreadable: [noun],
+    });
+  });
+
+  it("have several pictures, names and other texts", () => {
+    const richText = [
+      { atName: "Bo" },
+      { text: " look" },
+      { type: "picture", downloadCode: "d1" },
+      { type: "picture", pictureDownloadCode: "d2" },
+    ];
+    const parsed = parseMessage({ ...message, msgtype: "richText", content: { richText } });
+    expect(parsed).toMatchObject({ text: "@Bo look", unreadable: [] });
+    expect(parsed?.files.map(({ ref }) => ref)).toEqual(["d1", "d2"]);
+    const link = { title: "News", text: "today", messageUrl: "https://n.example" };
+    expect(parseMessage({ ...message, msgtype: "link", content: link })?.text).toBe(
+      "News\ntoday\nhttps://n.example",
+    );
+  });
+
+  it.each<[object, object]>([
+    [
+      { repliedMsg: { msgType: "text", senderId: "$:1", content: { text: "the plan" } } },
+      { excerpts: [{ kind: "quoted", author: "$:1", text: "the plan" }], files: [] },
+    ],
+    [
+      { repliedMsg: { msgType: "picture", senderNick: "Bo", content: { downloadCode: "d1" } } },
+      { excerpts: [{ kind: "quoted", author: "Bo", text: "" }], files: [{ ref: "d1", name: "image.png" }] },
+    ],
+    [
+      {
+        repliedMsg: {
+          msgType: "richText",
+          content: {
+            richText: [{ msgType: "text", content: "see" }, { msgType: "picture", downloadCode: "d1" }],
+          },
+        },
+      },
+      { excerpts: [{ kind: "quoted", author: "", text: "see" }], files: [{ ref: "d1" }] },
+    ],
+    [
+      { repliedMsg: { msgType: "file", content: { downloadCode: "d1", fileName: "a.pdf" } } },
+      { files: [{ ref: "d1", name: "a.pdf" }], unreadable: [] },
+    ],
+    [{ repliedMsg: { msgType: "unknownMsgType" } }, {
+      unreadable: ["a message that DingTalk does not describe"],
+    }],
+    [{ repliedMsg: { msgType: "text", senderId: "bot", content: { text: "mine" } } }, { excerpts: [] }],
+  ])("have the message that they reply to as an excerpt (contract-3, 20.10): %j", (more, parsed) => {
+    const text = { content: "summarize", isReplyMsg: true, ...more };
+    expect(parseMessage({ ...message, chatbotUserId: "bot", msgtype: "text", text })).toMatchObject({
+      text: "summarize",
+      ...parsed,
+    });
+  });
+
+  it("have a forwarded conversation as excerpts (contract-3, 20.10)", () => {
+    const records = [
+      { senderName: "Bo", msgType: "text", content: "one" },
+      { senderId: "7", msgType: "picture", downloadCode: "d1" },
+      { senderId: "7", msgType: "text", content: { text: "two" } },
+    ];
+    const excerpts = [
+      { kind: "forwarded", author: "Bo", text: "one" },
+      { kind: "forwarded", author: "7", text: "" },
+      { kind: "forwarded", author: "7", text: "two" },
+    ];
+    for (const chatRecord of [records, JSON.stringify(records)]) {
+      const parsed = parseMessage(
+        { ...message, msgtype: "chatRecord", content: { chatRecord } } as RobotMessage,
+      );
+      expect(parsed).toMatchObject({ text: "", excerpts, unreadable: [] });
+      expect(parsed?.files.map(({ ref }) => ref)).toEqual(["d1"]);
+    }
+    expect(parseMessage({ ...message, msgtype: "chatRecord", content: { summary: "Bo: one" } })?.excerpts)
+      .toEqual([{ kind: "forwarded", author: "", text: "Bo: one" }]);
+    const quoteMessage = { msgtype: "text", senderNick: "Bo", text: { content: "old" } };
+    expect(parseMessage({ ...message, msgtype: "text", text: { content: "x" }, quoteMessage })?.excerpts)
+      .toEqual([{ kind: "quoted", author: "Bo", text: "old" }]);
+  });
+
+  it("tell the person what the service cannot read (contract-3, 20.10)", async () => {
+    await using world = new DingTalkWorld();
+    await using app = await open(world);
+    const direct = { conversationType: "1", conversationId: "cidOf7==", senderId: "$:7", senderStaffId: "7" };
+    const replied = { msgType: "text", senderNick: "Bo", content: { text: "the plan\nand more" } };
+    const text = { content: "say done", isReplyMsg: true, repliedMsg: replied };
+    world.fake.message({ ...direct, msgId: "1", msgtype: "interactiveCard" });
+    await waitForText(world, "Cannot read a card. Send text or a file.");
+    world.fake.message({ ...direct, msgId: "2", msgtype: "text", text });
+    await waitUntil("the reply", () => listTexts(world).some((one) => one.startsWith("done")));
+    expect((await listInbound(app)).at(-1)).toBe("say done\n[Quoted from Bo]\n> the plan\n> and more");
   });
 });

@@ -294,7 +294,7 @@ describe("texts of Feishu", () => {
     });
   });
 
-  it.each([["sticker", { file_key: "f" }], ["text", { text: "  " }], ["text", "no object"]])(
+  it.each([["post", { content: [[]] }], ["text", { text: "  " }], ["text", "no object"]])(
     "are ignored when they are empty: %s %j",
     (type, content) => expect(said(type, content as object)).toBeNull(),
   );

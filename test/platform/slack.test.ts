@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/base/clock.ts";
 import { translateMarkdown } from "../../src/platform/markdown.ts";
@@ -280,9 +281,78 @@ describe("texts of Slack", () => {
   ])("%s", (markdown, mrkdwn) => expect(translateMarkdown(markdown, SLACK_MRKDWN)).toBe(mrkdwn));
 
   it.each([
-    ["<@U1> in <#C1|general>: <https://a.example|a>", "@U1 in #general: https://a.example"],
+    ["<@U1> in <#C1|general>: <https://a.example|a>", "@U1 in #general: [a](https://a.example)"],
     ["<!here> a &lt; b &amp;amp; c", "@here a < b &amp; c"],
+    [
+      "see <http://example.com|example.com>, <http://a.example/x?b=1&amp;c=2|a.example/x?b=1&amp;c=2>",
+      "see example.com, a.example/x?b=1&c=2",
+    ],
+    [
+      "<http://example.com/|Example.COM> <http://xn--bcher-kva.de/gr%C3%BC%C3%9Fe|bücher.de/grüße>",
+      "Example.COM bücher.de/grüße",
+    ],
+    [
+      "<https://good.example.evil.example|https://good.example>",
+      "[https://good.example](https://good.example.evil.example)",
+    ],
+    ["<http://a.example/B|a.example/b>", "[a.example/b](http://a.example/B)"],
+    [
+      "<tel:+4930123456|030 / 123 456>, <tel:110|110>, <tel:110|police>",
+      "030 / 123 456, 110, [police](tel:110)",
+    ],
+    ["<tel:+4930123456|+49 (0)30 123456>, <tel:+4930123456|112>", "+49 (0)30 123456, [112](tel:+4930123456)"],
+    ["<tel:+14155550100|(415) 555-0100>", "(415) 555-0100"],
+    [
+      "<mailto:Bo@a.example|bo@a.example> <mailto:bo@a.example|Bo> <mailto:bo@a.example>",
+      "bo@a.example [Bo](mailto:bo@a.example) bo@a.example",
+    ],
+    [
+      "<!date^1392734382^{date} at {time}|February 18th, 2014 at 6:39 AM PST>",
+      "February 18th, 2014 at 6:39 AM PST",
+    ],
+    [
+      "<!date^1392734382^{date}^https://a.example/d|Feb 18>; <!date^0^{time}>",
+      "[Feb 18](https://a.example/d); 1970-01-01T00:00:00.000Z",
+    ],
+    ["<!subteam^S1|@devs> <!subteam^S2> <!subteam^S3|ops>", "@devs @S2 @ops"],
+    ["<!channel> <!everyone|everyone> <!here|@here>", "@channel @everyone @here"],
+    ["<@U1|bo> <@W2> <#C1|> <#C2>", "@bo @W2 #C1 #C2"],
+    [
+      "`curl <https://a.example/?a=1&amp;b=2>` &lt;@U1&gt; ```<http://b.example|b.example> &amp;&amp; ls &gt; x```",
+      "`curl https://a.example/?a=1&b=2` <@U1> ```b.example && ls > x```",
+    ],
+    ["<https://a.example/|one | two &lt;3>", "[one | two <3](https://a.example/)"],
+    ["a <> b &nbsp; &amp;lt;", "a <> b &nbsp; &lt;"],
   ])("%s is parsed as a person typed it", (text, plain) => expect(formatPlainText(text)).toBe(plain));
+
+  it("come back as typed, whatever their characters are", () => {
+    const escape = (text: string) =>
+      text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+    const piece = fc.oneof(
+      fc.string({ unit: "binary" }),
+      fc.constantFrom("<", ">", "&", "&lt;", "&amp;", "|", "@U1", "`", "```", "<!here>", "<@U1>"),
+    );
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        const typed = pieces.join("");
+        expect(formatPlainText(escape(typed))).toBe(typed);
+      }),
+      { seed: 37, numRuns: 500 },
+    );
+  });
+
+  it("have the addresses that Slack turned into links", () => {
+    fc.assert(
+      fc.property(fc.webUrl({ withQueryParameters: true }), (address) => {
+        const escaped = address.replaceAll("&", "&amp;").replaceAll("|", "%7C");
+        const typed = address.replaceAll("|", "%7C");
+        const short = typed.replace(/^https?:\/\//, "");
+        expect(formatPlainText(`<${escaped}>`)).toBe(typed);
+        expect(formatPlainText(`<${escaped}|${escaped.replace(/^https?:\/\//, "")}>`)).toBe(short);
+      }),
+      { seed: 37, numRuns: 500 },
+    );
+  });
 });
 
 it("the client sends its key only to hosts of Slack, and only over TLS (contract 11)", async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/base/clock.ts";
 import { translateMarkdown } from "../../src/platform/markdown.ts";
 import { WECOM_MARKDOWN } from "../../src/platform/wecom/format.ts";
-import { parseMessage } from "../../src/platform/wecom/message.ts";
+import { parseMessage, type WeComMessage } from "../../src/platform/wecom/message.ts";
 import { TestClock } from "../harness/clock.ts";
 import { waitUntil } from "../harness/wait.ts";
 import { WeComWorld } from "./worlds/wecom.ts";
@@ -282,6 +282,81 @@ describe("messages of WeCom", () => {
     "%s",
     (_name, said, text) => expect(parseMessage({ ...place, ...said })).toMatchObject({ text, chat: "7" }),
   );
+
+  const picture = (number: number) => ({ url: `https://x.qq.com/${number}`, aeskey: "k" });
+
+  it.each<[object, object]>([
+    [{ msgtype: "text", text: { content: "the plan" } }, { text: "the plan" }],
+    [{ msgtype: "image", image: picture(1) }, { files: 1 }],
+    [{ msgtype: "file", file: picture(1) }, { files: 1 }],
+    [{ msgtype: "video", video: picture(1) }, { files: 1 }],
+    [{ msgtype: "voice", voice: { content: "spoken" } }, { text: "spoken" }],
+    [
+      {
+        msgtype: "mixed",
+        mixed: {
+          msg_item: [{ msgtype: "text", text: { content: "two" } }, { msgtype: "image", image: picture(1) }, {
+            msgtype: "image",
+            image: picture(2),
+          }],
+        },
+      },
+      { text: "two", files: 2 },
+    ],
+    [{ msgtype: "template_card" }, { unreadable: ["a card"] }],
+  ])("have the message that they reply to as an excerpt (contract-3, 20.10): %j", (quote, expected) => {
+    const { text = "", files = 0, unreadable = [] } = expected as Record<string, unknown>;
+    const said = { ...place, msgtype: "text", text: { content: "summarize" }, quote } as WeComMessage;
+    const parsed = parseMessage(said);
+    expect(parsed).toMatchObject({
+      text: "summarize",
+      excerpts: [{ kind: "quoted", author: "", text }],
+      unreadable,
+    });
+    expect(parsed?.files).toHaveLength(files as number);
+  });
+
+  it.each<[object, string]>([
+    [{ msgtype: "voice", voice: {} }, "a voice message"],
+    [{ msgtype: "image" }, "a picture"],
+    [{ msgtype: "mixed", mixed: { msg_item: [{ msgtype: "emotion" }] } }, "a message of the type emotion"],
+    [{ msgtype: "mixed", mixed: { msg_item: 7 } }, "a part of the message"],
+    [{ msgtype: "miniprogram" }, "a message of the type miniprogram"],
+  ])("say what the service cannot read (contract-3, 20.10): %j", (said, noun) => {
+    expect(parseMessage({ ...place, ...said } as WeComMessage)).toMatchObject({
+      text: "",
+      files: [],
+      unreadable: [noun],
+    });
+  });
+
+  it.each<[object, string]>([
+    [{ msgtype: "link", link: { title: "News", url: "https://n.example" } }, "News\nhttps://n.example"],
+    [
+      { msgtype: "location", location: { name: "Office", latitude: 1, longitude: 2 } },
+      "Location: Office (1, 2)",
+    ],
+    [{ msgtype: "markdown", markdown: { content: "**a**" } }, "**a**"],
+  ])("have the text of other types: %j", (said, text) => {
+    expect(parseMessage({ ...place, ...said } as WeComMessage)).toMatchObject({ text, unreadable: [] });
+  });
+
+  it("tell the person what the service cannot read (contract-3, 20.10)", async () => {
+    await using world = new WeComWorld();
+    await using app = await open(world);
+    await world.say("say ready");
+    await waitForText(world, "ready");
+    const direct = { from: { userid: "7" }, chattype: "single" };
+    world.fake.push("aibot_msg_callback", { ...direct, msgid: "1", msgtype: "miniprogram" });
+    await waitForText(world, "Cannot read a message of the type miniprogram. Send text or a file.");
+    const quote = { msgtype: "file", file: world.fake.file("plan.txt", new TextEncoder().encode("a")) };
+    const text = { content: "say done" };
+    world.fake.push("aibot_msg_callback", { ...direct, msgid: "2", msgtype: "text", text, quote });
+    await waitForText(world, "done");
+    expect((await app.call("GET /api/messages/inbound"))[0].media).toMatchObject({
+      name: expect.stringMatching(/plan\.txt$/),
+    });
+  });
 
   it("lose the mention of the bot in a group, and only that", () => {
     const said = { ...place, chatid: "g1", chattype: "group" as const, msgtype: "text" };

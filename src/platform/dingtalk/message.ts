@@ -1,14 +1,10 @@
-import { buildPress, type IncomingMessage, type RemoteFile } from "../platform.ts";
+import { buildPress, type IncomingMessage } from "../platform.ts";
+import { isEmpty } from "../quotes.ts";
 import { parseJsonObject } from "../request.ts";
+import { readContent, type RobotContent } from "./content.ts";
 
-interface Piece {
-  text?: string;
-  downloadCode?: string;
-}
-
-export interface RobotMessage {
+export interface RobotMessage extends RobotContent {
   msgId: string;
-  msgtype: string;
   /** "1": direct chat, "2": group. */
   conversationType: string;
   conversationId: string;
@@ -16,10 +12,7 @@ export interface RobotMessage {
   senderStaffId?: string;
   senderId: string;
   senderNick?: string;
-  chatbotUserId?: string;
   isInAtList?: boolean;
-  text?: { content?: string };
-  content?: Piece & { richText?: Piece[]; fileName?: string; recognition?: string };
 }
 
 export interface Press {
@@ -36,7 +29,7 @@ export interface PressValue {
   chat: string;
 }
 
-/** Parses a message. Returns null for one of the robot itself, one without text and file, and one that the robot can't answer. */
+/** Parses a message. Returns null for one of the robot itself, an empty one, and one that the robot can't answer. */
 export function parseMessage(message: RobotMessage): IncomingMessage | null {
   const { msgId, conversationId, senderStaffId = "", senderId, senderNick = "", chatbotUserId } = message;
   if (typeof msgId !== "string" || typeof conversationId !== "string") {
@@ -45,48 +38,20 @@ export function parseMessage(message: RobotMessage): IncomingMessage | null {
   const isDirect = message.conversationType === "1";
   // The robot can write only to people of the organization.
   if (senderId === chatbotUserId || isDirect && senderStaffId === "") return null;
-  const { text, files } = parseContent(message);
-  if (text === "" && files.length === 0) return null;
+  const content = readContent(message);
+  if (isEmpty(content)) return null;
   return {
+    ...content,
     chat: isDirect ? senderStaffId : conversationId,
     thread: "",
     id: msgId,
     sender: { id: senderStaffId || senderId, name: senderNick },
-    text,
-    files,
     isDirect,
     isMentioned: message.isInAtList === true,
     repliesTo: "",
     choice: "",
-    excerpts: [],
-    unreadable: [],
     isData: false,
   };
-}
-
-function parseContent({ msgtype, text, content = {} }: RobotMessage): { text: string; files: RemoteFile[] } {
-  const file = (piece: Piece, name: string): RemoteFile[] =>
-    piece.downloadCode === undefined ? [] : [{ ref: piece.downloadCode, name, size: null }];
-  switch (msgtype) {
-    case "text":
-      return { text: (text?.content ?? "").trim(), files: [] };
-    case "richText": {
-      const pieces = content.richText ?? [];
-      return {
-        text: pieces.map((piece) => piece.text ?? "").join("").trim(),
-        files: pieces.flatMap((piece) => file(piece, "image.png")),
-      };
-    }
-    case "picture":
-      return { text: "", files: file(content, "image.png") };
-    case "audio":
-      return { text: (content.recognition ?? "").trim(), files: file(content, "audio.amr") };
-    case "video":
-      return { text: "", files: file(content, "video.mp4") };
-    case "file":
-      return { text: "", files: file(content, content.fileName ?? "file") };
-  }
-  return { text: "", files: [] };
 }
 
 /** Parses the value of a button. Returns null for a button that the service did not create. */

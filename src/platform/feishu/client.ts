@@ -132,8 +132,18 @@ export class FeishuClient {
     return sent.file_key;
   }
 
-  /** Opens a file of a message. Throws as call() does. */
-  async download(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  /** Opens a file at the first of its paths that has it. Throws as call() does. */
+  async download(paths: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const [path = "", ...others] = paths.split(" ");
+    try {
+      return await this.#open(path, signal);
+    } catch (error) {
+      if (others.length === 0 || !(error instanceof FeishuError) || error.why !== "refused") throw error;
+      return await this.download(others.join(" "), signal);
+    }
+  }
+
+  async #open(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     return await this.#token.use(async (token) => {
       const url = `${this.#base}/open-apis/im/v1/messages/${path}`;
       const response = await requireAnswer(

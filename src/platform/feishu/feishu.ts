@@ -9,8 +9,9 @@ import { parseJsonObject } from "../request.ts";
 import { buildCard } from "./card.ts";
 import { FeishuClient, type FeishuSettings } from "./client.ts";
 import { Frame } from "./frame.ts";
-import { type FeishuEvent, isPress, parseEvent, type PressValue } from "./message.ts";
+import { type FeishuEvent, isMessage, isPress, parseEvent, type PressValue } from "./message.ts";
 import { Pieces } from "./pieces.ts";
+import { Quotes } from "./quotes.ts";
 import { deliver, isMessageId, showText } from "./send.ts";
 
 // Limits of the ping interval that Feishu asks for, so that the service notices a dead connection.
@@ -26,9 +27,10 @@ export function createFeishu(base: PlatformBase, settings: FeishuSettings): Plat
   const { app_id, app_secret } = settings;
   const client = new FeishuClient(settings, base.clock);
   const signs = createSigns(client);
+  const quotes = new Quotes(client, app_id);
   return createConnectedPlatform({
     ...{ base, required: { app_id, app_secret } },
-    createSession: (deps) => (resetBackoff) => runSession(client, deps, resetBackoff),
+    createSession: (deps) => (resetBackoff) => runSession(client, { ...deps, quotes }, resetBackoff),
     async deliver(delivery) {
       const sentAs = await deliver(client, delivery);
       signs.remove(delivery.answers);
@@ -63,7 +65,11 @@ function createSigns(client: FeishuClient): MessageSigns {
 }
 
 /** Listens on one long connection. Acknowledges an event after storing it. Throws when the connection ends. */
-async function runSession(client: FeishuClient, deps: SessionDeps, resetBackoff: () => void): Promise<void> {
+async function runSession(
+  client: FeishuClient,
+  deps: SessionDeps & { quotes: Quotes },
+  resetBackoff: () => void,
+): Promise<void> {
   const { bot } = await client.call<Bot>("GET", "/bot/v3/info", { signal: deps.signal });
   const { url, pingMs } = await client.connection(deps.signal);
   const service = Number(URL.parse(url)?.searchParams.get("service_id") ?? 0);
@@ -85,7 +91,7 @@ async function runSession(client: FeishuClient, deps: SessionDeps, resetBackoff:
       deps.connection.recordEvent();
       resetBackoff();
       const event = parseJsonObject<FeishuEvent>(new TextDecoder().decode(whole)) as FeishuEvent;
-      const answer = await handleEvent(deps.receive, event, bot.open_id);
+      const answer = await handleEvent(deps, event, bot.open_id);
       socket.send(frame.answer(buildAcknowledgement(answer)).encode());
     },
   });
@@ -108,10 +114,16 @@ function buildAcknowledgement(answer: object | null): Uint8Array {
 }
 
 /** Stores an event. Returns the answer to a press. */
-async function handleEvent(receive: Receive, event: FeishuEvent, botId: string): Promise<object | null> {
-  const incoming = parseOrDrop("Feishu", () => parseEvent(event, botId));
-  if (incoming === null) return null;
+async function handleEvent(
+  { receive, quotes }: { receive: Receive; quotes: Quotes },
+  event: FeishuEvent,
+  botId: string,
+): Promise<object | null> {
+  const parsed = parseOrDrop("Feishu", () => parseEvent(event, botId));
+  if (parsed === null) return null;
+  const incoming = isMessage(event) ? await quotes.complete(parsed, event.event.message) : parsed;
   const received = await storeOrDrop("Feishu", receive, incoming);
+  if (isMessage(event) && received !== null && received.outcome !== "ignored") quotes.remember(incoming);
   return isPress(event) ? answerPress(event.event.action.value ?? {}, received?.outcome) : null;
 }
 

@@ -1,8 +1,10 @@
 import type { PartFile } from "../part_file.ts";
-import { type DeliveryError, PlatformError } from "../platform.ts";
+import { type DeliveryError, type NamedBytes, PlatformError } from "../platform.ts";
 import { requireAnswer, runBeforeSend, sendRequest, UPLOAD_TIMEOUT_MS } from "../request.ts";
 import { parsePauseSeconds } from "../retry_after.ts";
+import { readFile, type SlackFile } from "./content.ts";
 
+const FILE_ID = /^F[A-Z0-9]+$/;
 const BASE_URL = "https://slack.com/api/";
 // Pause after a limit without a time.
 const LIMITED_MS = 30_000;
@@ -99,8 +101,17 @@ export class SlackClient {
     throw new SlackError(status === 429 ? "ratelimited" : `status ${status}`);
   }
 
-  /** Opens a file of a message. Throws as call() does. */
-  async download(url: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  /** Opens a file by its address, or by its id when the message has no address. Throws as call() does. */
+  async download(ref: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array> | NamedBytes> {
+    if (!FILE_ID.test(ref)) return await this.#open(ref, signal);
+    const { file } = await this.call<{ file: SlackFile }>("files.info", { file: ref }, signal);
+    const read = readFile(file);
+    if (typeof read === "string") throw new SlackError(read);
+    if (read.ref === ref) throw new SlackError("no address of the file");
+    return { name: read.name, bytes: await this.#open(read.ref, signal) };
+  }
+
+  async #open(url: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     this.#checkHost(url);
     const headers = { authorization: `Bearer ${this.#token}` };
     const response = await requireAnswer("Slack", () => fetch(url, { headers, redirect: "manual", signal }));

@@ -13,12 +13,58 @@ export const SLACK_MRKDWN: Dialect = {
   block: (text) => formatFencedBlock(text, ""),
 };
 
-/** Replaces mentions, channels and links with their names. */
+const MARKUP = /<([^<>]+)>|&(?:amp|lt|gt);/g;
+const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">" };
+
+/** Returns the text that the person typed. A link that the person labeled becomes a link of Markdown. */
 export function formatPlainText(text: string): string {
-  return text
-    .replace(/<@(\w+)(?:\|([^>]*))?>/g, (_all, id, name) => `@${name ?? id}`)
-    .replace(/<#(\w+)(?:\|([^>]*))?>/g, (_all, id, name) => `#${name || id}`)
-    .replace(/<!(\w+)[^>]*>/g, "@$1")
-    .replace(/<((?:https?|mailto):[^|>]+)(?:\|[^>]*)?>/g, "$1")
-    .replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+  return text.replace(MARKUP, (found, inside?: string) => {
+    if (inside === undefined) return ENTITIES[found] ?? found;
+    const [target = "", ...label] = inside.split("|");
+    return formatMarkup(decodeEntities(target), decodeEntities(label.join("|")));
+  });
+}
+
+function decodeEntities(text: string): string {
+  return text.replace(MARKUP, (found) => ENTITIES[found] ?? found);
+}
+
+/** Formats `<target|label>`. The label of a mention is its name. */
+function formatMarkup(target: string, label: string): string {
+  const [, sign = "", id = ""] = /^([@#])(\w+)$/.exec(target) ?? [];
+  if (sign !== "") return `${sign}${label.replace(/^[@#]/, "") || id}`;
+  const [, seconds, address = ""] = /^!date\^(-?\d+)\^[^^]*(?:\^(.+))?$/.exec(target) ?? [];
+  if (seconds !== undefined) {
+    const shown = label || formatTime(Number(seconds));
+    return address === "" ? shown : formatLink(address, shown);
+  }
+  if (target.startsWith("!")) return `@${label.replace(/^@/, "") || target.replace(/^!(subteam\^)?/, "")}`;
+  return formatLink(target, label);
+}
+
+function formatTime(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.getTime()) ? String(seconds) : date.toISOString();
+}
+
+function formatLink(address: string, label: string): string {
+  if (label === "") return address.replace(/^(?:mailto|tel):/, "");
+  return isTypedAddress(label, address) ? label : `[${label}](${address})`;
+}
+
+/** Checks whether Slack itself made the link, from an address, e-mail address or phone number that the person typed. */
+function isTypedAddress(label: string, address: string): boolean {
+  if (address.startsWith("tel:")) {
+    // The address can have the code of the country in place of the first zero.
+    const digits = label.replace(/\(0\)|\D/g, "").replace(/^0+/, "");
+    return digits !== "" && !/\p{L}/u.test(label) && address.replace(/\D/g, "").endsWith(digits);
+  }
+  const [scheme = ""] = /^(?:mailto:|\w[\w+.-]*:\/\/)/.exec(address) ?? [];
+  return [label, `${scheme}${label}`].some((typed) => normalizeAddress(typed) === normalizeAddress(address));
+}
+
+// Slack adds a scheme and a path, writes the host in lower case, and escapes other characters.
+function normalizeAddress(address: string): string {
+  const href = (URL.parse(address)?.href ?? address).replace(/\/$/, "");
+  return href.startsWith("mailto:") ? href.toLowerCase() : href;
 }

@@ -41,19 +41,19 @@ interface Place {
  * Reads the missed messages of the known conversations, at most a day old, one place after the other and each in order. A repeated
  * message changes nothing.
  */
-export async function* readMissedMessages(deps: HistoryDeps): AsyncGenerator<IncomingMessage> {
+export async function* readMissedMessages(
+  deps: HistoryDeps,
+): AsyncGenerator<{ incoming: IncomingMessage; event: Event }> {
   const oldest = String((deps.clock.now() - HISTORY_AGE_MAX_MS) / 1000);
   for (const place of listPlaces(deps, oldest)) {
     const said = await readPlace(deps, place);
     // The newest pages come first. Storing only them would hide the older ones.
     if (deps.signal.aborted) return;
     said.sort((a, b) => (a.ts ?? "") < (b.ts ?? "") ? -1 : 1);
-    for (const event of said) {
-      const incoming = parseOrDrop(
-        "Slack",
-        () => parseMessage({ ...event, type: "message", channel: place.channel }, deps.botId),
-      );
-      if (incoming !== null && incoming.id > place.after) yield incoming;
+    for (const one of said) {
+      const event = { ...one, type: "message", channel: place.channel };
+      const incoming = parseOrDrop("Slack", () => parseMessage(event, deps.botId));
+      if (incoming !== null && incoming.id > place.after) yield { incoming, event };
     }
   }
 }

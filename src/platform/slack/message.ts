@@ -1,28 +1,25 @@
 import { buildPress, type IncomingMessage } from "../platform.ts";
-import { parseSize } from "../receive_guard.ts";
+import { createContent, isEmpty, type MessageContent, readOrNote } from "../quotes.ts";
+import { readContent, readExcerpt, type Said } from "./content.ts";
 import { formatPlainText } from "./format.ts";
 
-interface SlackFile {
-  id: string;
-  name?: string;
-  size?: number;
-  url_private_download?: string;
-}
-
 /** A message. In a history it has no channel. */
-export interface Event {
+export interface Event extends Said {
   type: string;
   subtype?: string;
   channel?: string;
   channel_type?: string;
   user?: string;
   bot_id?: string;
-  text?: string;
   ts?: string;
   thread_ts?: string;
   /** Author of the first message of the thread. */
   parent_user_id?: string;
-  files?: SlackFile[];
+  /** Audio or video call. */
+  room?: { created_by?: string };
+  /** Name of an app. */
+  username?: string;
+  user_profile?: { display_name?: string; real_name?: string };
 }
 
 export interface Press {
@@ -41,8 +38,9 @@ export type Envelope =
     | { type: "slash_commands"; payload: object }
   );
 
+const HUDDLE = "huddle_thread";
 // Other subtypes are edits, deletions and messages of Slack.
-const BY_PEOPLE = [undefined, "file_share", "thread_broadcast"];
+const BY_PEOPLE = [undefined, "file_share", "thread_broadcast", "me_message", HUDDLE];
 
 /** Parses an envelope. Returns null for a message of a bot, and for other events. */
 export function parseEnvelope(envelope: Envelope, botId: string): IncomingMessage | null {
@@ -52,32 +50,50 @@ export function parseEnvelope(envelope: Envelope, botId: string): IncomingMessag
 
 /** Parses a message. Returns null for one of a bot. */
 export function parseMessage(event: Event, botId: string): IncomingMessage | null {
-  const { type, subtype, channel, user, bot_id, text = "", ts, thread_ts = "", files = [] } = event;
+  const { type, subtype, channel, bot_id, text = "", ts, thread_ts = "" } = event;
   if (!["message", "app_mention"].includes(type) || !BY_PEOPLE.includes(subtype)) return null;
+  const user = subtype === HUDDLE ? event.room?.created_by ?? event.user : event.user;
   if (channel === undefined || user === undefined || ts === undefined) return null;
-  if (bot_id !== undefined || user === botId || text.trim() === "" && files.length === 0) return null;
+  const content = readOrNote("Slack", text, () => readContent(event));
+  if (subtype === HUDDLE) Object.assign(content, { text: "", unreadable: ["a huddle"] });
+  if (bot_id !== undefined || user === botId || isEmpty(content)) return null;
   const isDirect = event.channel_type === "im" || channel.startsWith("D");
-  const mention = `<@${botId}>`;
   // In a direct chat, a thread under a message of the bot is a reply, not another conversation.
   const isReply = isDirect && event.parent_user_id === botId;
   const root = isDirect ? "" : ts;
+  const mention = createMention(botId);
   return {
+    ...content,
     chat: channel,
     thread: isReply ? "" : thread_ts || root,
     id: ts,
     sender: { id: user, name: "" },
-    text: formatPlainText(text.replaceAll(mention, "")).trim() || formatPlainText(text),
-    files: files.flatMap(({ name = "file", size, url_private_download: ref }) =>
-      ref === undefined ? [] : [{ ref, name, size: parseSize(size) }]
-    ),
+    text: formatPlainText(content.text.replaceAll(mention, "")).trim() || formatPlainText(content.text),
     isDirect,
-    isMentioned: type === "app_mention" || text.includes(mention),
+    isMentioned: type === "app_mention" || `${text}${content.text}`.search(mention) >= 0,
     repliesTo: isReply ? thread_ts : "",
     choice: "",
-    excerpts: [],
-    unreadable: [],
     isData: false,
   };
+}
+
+function createMention(botId: string): RegExp {
+  return new RegExp(`<@${botId}(?:\\|[^>]*)?>`, "g");
+}
+
+/** Finds the start of the thread of a message, unless the message or the bot is the start. Returns "" without one. */
+export function findThreadStart({ ts, thread_ts = "", parent_user_id }: Event, botId: string): string {
+  return thread_ts === ts || parent_user_id === botId ? "" : thread_ts;
+}
+
+/** Reads the start of a thread as an excerpt. The conversation has a start that mentions the bot already. */
+export function readThreadStart(start: Event, botId: string): MessageContent {
+  const isKnown = start.user === botId || (start.text ?? "").search(createMention(botId)) >= 0;
+  if (isKnown) return createContent();
+  return readOrNote("Slack", "", () => {
+    const { display_name, real_name } = start.user_profile ?? {};
+    return readExcerpt(start, "quoted", display_name || real_name || start.username || start.user || "");
+  });
 }
 
 function parsePress({ type, user, container, message, actions: [action] }: Press): IncomingMessage | null {

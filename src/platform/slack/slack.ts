@@ -4,12 +4,13 @@ import { createConnectedPlatform, type SessionDeps } from "../connected_platform
 import type { Session } from "../keep_connected.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { listen } from "../monitored_socket.ts";
-import type { Outcome, Platform, Receive } from "../platform.ts";
+import type { IncomingMessage, Outcome, Platform } from "../platform.ts";
 import { formatChoice, parseOrDrop, showOutcome, storeOrDrop } from "../receive_guard.ts";
 import { SlackClient, SlackError } from "./client.ts";
 import { readMissedMessages } from "./history.ts";
-import { type Envelope, parseEnvelope, type Press } from "./message.ts";
+import { type Envelope, type Event, parseEnvelope, type Press } from "./message.ts";
 import { buildText, deliver, showProgress } from "./send.ts";
+import { Threads } from "./threads.ts";
 
 const log = createLogger("slack");
 const PING_MS = 10_000;
@@ -25,9 +26,10 @@ export function createSlack(
   const client = new SlackClient(bot_token, base_url);
   const sockets = new SlackClient(app_token, base_url);
   const seen = new LRUCache<string, true>({ max: SEEN_MAX });
+  const threads = new Threads(client);
   return createConnectedPlatform({
     ...{ base, required: { app_token, bot_token } },
-    createSession: (deps) => createSession({ ...deps, client, sockets }),
+    createSession: (deps) => createSession({ ...deps, client, sockets, threads }),
     deliver: (delivery) => deliver(client, delivery),
     progress(progress) {
       const message = `${progress.chat} ${progress.answers}`;
@@ -48,6 +50,7 @@ export function createSlack(
 interface Slack extends SessionDeps {
   client: SlackClient;
   sockets: SlackClient;
+  threads: Threads;
 }
 
 function createSession(slack: Slack): Session {
@@ -75,15 +78,17 @@ interface Work extends Slack {
 }
 
 /** Listens on one socket until Slack wants the next one. Throws when the socket ends. */
-async function runSession({ client, sockets, receive, resetBackoff, ...deps }: Work): Promise<void> {
+async function runSession({ sockets, resetBackoff, ...deps }: Work): Promise<void> {
+  const { client, threads } = deps;
   const { user_id } = await client.call<{ user_id: string }>("auth.test", {}, deps.signal);
   const { url } = await sockets.call<{ url: string }>("apps.connections.open", {}, deps.signal);
   const { heard, heardUpTo } = await storeGap(deps);
+  threads.remember(heard);
   // Runs next to the socket: Slack wants the acknowledgement of a new message within 3 s.
   const readHistory = async () => {
     const { clock, readingSignal: signal, gap } = deps;
     const missed = readMissedMessages({ client, clock, heard, heardUpTo, botId: user_id, signal });
-    for await (const incoming of missed) await storeOrDrop("Slack", receive, incoming);
+    for await (const found of missed) await storeMessage(deps, found, user_id);
     if (heard.length > 0 && !signal.aborted) await gap?.save("");
   };
   await listen({
@@ -104,7 +109,7 @@ async function runSession({ client, sockets, receive, resetBackoff, ...deps }: W
       } else if (typeof frame.envelope_id === "string") {
         deps.connection.recordEvent();
         resetBackoff();
-        await handleEnvelope(client, receive, frame, user_id);
+        await handleEnvelope(deps, frame, user_id);
         // Slack sends an unacknowledged message again, which changes nothing.
         socket.send(JSON.stringify({ envelope_id: frame.envelope_id }));
       }
@@ -121,18 +126,26 @@ async function storeGap({ lastHeard, gap }: Pick<Work, "lastHeard" | "gap">) {
   return { heard, heardUpTo };
 }
 
-async function handleEnvelope(
-  client: SlackClient,
-  receive: Receive,
-  envelope: Envelope,
+type Deps = Pick<Work, "client" | "receive" | "threads">;
+
+async function handleEnvelope(deps: Deps, envelope: Envelope, botId: string): Promise<void> {
+  const incoming = parseOrDrop("Slack", () => parseEnvelope(envelope, botId));
+  if (incoming === null) return;
+  if (envelope.type === "events_api") {
+    await storeMessage(deps, { incoming, event: envelope.payload.event }, botId);
+  } else if (envelope.type === "interactive") {
+    const received = await storeOrDrop("Slack", deps.receive, incoming);
+    showOutcome("Slack", () => confirm(deps.client, envelope.payload, received?.outcome));
+  }
+}
+
+async function storeMessage(
+  { receive, threads }: Deps,
+  { incoming, event }: { incoming: IncomingMessage; event: Event },
   botId: string,
 ): Promise<void> {
-  const incoming = parseOrDrop("Slack", () => parseEnvelope(envelope, botId));
-  const received = incoming === null ? null : await storeOrDrop("Slack", receive, incoming);
-  // An unreadable envelope has a form that confirm() does not know.
-  if (envelope.type === "interactive" && incoming !== null) {
-    showOutcome("Slack", () => confirm(client, envelope.payload, received?.outcome));
-  }
+  const received = await storeOrDrop("Slack", receive, await threads.complete(incoming, event, botId));
+  if (received !== null && received.outcome !== "ignored") threads.rememberMessage(incoming);
 }
 
 /** Replaces the buttons. */

@@ -1,7 +1,7 @@
 import { createDecipheriv } from "node:crypto";
 import { DeliveryError, type NamedBytes } from "../platform.ts";
 import { requireAnswer } from "../request.ts";
-import type { FileRef } from "./message.ts";
+import type { FileRef } from "./content.ts";
 
 const HOSTS = /\.(qq\.com|myqcloud\.com)$/;
 /** WeCom pads a file to a multiple of this. */

@@ -1,4 +1,6 @@
-import type { IncomingMessage, RemoteFile } from "../platform.ts";
+import type { IncomingMessage } from "../platform.ts";
+import { isEmpty } from "../quotes.ts";
+import { type Item, readContent } from "./content.ts";
 
 interface Place {
   msgid: string;
@@ -7,23 +9,9 @@ interface Place {
   from: { userid: string };
 }
 
-interface Remote {
-  url: string;
-  aeskey?: string;
-}
-
-interface Item {
-  msgtype: string;
-  text?: { content: string };
-  image?: Remote;
-}
-
 export interface WeComMessage extends Place, Item {
-  mixed?: { msg_item: Item[] };
-  /** Transcript of a voice message. */
-  voice?: { content: string };
-  file?: Remote;
-  video?: Remote;
+  /** The message that this one replies to. */
+  quote?: Item;
 }
 
 interface Pressed {
@@ -36,27 +24,14 @@ export interface WeComEvent extends Place {
   event: Pressed & { eventtype: string; template_card_event?: Pressed };
 }
 
-/** Address of a file, and its key. */
-export interface FileRef {
-  url: string;
-  key: string;
-}
-
-/** Parses a message. Returns null for one without text and file. In groups a bot gets only messages that mention it. */
+/** Parses a message. Returns null for an empty one. In groups a bot gets only messages that mention it. */
 export function parseMessage(said: WeComMessage): IncomingMessage | null {
   const place = parsePlace(said);
-  const items = said.mixed?.msg_item ?? [said];
-  const words = [...items.map(({ text }) => text?.content ?? ""), said.voice?.content ?? ""];
-  const text = words.filter((one) => one.trim() !== "").join("\n");
-  const files = [
-    ...items.flatMap(({ image }) => listFile(image, "image.jpg")),
-    ...listFile(said.file, "file"),
-    ...listFile(said.video, "video.mp4"),
-  ];
-  if (text === "" && files.length === 0) return null;
+  const content = readContent(said, said.quote);
+  if (isEmpty(content)) return null;
   // A mention is @ and the name of the bot. No mark shows the end of the name.
-  const own = place.isDirect ? text : text.replace(/^\s*@\S+\s*/, "");
-  return { ...place, id: said.msgid, text: own || text, files, repliesTo: "", choice: "" };
+  const text = place.isDirect ? content.text : content.text.replace(/^\s*@\S+\s*/, "") || content.text;
+  return { ...place, ...content, id: said.msgid, text, repliesTo: "", choice: "" };
 }
 
 /** Parses a press. Returns null for other events. */
@@ -80,10 +55,4 @@ function parsePlace({ chatid, chattype, from }: Place) {
     unreadable: [],
     isData: false,
   };
-}
-
-function listFile(remote: Remote | undefined, name: string): RemoteFile[] {
-  if (remote === undefined) return [];
-  const ref: FileRef = { url: remote.url, key: remote.aeskey ?? "" };
-  return [{ ref: JSON.stringify(ref), name, size: null }];
 }

@@ -7,8 +7,9 @@ import type { PlatformBase } from "../manifest.ts";
 import { type IncomingMessage, type Platform, type ReceiveResult, toDeliveryError } from "../platform.ts";
 import { parseOrDrop, showOutcome, storeOrDrop } from "../receive_guard.ts";
 import { type Frame, WeComClient, WeComError } from "./client.ts";
+import type { FileRef } from "./content.ts";
 import { download } from "./download.ts";
-import { type FileRef, parseMessage, parsePress, type WeComEvent, type WeComMessage } from "./message.ts";
+import { parseMessage, parsePress, type WeComEvent, type WeComMessage } from "./message.ts";
 import { Sender } from "./send.ts";
 
 const log = createLogger("wecom");

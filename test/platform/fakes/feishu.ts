@@ -21,6 +21,10 @@ export class FakeFeishu extends FakeServer<"lost" | { status: number; code: numb
   readonly bot = BOT;
   /** Messages of people, by id. `gone`: deleted. */
   readonly said = new Map<string, { chat: string; thread: string; gone?: boolean }>();
+  /** Requested messages by id: the message, and for a forwarded conversation its messages. `hang`: no answer. */
+  readonly items = new Map<string, Json[] | "hang">();
+  /** Ids of the requested messages. */
+  readonly requested: string[] = [];
   /** All reactions ever added, as `<message> <emoji>`, and the number of current ones. */
   readonly reactions: string[] = [];
   readonly reactionsNow = new Map<string, string>();
@@ -131,6 +135,7 @@ export class FakeFeishu extends FakeServer<"lost" | { status: number; code: numb
     if (verb === "POST" && rest === "/reply") return this.#reply(message, await this.#body(request));
     if (verb === "POST" && rest === "/reactions") return this.#react(message, await this.#body(request));
     if (verb === "DELETE" && rest.startsWith("/reactions/")) return this.#unreact(rest.split("/")[2] ?? "");
+    if (verb === "GET" && rest === "") return this.#message(message);
     if (verb === "PATCH" && rest === "") return this.#change(message, await this.#body(request));
     if (verb === "DELETE" && rest === "") return this.#recall(message);
     if (verb === "GET" && rest.startsWith("/resources/")) {
@@ -138,6 +143,18 @@ export class FakeFeishu extends FakeServer<"lost" | { status: number; code: numb
     }
     this.faults.push(`call ${route}`);
     return no(404, "404 page not found", 404);
+  }
+
+  #message(id: string): Response {
+    this.requested.push(id);
+    const items = this.items.get(id);
+    if (items === "hang") return new Response(new ReadableStream());
+    if (items !== undefined) return yes({ items });
+    const own = this.sent.find(({ message_id }) => message_id === id);
+    if (own === undefined) return no(230002, "The bot can not be outside the group.", 400);
+    const sender = { id: APP_ID, id_type: "app_id", sender_type: "app" };
+    const body = { content: JSON.stringify({ text: own.text }) };
+    return yes({ items: [{ message_id: id, msg_type: "text", sender, body }] });
   }
 
   #reply(id: string, { reply_in_thread = false, ...body }: Json): Response {
@@ -264,7 +281,7 @@ export class FakeFeishu extends FakeServer<"lost" | { status: number; code: numb
   }
 
   #resource(message: string, key: string, type: string): Response {
-    if (!this.said.has(message) || !["image", "file"].includes(type)) {
+    if (!this.said.has(message) && !this.items.has(message) || !["image", "file"].includes(type)) {
       return no(234001, "Invalid request param.", 400);
     }
     return this.files.has(key) ? this.download(key) : no(234003, "File not in msg.", 400);

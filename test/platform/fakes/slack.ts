@@ -18,6 +18,10 @@ export class FakeSlack extends FakeServer {
 
   /** History: `channel`, `ts`, `user`, `text`. */
   readonly history: Json[] = [];
+  /** Files that their messages do not describe, by id. */
+  readonly fileInfos = new Map<string, Json>();
+  /** The starts of threads never arrive. */
+  areThreadsSilent = false;
   /** Requested channels and threads. */
   readonly asked: string[] = [];
   /** Errors of the next requests. "": none. */
@@ -72,6 +76,10 @@ export class FakeSlack extends FakeServer {
         return yes({ user_id: BOT, user: "svc", team: "Team" });
       case "apps.connections.open":
         return yes({ url: `${this.socketUrl}/link?ticket=${encodeURIComponent(this.createTicket())}` });
+      case "files.info": {
+        const file = this.fileInfos.get(fields.file ?? "");
+        return file === undefined ? no("file_not_found") : yes({ file });
+      }
       case "conversations.history":
       case "conversations.replies":
         return this.#history(fields);
@@ -108,12 +116,16 @@ export class FakeSlack extends FakeServer {
   #history(
     { channel = "", ts = "", oldest = "", limit = "", cursor = "0" }: Record<string, string>,
   ): Response {
+    if (ts !== "" && this.areThreadsSilent) return new Response(new ReadableStream());
     this.asked.push(`${channel} ${ts}`.trim());
     if (!/^\d+(\.\d+)?$/.test(oldest) || !(Number(limit) <= 999)) this.faults.push("history without bounds");
     const error = this.historyErrors.shift() ?? "";
     if (error === "ratelimited") return new Response("", { status: 429, headers: { "retry-after": "1" } });
     if (error !== "") return no(error);
+    // Each page of a thread has its start.
+    const start = this.history.find((one) => ts !== "" && one.channel === channel && one.ts === ts);
     const all = this.history.filter((one) =>
+      one === start ||
       one.channel === channel && one.ts > oldest && (ts === "" ? !one.thread_ts : one.thread_ts === ts)
     ).sort((a, b) => a.ts < b.ts ? 1 : -1);
     const [from, to] = [Number(cursor), Number(cursor) + Math.min(Number(limit), 3)];
