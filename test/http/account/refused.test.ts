@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { digest } from "../../../src/base/bytes.ts";
+import { signNamedToken } from "../../../src/base/token.ts";
 import { checkHost, isLoopback } from "../../../src/http/authenticate.ts";
 import { insertPairing } from "../../../src/store/chat/platform.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
+import { TestClock } from "../../harness/clock.ts";
 import { buildBearer, createToken, createUser } from "../../harness/model/people.ts";
 import { createFakeRunner, createRemoteWorker } from "../../harness/service/runner.ts";
 import { upload } from "../requests.ts";
@@ -24,6 +26,33 @@ describe("a code for the console", () => {
       }
       expect((await app.send("POST /api/auth/console", {}, owner)).status).toBe(201);
     }
+  });
+});
+
+describe("a named token", () => {
+  it("is refused when it names a user who does not own it", async () => {
+    await using app = await openApp({ inMemory: true });
+    const [ann, bob] = [await createUser(app, "ann", "operator"), await createUser(app, "bob", "operator")];
+    const { id } = await createToken(app, "t", ["read:workers"], ann.headers);
+    const row = { id, scopes: ["read:workers"], created_at: Date.now(), expires_at: null };
+    const statuses = [];
+    for (const user_id of [ann.id, bob.id, ""]) {
+      const token = await signNamedToken(app.server.parts.authority.key, { ...row, user_id });
+      statuses.push((await app.send("GET /api/workers", undefined, buildBearer(token))).status);
+    }
+    expect(statuses).toEqual([200, 401, 401]);
+  });
+
+  it("is valid until the millisecond of its end", async () => {
+    const clock = new TestClock();
+    await using app = await openApp({ inMemory: true, clock });
+    const expires_at = clock.now() + 10_500;
+    const { token } = await app.call("POST /api/tokens", { name: "t", scopes: ["read:workers"], expires_at });
+    const get = async () => (await app.send("GET /api/workers", undefined, buildBearer(token))).status;
+    clock.advance(10_499);
+    expect(await get()).toBe(200);
+    clock.advance(1);
+    expect(await get()).toBe(401);
   });
 });
 
