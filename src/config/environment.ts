@@ -36,8 +36,8 @@ export interface Shape {
 }
 
 export function findKeyShape(shape: Shape | undefined, key: string): Shape | undefined {
-  const { additionalProperties: rest } = shape ?? {};
-  return shape?.properties?.[key] ?? (typeof rest === "object" ? rest : undefined);
+  const { properties = {}, additionalProperties: rest } = shape ?? {};
+  return Object.hasOwn(properties, key) ? properties[key] : (typeof rest === "object" ? rest : undefined);
 }
 
 function parseValue(text: string, type: string | undefined): unknown {

@@ -1,4 +1,14 @@
-import { type Document, LineCounter, parseDocument, stringify } from "yaml";
+import {
+  type Document,
+  isAlias,
+  isScalar,
+  LineCounter,
+  type Node,
+  parseDocument,
+  stringify,
+  visit,
+} from "yaml";
+import { PROTOTYPE_KEY } from "../domain/call/json.ts";
 
 /** Parses a configuration file. Throws an error whose message starts with line and column. */
 export function parseYaml(
@@ -18,7 +28,25 @@ export function parseYaml(
       : `not valid YAML: ${problem.message}`;
     throw new Error(`${line}:${column}: ${words}`);
   }
+  const key = findPrototypeKey(document);
+  if (key !== null) {
+    const { line, column } = position(key.range?.[0] ?? 0);
+    throw new Error(`${line}:${column}: ${PROTOTYPE_KEY} is not a key`);
+  }
   return { document, position };
+}
+
+function findPrototypeKey(document: Document.Parsed): Node | null {
+  let found: Node | null = null;
+  visit(document, {
+    Pair(_, { key }) {
+      const name = isAlias(key) ? key.resolve(document) : key;
+      if (!isScalar(name) || name.value !== PROTOTYPE_KEY) return undefined;
+      found = key as Node;
+      return visit.BREAK;
+    },
+  });
+  return found;
 }
 
 export function formatYaml(value: unknown): string {

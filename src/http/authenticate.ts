@@ -48,15 +48,23 @@ export function findClientAddress(
  * pages (contract 2.11, reliability AUT-11). That is impossible with addresses and localhost.
  */
 export function checkHost(host: string, allowed: readonly string[], loopback: boolean): void {
-  const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();
-  if (name === "localhost" || isIP(name) !== 0 || allowed.some((one) => one.toLowerCase() === name)) return;
-  if (!loopback && allowed.length === 0) return;
+  if (isOwnHost(host, allowed) || !loopback && allowed.length === 0) return;
   throw new ServiceError(
     "forbidden",
     `Cannot answer for host ${
-      JSON.stringify(name.slice(0, 100))
+      JSON.stringify(parseHostName(host).slice(0, 100))
     }: it is not allowed. Add it to server.allowed_hosts.`,
   );
+}
+
+/** Whether a Host header is localhost, an address or one of the allowed names. */
+export function isOwnHost(host: string, allowed: readonly string[]): boolean {
+  const name = parseHostName(host);
+  return name === "localhost" || isIP(name) !== 0 || allowed.some((one) => one.toLowerCase() === name);
+}
+
+function parseHostName(host: string): string {
+  return host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();
 }
 
 /** Whether only this machine reaches a bind address. */

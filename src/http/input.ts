@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { type FieldError, ServiceError } from "../domain/call/error.ts";
+import { type FieldError, invalid, ServiceError } from "../domain/call/error.ts";
+import { findPrototypeKey } from "../domain/call/json.ts";
 import type { Clock } from "../base/clock.ts";
 import type { CountedBody } from "./server/body_budget.ts";
 import { openIncomingBody } from "./server/incoming_body.ts";
@@ -118,6 +119,13 @@ export async function readJson(
   } catch {
     throw new ServiceError("invalid_request", "Cannot read the body: it is not valid UTF-8");
   }
+  const value = parseJsonBody(text);
+  const path = findPrototypeKey(value, text)?.slice(-NAME_SHOWN_MAX);
+  if (path !== undefined) throw invalid(path, "this name is not a key");
+  return value;
+}
+
+function parseJsonBody(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,5 +1,5 @@
 import { buildGauge, type Metric, type Sample } from "../api/system/metrics.ts";
-import { authenticate, isLoopback } from "./authenticate.ts";
+import { authenticate, isLoopback, isOwnHost } from "./authenticate.ts";
 import { authorize } from "./authorize.ts";
 import type { App } from "./app_types.ts";
 import type { HttpDeps } from "./http_deps.ts";
@@ -14,12 +14,14 @@ const PROXY_HEADERS = [
 ];
 
 /** Mounts /metrics for a token with read:system and for direct callers on this machine (contract 5.2). Totals only: no names or ids. */
-export function mountMetrics(app: App, { api, authority, lifecycle }: HttpDeps): void {
+export function mountMetrics(app: App, { api, authority, lifecycle, hosts }: HttpDeps): void {
   let lag: LagMeter | null = null;
   app.get("/metrics", async (c) => {
     const request = c.req.raw;
     const direct = !PROXY_HEADERS.some((name) => request.headers.has(name)) &&
-      isLoopback(c.env.address);
+      isLoopback(c.env.address) &&
+      // A page of another site whose name points here has the address of the browser.
+      isOwnHost(c.req.header("host") ?? new URL(request.url).host, hosts.allowed_hosts);
     if (!direct || request.headers.has("authorization")) {
       authorize((await authenticate(authority, request, new URL(request.url))).caller, {
         access: "read:system",

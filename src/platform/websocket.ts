@@ -17,11 +17,17 @@ interface WireModule {
 interface Options {
   handshakeTimeout: number;
   maxPayload: number;
+  maxFragments: number;
+  maxBufferedChunks: number;
   perMessageDeflate: boolean;
 }
 
 // Real messages are much smaller. Compression is off, since a few bytes could unpack to this limit.
 const MESSAGE_BYTES = 16 * 1024 * 1024;
+// Each fragment and each chunk costs some hundred bytes, even with one byte of payload. Platforms send messages in one frame.
+const FRAGMENTS_MAX = 1_024;
+// The largest message in packets of 1 KiB.
+const BUFFERED_CHUNKS_MAX = 16 * 1024;
 
 /** Starts to open a WebSocket, which fails after `handshakeMaxMs`. Loads the package `ws` on demand. */
 export async function openWire(url: string, handshakeMaxMs: number): Promise<Wire> {
@@ -29,6 +35,8 @@ export async function openWire(url: string, handshakeMaxMs: number): Promise<Wir
   return new WebSocket(url, {
     handshakeTimeout: handshakeMaxMs,
     maxPayload: MESSAGE_BYTES,
+    maxFragments: FRAGMENTS_MAX,
+    maxBufferedChunks: BUFFERED_CHUNKS_MAX,
     perMessageDeflate: false,
   });
 }

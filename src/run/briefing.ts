@@ -99,7 +99,7 @@ export async function buildBriefing(
       maxBytes,
     }),
     session,
-    extraArgs: worker?.engine_args[engine.name] ?? "",
+    extraArgs: new Map(Object.entries(worker?.engine_args ?? {})).get(engine.name) ?? "",
   };
 }
 

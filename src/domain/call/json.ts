@@ -12,6 +12,38 @@ export function parseJson<T>(json: Json<T>): T {
   return JSON.parse(json);
 }
 
+/** Assigning to this key of an object sets its prototype, so libraries drop the key. The service refuses it instead. */
+export const PROTOTYPE_KEY = "__proto__";
+
+/** Returns the path of a key `__proto__` in a value that JSON.parse() built from `text`, or null. */
+export function findPrototypeKey(value: unknown, text: string): string | null {
+  // An escape may spell the key, too.
+  if (!text.includes(PROTOTYPE_KEY) && !text.includes("\\u")) return null;
+  // Without recursion: JSON.parse() accepts any depth.
+  const open: Parent[] = [{ value, key: "", parent: null }];
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    if (typeof at.value !== "object" || at.value === null) continue;
+    for (const [key, inner] of Object.entries(at.value)) {
+      const child = { value: inner, key, parent: at };
+      if (key === PROTOTYPE_KEY) return formatPath(child);
+      if (typeof inner === "object") open.push(child);
+    }
+  }
+  return null;
+}
+
+interface Parent {
+  value: unknown;
+  key: string;
+  parent: Parent | null;
+}
+
+function formatPath(last: Parent): string {
+  const keys: string[] = [];
+  for (let at: Parent | null = last; at !== null && at.parent !== null; at = at.parent) keys.push(at.key);
+  return keys.reverse().join(".");
+}
+
 export function joinJson<T>(items: readonly Json<T>[]): Json<T[]> {
   // A single join: adding brackets to a joined text would copy megabytes again.
   return ["[", ...items.flatMap((item, at) => at === 0 ? [item] : [",", item]), "]"].join("") as Json<T[]>;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, sessionKey, text, time, truncated } from "../call/field.ts";
+import { PROTOTYPE_KEY } from "../call/json.ts";
 import { buildPageQuery } from "../call/page.ts";
 
 /** The scope that all conversations share. Any other scope is a session key. */
@@ -25,6 +26,9 @@ export const memoryListQuery = { scope, ...buildPageQuery(), cursor: key.optiona
 
 export const memoryEntryQuery = { scope, key };
 
-export const memorySaveSchema = z.strictObject({ scope, key, value: text(CONTENT_MAX_BYTES) })
+// A fleet file has memory by key.
+const savedKey = key.refine((name) => name !== PROTOTYPE_KEY, { error: `${PROTOTYPE_KEY} is not a key` });
+
+export const memorySaveSchema = z.strictObject({ scope, key: savedKey, value: text(CONTENT_MAX_BYTES) })
   .meta({ id: "MemorySave", examples: [{ scope: "global", key: "tone", value: "friendly, short" }] });
 export type MemorySave = z.output<typeof memorySaveSchema>;

@@ -86,10 +86,11 @@ export function mergeJson(defaults: object, present: string | null, ours: object
 
 /** Merges two objects recursively. The second wins. */
 function mergeObjects(first: Line, second: Line): Line {
-  const all = { ...first };
+  // Assigning to a key would lose `__proto__`.
+  const all = new Map(Object.entries(first));
   for (const [key, value] of Object.entries(second)) {
-    const before = all[key];
-    all[key] = isObject(before) && isObject(value) ? mergeObjects(before, value) : value;
+    const before = all.get(key);
+    all.set(key, isObject(before) && isObject(value) ? mergeObjects(before, value) : value);
   }
-  return all;
+  return Object.fromEntries(all);
 }
