@@ -16,7 +16,13 @@ const CONTEXT: RunContext = {
   message: {
     id: "m1",
     session_key: "local:s1",
-    attachments: [{ path: "/uploads/a b.png", name: "a b.png", mime: "image/png", size: 12 }],
+    attachments: [{
+      path: "/uploads/a b.png",
+      name: "a b.png",
+      original_name: "a b.png",
+      mime: "image/png",
+      size: 12,
+    }],
   },
   memory: { global: { city: "Bern" }, session: { tone: "short\nand dry" } },
   conversation: [],

@@ -12,7 +12,10 @@ interface Author {
 
 interface Attachment {
   url: string;
+  /** In ASCII. */
   filename: string;
+  /** The sender's name, with or without its extension, when it is another than `filename`. */
+  title?: string;
   size: number;
 }
 
@@ -82,7 +85,7 @@ export function parseMessage(message: Message, where: ChannelPlace, me: BotIdent
   const bodies: Body[] = [message, ...(message.message_snapshots ?? []).map((one) => one.message)];
   const said = bodies.map(({ content = "" }) => content).filter((text) => text !== "").join("\n");
   const files = bodies.flatMap(({ attachments = [] }) => attachments)
-    .map(({ url, filename, size }) => ({ ref: url, name: filename, size: parseSize(size) }));
+    .map((file) => ({ ref: file.url, name: findName(file), size: parseSize(file.size) }));
   if (said.trim() === "" && files.length === 0) return null;
   const isOurs = message.referenced_message?.author.id === me.id;
   const isMentioned = isOurs || mentions.some(({ id }) => id === me.id) ||
@@ -101,6 +104,12 @@ export function parseMessage(message: Message, where: ChannelPlace, me: BotIdent
     choice: "",
     isData: false,
   };
+}
+
+function findName({ filename, title = "" }: Attachment): string {
+  const extension = /\.[^.]+$/.exec(filename)?.[0] ?? "";
+  if (title === "") return filename;
+  return title.toLowerCase().endsWith(extension.toLowerCase()) ? title : title + extension;
 }
 
 /** Parses a press, or a command as if a person had typed it. Returns null for other interactions. */

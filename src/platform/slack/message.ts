@@ -5,6 +5,7 @@ import { formatPlainText } from "./format.ts";
 interface SlackFile {
   id: string;
   name?: string;
+  title?: string;
   size?: number;
   url_private_download?: string;
 }
@@ -67,8 +68,8 @@ export function parseMessage(event: Event, botId: string): IncomingMessage | nul
     id: ts,
     sender: { id: user, name: "" },
     text: formatPlainText(text.replaceAll(mention, "")).trim() || formatPlainText(text),
-    files: files.flatMap(({ name = "file", size, url_private_download: ref }) =>
-      ref === undefined ? [] : [{ ref, name, size: parseSize(size) }]
+    files: files.flatMap(({ name, title, size, url_private_download: ref }) =>
+      ref === undefined ? [] : [{ ref, name: name || title || "file", size: parseSize(size) }]
     ),
     isDirect,
     isMentioned: type === "app_mention" || text.includes(mention),
