@@ -18,8 +18,8 @@ const CONTEXT: RunContext = {
     session_key: "local:s1",
     attachments: [{
       path: "/uploads/a b.png",
-      name: "a b.png",
-      original_name: "a b.png",
+      name: "a_b.png",
+      original_name: "снимок b.png",
       mime: "image/png",
       size: 12,
     }],
@@ -49,7 +49,7 @@ describe("buildWorkerPrompt() (contract 4.7)", () => {
     expect(prompt).toContain("- city: Bern\n");
     expect(prompt).toContain("- tone: short\n  and dry\n");
     expect(prompt).toContain(
-      "Message id: m1\nAttached files:\n- /uploads/a b.png (a b.png, image/png, 12 bytes)",
+      "Message id: m1\nAttached files:\n- /uploads/a b.png (снимок b.png, image/png, 12 bytes)",
     );
   });
 

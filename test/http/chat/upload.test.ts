@@ -69,7 +69,7 @@ describe("the name of an upload", () => {
     ["a\u2066b\u061cc\u200ed\u0085\u009be\u2029.md", "abcde.md", /-abcde\.md$/],
     [`${"字".repeat(300)}.pdf`, `${"字".repeat(251)}.pdf`, /^[0-9a-f-]{36}-file\.pdf$/],
   ];
-  it("stays whole in the answer, the history, the prompt and the download, its extension on the disk", async () => {
+  it("stays whole in the answer, the history and the download, its extension on the disk", async () => {
     await using app = await openApp();
     for (const [filename, original, stored] of sent) {
       const { id } = await app.call(`POST ${SESSIONS}`);
