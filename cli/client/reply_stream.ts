@@ -10,7 +10,7 @@ export interface Reply {
   reply_to?: string | null;
   question_id?: string | null;
   worker_name?: string;
-  media?: { name: string; size: number; mime: string } | null;
+  media?: { original_name: string; size: number; mime: string } | null;
 }
 
 interface ReplyListener {

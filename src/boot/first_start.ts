@@ -7,6 +7,7 @@ import {
   hashPassword,
   verifyPassword,
 } from "../api/account/password.ts";
+import { ConfigError } from "../config/file.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import {
   changePassword,
@@ -15,7 +16,7 @@ import {
   findCredential,
   storeCredential,
 } from "../store/account/credential.ts";
-import type { Database } from "../store/db/database.ts";
+import { type Database, isDuplicate } from "../store/db/database.ts";
 import { record } from "../store/events/journal.ts";
 import { findOperator, storeOperator } from "../store/account/user.ts";
 import { backoffMs } from "../base/backoff.ts";
@@ -144,7 +145,16 @@ async function storeIfChanged(db: Database, password: string, clock: Clock): Pro
 async function ensureOperator(db: Database, username: string, now: number): Promise<string> {
   const known = await findOperator(db);
   if (known !== null && known.name === username) return known.id;
-  await db.write(storeOperator(createId(), username, now));
+  try {
+    await db.write(storeOperator(createId(), username, now));
+  } catch (error) {
+    if (!isDuplicate(error)) throw error;
+    throw new ConfigError(
+      `auth.username: another user has a name that looks like ${
+        JSON.stringify(username)
+      }. Set another name, or rename that user.`,
+    );
+  }
   const saved = await findOperator(db);
   if (saved === null) throw new Error("the operator is not among the users");
   return saved.id;

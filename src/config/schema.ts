@@ -15,7 +15,7 @@ import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts"
 import { oidcSchema, publicUrlSchema } from "./sign_in.ts";
 import { buildCountSchema, buildDurationSchema, buildShareSchema, priceSchema } from "./value.ts";
 import { findCronFault } from "../domain/work/cron.ts";
-import { isTimeZone } from "../domain/call/field.ts";
+import { isTimeZone, nameText } from "../domain/call/field.ts";
 import { isScryptHash } from "../domain/account/password.ts";
 import { LOG_LEVELS } from "../base/log.ts";
 
@@ -77,7 +77,7 @@ export const configSchema = z.strictObject({
     auth_token: z.string().default(""),
   }).prefault({}),
   auth: z.strictObject({
-    username: z.string().min(1).max(200).default("admin"),
+    username: nameText().default("admin"),
     password_hash: z.string().refine((text) => text === "" || isScryptHash(text), {
       error: "must be a scrypt hash in PHC form that takes at most 1 GiB of memory",
     }).default(""),

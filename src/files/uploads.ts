@@ -4,6 +4,7 @@ import { ServiceError } from "../domain/call/error.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import type { Media } from "../domain/chat/message.ts";
 import { DiskReservation } from "./disk_space.ts";
+import { buildStoredName, cleanFileName } from "./file_name.ts";
 
 /** Limit of files per conversation, and limit of their total size in files of the largest size. */
 export const UPLOADS_PER_SESSION_MAX = 1_000;
@@ -16,8 +17,6 @@ export function buildUploadQuota(maxUploadBytes: number): { files: number; bytes
 
 const SNIFF_BYTES = 4_100;
 const PARTIAL = ".part";
-// Only the end of a name is used, as normalizing takes quadratic time on long runs of marks.
-const NAME_READ_CHARACTERS = 400;
 
 /** Whether a file is an unfinished upload. Names of stored files never start with a dot. */
 export function isPartial(name: string): boolean {
@@ -31,6 +30,8 @@ export class IncomingFile {
   readonly #partial: string;
   readonly #folder: string;
   readonly #name: string;
+  /** The name that people and agents see. */
+  readonly originalName: string;
   readonly #space: DiskReservation;
   readonly #head: Uint8Array[] = [];
   #headBytes = 0;
@@ -38,12 +39,13 @@ export class IncomingFile {
 
   private constructor(
     file: Deno.FsFile,
-    location: { folder: string; name: string; partial: string },
+    location: { folder: string; partial: string; name: string; originalName: string },
     space: DiskReservation,
   ) {
     this.#file = file;
     this.#folder = location.folder;
     this.#name = location.name;
+    this.originalName = location.originalName;
     this.#partial = location.partial;
     this.#space = space;
   }
@@ -53,11 +55,11 @@ export class IncomingFile {
     return await mapDiskErrors(async () => {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
       const space = new DiskReservation(folder, bytes);
-      const name = buildSafeName(id, originalName);
       const partial = join(folder, `.${id}${PARTIAL}`);
       try {
         const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
-        return new IncomingFile(file, { folder, name, partial }, space);
+        const names = { name: buildStoredName(id, originalName), originalName: cleanFileName(originalName) };
+        return new IncomingFile(file, { folder, partial, ...names }, space);
       } catch (error) {
         space.release();
         throw error;
@@ -96,7 +98,8 @@ export class IncomingFile {
     const path = join(folder, this.#name);
     await mapDiskErrors(() => Deno.rename(this.#partial, path));
     const head = new Uint8Array(await new Blob(this.#head as BlobPart[]).arrayBuffer());
-    return { path, name: this.#name, size: this.size, mime: await sniff(head) };
+    const names = { name: this.#name, original_name: this.originalName };
+    return { path, ...names, size: this.size, mime: await sniff(head) };
   }
 
   get finished(): boolean {
@@ -124,16 +127,6 @@ async function mapDiskErrors<T>(work: () => Promise<T>): Promise<T> {
     if (!/ENOSPC|EDQUOT|No space|os error (28|122)\b/i.test(reason)) throw error;
     throw new ServiceError("storage_full", "Cannot store the file: the disk is full", { cause: error });
   }
-}
-
-// The id makes the name unique and prevents device names and leading dots. The rest is for people.
-function buildSafeName(id: string, originalName: string): string {
-  const last = (originalName.split(/[/\\]/).at(-1) ?? "").slice(-NAME_READ_CHARACTERS);
-  const slug = last.normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9._-]+/g, "_").replace(
-    /\.{2,}/g,
-    ".",
-  ).slice(-80);
-  return slug.replace(/^[._-]+/, "") === "" ? id : `${id}-${slug.replace(/^[._-]+/, "")}`;
 }
 
 /** Detects a media type from the first bytes. */
@@ -203,7 +196,8 @@ export async function describeFileInside(folder: string, path: string): Promise<
     const head = new Uint8Array(SNIFF_BYTES);
     const read = await found.file.read(head);
     const mime = await sniff(head.subarray(0, read ?? 0));
-    return { path: found.path, name: basename(found.path), size: found.size, mime };
+    const name = basename(found.path);
+    return { path: found.path, name, original_name: cleanFileName(name), size: found.size, mime };
   } finally {
     found.file.close();
   }

@@ -4,7 +4,7 @@ import type { Call } from "../api/call/call.ts";
 import { digest } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { invalid, ServiceError } from "../domain/call/error.ts";
-import type { SentFile, UploadTarget } from "../api/chat/media.ts";
+import type { UploadTarget } from "../api/chat/media.ts";
 import type { IncomingFile } from "../files/uploads.ts";
 import { type IncomingBody, openIncomingBody } from "./server/incoming_body.ts";
 
@@ -12,7 +12,6 @@ import { type IncomingBody, openIncomingBody } from "./server/incoming_body.ts";
 interface Form {
   fields: Record<string, string>;
   file: IncomingFile | null;
-  originalName: string;
 }
 
 const FIELD_MAX_BYTES = 256 * 1024;
@@ -72,7 +71,6 @@ class Upload {
   readonly #bytes: number;
   readonly #fields: Record<string, string> = Object.create(null);
   #file: IncomingFile | null = null;
-  #name = "";
   #writing: Promise<void> = Promise.resolve();
   fault: Error | null = null;
 
@@ -143,8 +141,7 @@ class Upload {
       stream.resume();
       return;
     }
-    this.#name = (name ?? "").slice(0, 4_000);
-    const opening = this.#target.open(this.#name, this.#bytes).then((file) => {
+    const opening = this.#target.open(decodeFormName(name ?? ""), this.#bytes).then((file) => {
       this.#file = file;
     }).catch((error) => this.#fail(error));
     this.#writing = opening;
@@ -162,7 +159,7 @@ class Upload {
   }
 
   finish(): Form {
-    return { fields: { ...this.#fields }, file: this.#file, originalName: this.#name };
+    return { fields: { ...this.#fields }, file: this.#file };
   }
 
   async discard(): Promise<void> {
@@ -171,14 +168,23 @@ class Upload {
   }
 }
 
+// Browsers and `svc ctl` encode these characters in a name (HTML standard, multipart form data).
+function decodeFormName(name: string): string {
+  return name.replace(/%(22|0D|0A)/gi, decodeURIComponent);
+}
+
 function waitForDrain(busboy: InstanceType<typeof Busboy>): Promise<void> {
   return new Promise((resolve) => busboy.once("drain", () => resolve()));
 }
 
 /** Adds the fingerprint of a form to the call, for a comparison with earlier calls of the same Idempotency-Key (contract 1.9, contract 8.4). */
-export async function addFormFingerprint(call: Call, input: unknown, sent: SentFile | null): Promise<Call> {
+export async function addFormFingerprint(
+  call: Call,
+  input: unknown,
+  sent: IncomingFile | null,
+): Promise<Call> {
   if (call.idempotency === null) return call;
-  const file = sent === null ? null : [sent.originalName, await sent.file.digest()];
+  const file = sent === null ? null : [sent.originalName, await sent.digest()];
   return {
     ...call,
     idempotency: { ...call.idempotency, fingerprint: digest(JSON.stringify([input, file])) },

@@ -12,15 +12,10 @@ const FILE_NAME = "reply.md";
 export function cutReply(content: string, media: Media | null, limits: Limits): Part[] {
   const tooLarge = media !== null && media.size > limits.fileBytes;
   const note = tooLarge
-    ? `[the file ${stripFileId(media)} is too large for this chat; it is in the service]`
+    ? `[the file ${media.original_name} is too large for this chat; it is in the service]`
     : "";
   const text = [trimBlankLines(content), note].filter((piece) => piece !== "").join("\n\n");
   return [...cutIntoParts(text, limits), ...(media === null || tooLarge ? [] : [{ text: "", media }])];
-}
-
-/** Returns the name of a stored file without the id in front. */
-export function stripFileId({ name }: Pick<Media, "name">): string {
-  return name.replace(/^[0-9a-f]{8}-[0-9a-f-]{27}-/, "");
 }
 
 function cutIntoParts(text: string, { characters, fileBytes }: Limits): Part[] {

@@ -1,4 +1,3 @@
-import { stripFileId } from "./message_parts.ts";
 import { DeliveryError, type Part } from "./platform.ts";
 
 export interface PartFile {
@@ -14,8 +13,8 @@ export async function readPartFile({ text, media, asFile }: Part): Promise<PartF
   }
   if (media === null) return null;
   try {
-    return { name: stripFileId(media), bytes: await Deno.readFile(media.path), mime: media.mime };
+    return { name: media.original_name, bytes: await Deno.readFile(media.path), mime: media.mime };
   } catch {
-    throw new DeliveryError("refused", `Cannot read the file ${stripFileId(media)}: it no longer exists`);
+    throw new DeliveryError("refused", `Cannot read the file ${media.original_name}: it no longer exists`);
   }
 }

@@ -19,7 +19,7 @@ describe("svc ctl message (interface 4.2)", () => {
     await using app = await openApp();
     await using dir = await createTempDir();
     const { session, message } = await createConversation(app);
-    const file = join(dir.path, 'report "1".txt');
+    const file = join(dir.path, 'отчёт "1".txt');
     await Deno.writeTextFile(file, "data".repeat(100_000));
     const send = (args: string[], stdin = "", terminal = false) =>
       ctl(app, ["message", "send", "--message-id", message, ...args], { stdin, terminal });
@@ -28,7 +28,7 @@ describe("svc ctl message (interface 4.2)", () => {
     const both = await send(["--stdin", "--media-path", file, "--json"], "see this");
     expect(JSON.parse(both.out)).toMatchObject({
       content: "see this",
-      media: { size: 400_000, mime: "text/plain" },
+      media: { size: 400_000, mime: "text/plain", original_name: 'отчёт "1".txt' },
     });
     const shown = await send(["--media-path", file], "", true);
     expect(shown.err).toMatch(/\r.*\[█+ *\] \d+ %/);

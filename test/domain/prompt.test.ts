@@ -16,7 +16,13 @@ const CONTEXT: RunContext = {
   message: {
     id: "m1",
     session_key: "local:s1",
-    attachments: [{ path: "/uploads/a b.png", name: "a b.png", mime: "image/png", size: 12 }],
+    attachments: [{
+      path: "/uploads/a b.png",
+      name: "a_b.png",
+      original_name: "снимок b.png",
+      mime: "image/png",
+      size: 12,
+    }],
   },
   memory: { global: { city: "Bern" }, session: { tone: "short\nand dry" } },
   conversation: [],
@@ -43,7 +49,7 @@ describe("buildWorkerPrompt() (contract 4.7)", () => {
     expect(prompt).toContain("- city: Bern\n");
     expect(prompt).toContain("- tone: short\n  and dry\n");
     expect(prompt).toContain(
-      "Message id: m1\nAttached files:\n- /uploads/a b.png (a b.png, image/png, 12 bytes)",
+      "Message id: m1\nAttached files:\n- /uploads/a b.png (снимок b.png, image/png, 12 bytes)",
     );
   });
 

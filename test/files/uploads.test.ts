@@ -40,6 +40,7 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
     expect(await file.finish(other)).toEqual({
       path,
       name: `${ID}-note.txt`,
+      original_name: "note.txt",
       size: text.length,
       mime: "text/plain",
     });
@@ -90,10 +91,10 @@ describe("IncomingFile (interface 8) [UPL-4, UPL-5]", () => {
     ["..", ID],
     ["", ID],
     ["---", ID],
-    [".hidden", `${ID}-hidden`],
+    [".hidden", `${ID}-file.hidden`],
     ["a..b...c", `${ID}-a.b.c`],
     ["Größe é.txt", `${ID}-Gro_e_e.txt`],
-    [`${"x".repeat(500)}.txt`, `${ID}-${"x".repeat(76)}.txt`],
+    [`${"x".repeat(500)}.txt`, `${ID}-${"x".repeat(72)}.txt`],
   ];
   it("gets a name from its id and the harmless part of the original name", async () => {
     await using folder = await createTempDir();
@@ -136,6 +137,7 @@ describe("openInside (interface 8) [PTH-1]", () => {
     expect(await describeFileInside(join(folder.path, "in"), path)).toEqual({
       path: real,
       name: `${ID}-a.bin`,
+      original_name: `${ID}-a.bin`,
       size: 5,
       mime: "text/plain",
     });

@@ -139,7 +139,7 @@ export const JOURNEYS: Journey[] = [
     needs: ["files in"],
     go: async (stage) => {
       const bytes = new TextEncoder().encode("what is in the file");
-      await stage.world.say("say got it", { file: { name: "notes.txt", bytes } });
+      await stage.world.say("say got it", { file: { name: "заметки 📎.txt", bytes } });
       await hears(stage, "got it");
       const messages: { content: string; media: { path: string } | null }[] = await inbound(stage);
       const message = messages.find(({ media }) => media !== null);
@@ -148,7 +148,8 @@ export const JOURNEYS: Journey[] = [
       expect(message?.media).toMatchObject({
         size: bytes.length,
         mime: "text/plain",
-        name: expect.stringMatching(/-notes\.txt$/),
+        name: expect.stringMatching(/^[0-9a-f-]{36}-file\.txt$/),
+        original_name: "заметки 📎.txt",
       });
       expect(await Deno.readTextFile(message?.media?.path ?? "")).toBe("what is in the file");
     },
@@ -158,9 +159,14 @@ export const JOURNEYS: Journey[] = [
     needs: ["files out"],
     go: async (stage) => {
       const id = await begin(stage);
-      await send(stage, id, "here it is", new File(["the report"], "report.txt"));
-      await waitUntil("the file", () => stage.world.uploads().length === 1);
-      expect(stage.world.uploads()[0]).toMatchObject({ name: "report.txt", text: "the report" });
+      const names = ["report.txt", "季度报告.txt", "דוח.csv", "रिपोर्ट 👨‍👩‍👧.tar.gz"];
+      for (const [at, name] of names.entries()) {
+        await send(stage, id, at === 0 ? "here it is" : "", new File(["the report"], name));
+        await waitUntil("the file", () => stage.world.uploads().length === at + 1);
+      }
+      expect(stage.world.uploads().map(({ name, text }) => [name, text])).toEqual(
+        names.map((name) => [name, "the report"]),
+      );
       expect(texts(stage)).toContain("here it is");
     },
   },

@@ -229,6 +229,25 @@ describe("files of WeCom (contract 10.1)", () => {
     expect(new Uint8Array(await new Response(fetched.bytes).arrayBuffer())).toEqual(bytes);
   });
 
+  it.each(["报告.pdf", "отчёт 100%.docx", "a;b's.txt"])(
+    "keep their names, sent in any form: %s",
+    async (name) => {
+      await using world = new WeComWorld();
+      await using there = await startPlatform(world);
+      for (const hasPlainNames of [false, true]) {
+        world.fake.hasPlainNames = hasPlainNames;
+        const { url, aeskey } = world.fake.file(name, new TextEncoder().encode("x"));
+        const fetched = await there.platform.fetch?.(
+          JSON.stringify({ url, key: aeskey }),
+          AbortSignal.timeout(5_000),
+        );
+        if (fetched === undefined || fetched instanceof ReadableStream) throw new Error("no name");
+        await fetched.bytes.cancel();
+        expect(fetched.name).toBe(name);
+      }
+    },
+  );
+
   it("that are too large, deleted, on another host or encrypted with another key are named in the text", async () => {
     await using world = new WeComWorld();
     await using app = await open(world);

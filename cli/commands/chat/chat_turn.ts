@@ -250,8 +250,8 @@ function toReply(
   };
 }
 
-function formatFile({ name, size, mime }: { name: string; size: number; mime: string }): string {
-  return escapeControls(`[file ${name}, ${mime}, ${size} bytes]`);
+function formatFile({ original_name, size, mime }: NonNullable<Reply["media"]>): string {
+  return escapeControls(`[file ${original_name}, ${mime}, ${size} bytes]`);
 }
 
 function ignoreConflict(error: unknown): void {

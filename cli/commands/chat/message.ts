@@ -20,7 +20,7 @@ const FILTERS = {
     multiple: true,
   }),
 };
-const MEDIA: Column = { name: "media", value: (row) => (row.media as Row | null)?.name };
+const MEDIA: Column = { name: "media", value: (row) => (row.media as Row | null)?.original_name };
 
 export const group: AnyCommand[] = [
   command({

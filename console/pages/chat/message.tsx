@@ -70,9 +70,6 @@ export function OutgoingMessageView({ message }: { message: OutgoingMessage }) {
   );
 }
 
-// The name of a stored file starts with its id.
-const FILE_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-/;
-
 interface MediaProps {
   media: NonNullable<Schemas["LocalMessage"]["media"]>;
   sessionId: string;
@@ -86,7 +83,7 @@ function MediaButton({ media, sessionId }: MediaProps) {
       press={() => saveAnswer(new Request(`/api/local/sessions/${sessionId}/media/${file}`))}
     >
       <Paperclip size={14} aria-hidden="true" />
-      <span>{media.name.replace(FILE_ID, "")}</span>
+      <span>{media.original_name}</span>
       <span class="quiet">{formatSize(media.size)}</span>
     </Button>
   );

@@ -56,7 +56,7 @@ function InboundList() {
         <Row
           href={`/console/messages/${encodeURIComponent(id)}`}
           status={status}
-          title={takeFirstLine(content) || media?.name}
+          title={takeFirstLine(content) || media?.original_name}
           notes={[formatPlatform(platform), sender_name || formatActor(sender), takeFirstLine(error)]}
           side={<Ago at={received_at} />}
         />
@@ -88,7 +88,7 @@ function OutboundList() {
         <Row
           href={`/console/messages/${encodeURIComponent(one.message_id)}`}
           status={one.status === "failed" ? "undelivered" : one.status}
-          title={takeFirstLine(one.content) || one.media?.name}
+          title={takeFirstLine(one.content) || one.media?.original_name}
           notes={[formatPlatform(one.platform), formatSender(one), takeFirstLine(one.error)]}
           side={<Ago at={one.sent_at ?? one.created_at} />}
         />

@@ -137,7 +137,9 @@ async function findOrCreateUser({ db, clock }: Deps<"db" | "clock">, identity: I
     const first = await findUserBySubject(db, issuer, subject);
     if (first !== null) return first;
     throw conflict(
-      `Cannot sign in: a user called ${JSON.stringify(name)} exists here and is not linked to you. ` +
+      `Cannot sign in: a user called ${
+        JSON.stringify(name)
+      }, or with a name that looks like it, exists here and is not linked to you. ` +
         "Ask an administrator to rename one of the two users.",
     );
   }

@@ -17,6 +17,7 @@ import {
   changeUserPassword,
   deleteUser as deleteUserRow,
   findUser,
+  findUserByName,
   insertUser,
   listUsers as listUserRows,
   toUser,
@@ -58,7 +59,7 @@ export async function createUser(
 }
 
 async function planUser(
-  { clock }: Deps<"clock">,
+  { db, clock }: Deps<"db" | "clock">,
   call: Call,
   { name, role }: UserCreate,
   password: string,
@@ -86,7 +87,7 @@ async function planUser(
     ],
     response: toUser(row),
     lost: () => conflict(`Cannot create the user: ${USERS_MAX} users exist. Delete some first.`),
-    duplicate: () => buildNameTaken(name),
+    duplicate: () => explainTakenName(db, name),
   };
 }
 
@@ -122,7 +123,7 @@ export async function updateUser(
       }),
     ], () => explainLostUser(db, user, "change"));
   } catch (error) {
-    throw isDuplicate(error) ? buildNameTaken(name ?? user.name) : error;
+    throw isDuplicate(error) ? await explainTakenName(db, name ?? user.name) : error;
   }
   authority.forget();
   return await getUser({ db }, user.id);
@@ -223,6 +224,9 @@ async function explainLostUser(db: Database, user: UserRow, action: string): Pro
   );
 }
 
-function buildNameTaken(name: string): ServiceError {
-  return conflict(`Cannot name a user ${JSON.stringify(name)}: another user has this name. Case is ignored.`);
+async function explainTakenName(db: Database, name: string): Promise<ServiceError> {
+  const reason = await findUserByName(db, name) === null
+    ? "it looks like the name of another user. Choose a name that people can tell apart"
+    : "another user has this name. Case is ignored";
+  return conflict(`Cannot name a user ${JSON.stringify(name)}: ${reason}.`);
 }

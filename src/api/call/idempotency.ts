@@ -17,7 +17,7 @@ export interface Creation<T> {
   /** Builds the error for a lost guard. */
   lost?: () => ServiceError | Promise<ServiceError>;
   /** Builds the error for a taken name. */
-  duplicate?: () => ServiceError;
+  duplicate?: () => ServiceError | Promise<ServiceError>;
   /** Removes files of a batch that was not committed. */
   undo?: () => Promise<void>;
 }
@@ -97,7 +97,7 @@ async function storeCreation<T>(
     // A simultaneous request with the same key was first, so return its answer.
     const earlier = await findEarlier<T>({ db, clock }, call);
     if (earlier !== null) return earlier;
-    throw duplicate === undefined ? error : duplicate();
+    throw duplicate === undefined ? error : await duplicate();
   }
   return { json };
 }

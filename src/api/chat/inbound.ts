@@ -14,6 +14,7 @@ import {
   parsePlace,
   PLACE_MAX_CHARACTERS,
 } from "../../domain/chat/platform.ts";
+import { cleanFileName } from "../../files/file_name.ts";
 import type { Gap, IncomingMessage, LastMessage, ReceiveResult } from "../../platform/platform.ts";
 import { isDuplicate } from "../../store/db/database.ts";
 import { insertInbound, takeMessage } from "../../store/chat/inbound.ts";
@@ -221,7 +222,9 @@ function buildRows(
     depth,
     received_at: now,
   };
-  const attachments = files.length === 0 ? [""] : files.map((file) => JSON.stringify(file));
+  const attachments = files.length === 0
+    ? [""]
+    : files.map((file) => JSON.stringify({ ...file, name: cleanFileName(file.name) }));
   return attachments.map((attachment, at) => ({
     ...row,
     id: createId(),

@@ -5,7 +5,7 @@ import { notFound } from "../../domain/call/error.ts";
 import { isId } from "../../domain/call/field.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import { IncomingFile, openInside } from "../../files/uploads.ts";
-import { findOriginalName, findUpload, insertUpload, touchChatSession } from "../../store/chat/chat.ts";
+import { findUpload, insertUpload, touchChatSession } from "../../store/chat/chat.ts";
 import type { Answer } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { findVisibleSession } from "./chat.ts";
@@ -23,12 +23,6 @@ export interface UploadTarget {
   maxBytes: number;
   /** Opens the file. `bytes` is its approximate size, or 0 when the client does not send it. */
   open: (originalName: string, bytes: number) => Promise<IncomingFile>;
-}
-
-/** A received file that is not stored yet, with the sender's name for it. */
-export interface SentFile {
-  file: IncomingFile;
-  originalName: string;
 }
 
 /** Prepares an upload for a session. Throws `not_found`; `open` throws `not_found` or `storage_full`. */
@@ -55,11 +49,11 @@ export function storeUpload(
   deps: Deps<"db" | "clock" | "paths" | "limits">,
   call: Call,
   id: string,
-  sent: SentFile,
+  sent: IncomingFile,
 ): Promise<Answer<Media>> {
   return runInSession(deps, id, async () => {
     const kept = await createOnce(deps, call, () => planUpload(deps, call, id, sent));
-    if (kept.replayed === true) await sent.file.discard();
+    if (kept.replayed === true) await sent.discard();
     return kept;
   });
 }
@@ -68,13 +62,13 @@ async function planUpload(
   deps: Deps<"clock" | "limits">,
   call: Call,
   id: string,
-  { file, originalName }: SentFile,
+  file: IncomingFile,
 ): Promise<Creation<Media>> {
   // Only a retry finds a finished file: the session was deleted during the first attempt.
   if (file.finished) throw notFound("session", id);
   const media = await file.finish();
   const now = deps.clock.now();
-  const upload = { ...media, session_id: id, original_name: originalName, created_at: now };
+  const upload = { ...media, session_id: id, created_at: now };
   return {
     statements: [
       ...touchChatSession(id, now),
@@ -114,7 +108,7 @@ export async function openMedia(
   const { file, path, size } = found;
   try {
     const stored = await findUpload(db, path);
-    const originalName = await findOriginalName(db, path) ?? name;
+    const originalName = stored?.original_name ?? name;
     return { file, size, mime: stored?.mime ?? "application/octet-stream", originalName };
   } catch (error) {
     file.close();

@@ -29,7 +29,7 @@ import { findTrace } from "../../store/chat/trace.ts";
 import { type Answer, answer, answerPage, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
-import type { SentFile, UploadTarget } from "./media.ts";
+import type { UploadTarget } from "./media.ts";
 import type { Deps } from "../call/services.ts";
 import { buildStorageFull, checkUploads, getUploadFolder, getUploadQuota } from "./session_files.ts";
 import type { SourceType } from "../../domain/call/vocabulary.ts";
@@ -82,10 +82,10 @@ export async function sendMessage(
   deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
   call: Call,
   input: MessageSend,
-  sent: SentFile | null,
+  sent: IncomingFile | null,
 ): Promise<Answer<OutboundMessage>> {
   const created = await createOnce(deps, call, () => planMessage(deps, call, input, sent));
-  if (created.replayed) await sent?.file.discard();
+  if (created.replayed) await sent?.discard();
   return created;
 }
 
@@ -93,7 +93,7 @@ async function planMessage(
   deps: Deps<"db" | "clock" | "paths" | "limits" | "runLimits" | "platforms">,
   call: Call,
   input: MessageSend,
-  sent: SentFile | null,
+  sent: IncomingFile | null,
 ): Promise<Creation<OutboundMessage>> {
   const { db, clock, runLimits } = deps;
   if (sent === null && (input.content ?? "").trim() === "") {
@@ -167,7 +167,7 @@ function findSource(caller: Caller): { source_type: SourceType; source_id: strin
 async function storeFile(
   deps: Deps<"db" | "paths" | "limits" | "platforms">,
   sessionKey: string,
-  sent: SentFile,
+  sent: IncomingFile,
   now: number,
 ): Promise<{ media: Media; statements: Statement[] }> {
   const sessionId = parseChatSessionId(sessionKey);
@@ -180,8 +180,8 @@ async function storeFile(
   }
   const place = formatPlaceFolder(sessionKey);
   await checkUploads(deps, place);
-  const media = await sent.file.finish(getUploadFolder(deps.paths, place));
-  const upload = { ...media, session_id: place, original_name: sent.originalName, created_at: now };
+  const media = await sent.finish(getUploadFolder(deps.paths, place));
+  const upload = { ...media, session_id: place, created_at: now };
   return { media, statements: insertUpload(upload, getUploadQuota(deps)) };
 }
 

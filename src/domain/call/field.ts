@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { countBytes } from "../../base/bytes.ts";
+import { hasInvisible, isBlank } from "./name.ts";
 import { memoize } from "../../base/memoize.ts";
 
 // Default messages of all schemas. They say what a value must be (contract 1.7).
@@ -67,7 +68,7 @@ const buildTextRules = (max: number): Rule[] => [
 
 const buildLineRules = (max: number): Rule[] => [
   ...buildTextRules(max),
-  [(value) => !/^[\s\p{Cf}]*$/u.test(value), "must not be empty"],
+  [(value) => !isBlank(value), "must not be empty"],
   [(value) => !/[\p{Cc}\u2028\u2029]/u.test(value), "must not contain control characters"],
 ];
 
@@ -84,18 +85,18 @@ export function line(max: number) {
   return buildText({ minLength: 1, maxLength: max }, buildLineRules(max));
 }
 
-// Invisible or direction-changing characters make two names look alike (contract 8.1).
-const HIDDEN = /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/u;
+/** Condition on names: invisible or direction-changing characters make two of them look alike (contract 8.1). */
+export const VISIBLE_RULE: Rule = [
+  (value) => !hasInvisible(value),
+  "must not contain invisible characters, such as U+200B or U+202E",
+];
 
 /** Schema of a name: one trimmed line without invisible characters (contract 8.1). */
 export function nameText() {
   const bounds = { minLength: 1, maxLength: NAME_MAX_BYTES };
   return buildText(bounds, [
     ...buildLineRules(NAME_MAX_BYTES),
-    [
-      (value) => !HIDDEN.test(value),
-      "must not contain invisible characters, such as U+200B or U+202E",
-    ],
+    VISIBLE_RULE,
   ]).overwrite((value) => value.trim()).register(z.globalRegistry, bounds);
 }
 

@@ -2,3 +2,50 @@
 export function normalizeName(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }
+
+// The last three are blank, but neither spaces nor ignorable: Braille, an object and a musical note.
+const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\u2800\ufffc\u{1d159}]/u;
+const BLANK = new RegExp(`^(\\s|${INVISIBLE.source})*$`, "u");
+
+/** Returns whether a text contains a character that is invisible or changes the direction of text. */
+export function hasInvisible(text: string): boolean {
+  return INVISIBLE.test(text);
+}
+
+/** Returns whether a text shows nothing. */
+export function isBlank(text: string): boolean {
+  return BLANK.test(text);
+}
+
+/** Returns the same text for names that people can hardly tell apart, in Latin, Greek, Cyrillic and Armenian letters. */
+export function buildLookKey(name: string): string {
+  const plain = mapLetters(name.normalize("NFKD"), CAPITALS).toLowerCase().normalize("NFKD");
+  return mapLetters(plain, SMALL)
+    .replace(/\p{Dash_Punctuation}|\u2212/gu, "-")
+    .replace(/[\u02b9-\u02bc\u2018\u2019\u201b\u2032`\u00b4]/g, "'")
+    .replaceAll("rn", "m")
+    .replaceAll("vv", "w")
+    .replace(/\s+/g, " ")
+    .trim()
+    .normalize("NFC");
+}
+
+function mapLetters(text: string, letters: ReadonlyMap<string, string>): string {
+  return [...text].map((letter) => letters.get(letter) ?? letter).join("");
+}
+
+// Capitals that look like another letter than their small form.
+const CAPITALS = readPairs("ΗH ΝN ΜM ΥY ΡP ΧX ԌG");
+
+// A small letter represents its capital, too: в represents В, which looks like B.
+const SMALL = readPairs(
+  "аa вb еe ԁd ԍg һh нh іi ӏi јj кk ӄk мm оo рp ԛq ѕs тt уy үy ѵv ԝw ѡw хx ьb " +
+    "αa βb γy εe ζz ηn ιi κk μu νv οo ρp σo ςc τt υu χx ωw ϲc ϳj " +
+    "աw ցg հh յj ոn օo սu զq " +
+    "ıi ɩi ɑa ɡg ʏy ɪi ɴn ʀr ʙb ʜh ʟi ᴀa ᴄc ᴅd ᴇe ᴊj ᴋk ᴍm ᴏo ᴘp ᴛt ᴜu ᴠv ᴡw ᴢz ꜰf ꜱs " +
+    "li 1i |i ǀi 0o",
+);
+
+function readPairs(pairs: string): ReadonlyMap<string, string> {
+  return new Map(pairs.split(" ").map((pair) => [pair.charAt(0), pair.slice(1)]));
+}

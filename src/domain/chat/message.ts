@@ -23,7 +23,10 @@ import {
 
 export const mediaSchema = z.strictObject({
   path: z.string(),
-  name: z.string(),
+  name: z.string().meta({ description: "name on the disk, in ASCII" }),
+  original_name: z.string().meta({
+    description: "the sender's name of the file, without its path and control characters",
+  }),
   size: z.int(),
   mime: z.string(),
 }).meta({ id: "Media" });

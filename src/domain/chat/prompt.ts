@@ -148,8 +148,8 @@ export function formatConversation(
 export function formatMessageHead(
   { id, attachments }: { id: string; attachments: readonly Media[] },
 ): string {
-  const files = attachments.map(({ path, name, mime, size }) =>
-    `- ${path} (${name}, ${mime}, ${size} bytes)`
+  const files = attachments.map(({ path, original_name, mime, size }) =>
+    `- ${path} (${original_name}, ${mime}, ${size} bytes)`
   );
   return [`Message id: ${id}`, ...(files.length === 0 ? [] : ["Attached files:", ...files])].join("\n");
 }

@@ -10,6 +10,7 @@ import {
   sessionKey,
   text,
   time,
+  VISIBLE_RULE,
 } from "../call/field.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { OVERLAPS, TASK_STATUSES, TASK_TYPE_RULES, type TaskType } from "../call/vocabulary.ts";
@@ -49,7 +50,7 @@ export const optionInputs = {
   ...optionFields,
   name: text(NAME_MAX_BYTES).refine((name) => name === "" || line(NAME_MAX_BYTES).safeParse(name).success, {
     error: "must be one line of text",
-  }),
+  }).refine(VISIBLE_RULE[0], { error: VISIBLE_RULE[1] }),
   deliver_to: z.union([z.literal(""), sessionKey], { error: "must be a session key, such as local:<id>" }),
 };
 

@@ -98,12 +98,11 @@ export const chatRoutes = [
     idempotent: true,
     handle: async ({ api, streams, call, params, raw }) => {
       const target = await api.chat.prepareUpload(call, params.id);
-      const { fields, file, originalName } = await readForm(raw, target, streams.clock);
+      const { fields, file } = await readForm(raw, target, streams.clock);
       if (file === null) throw invalid("file", 'is missing. Send the file in the form field "file".');
       try {
         const input = parseInput(NO_FIELDS, fields);
-        const sent = { file, originalName };
-        return await api.chat.keepUpload(await addFormFingerprint(call, input, sent), params.id, sent);
+        return await api.chat.keepUpload(await addFormFingerprint(call, input, file), params.id, file);
       } catch (error) {
         await file.discard();
         throw error;

@@ -31,11 +31,10 @@ export const messageRoutes = [
     handle: async ({ api, streams, call, body, raw }) => {
       if (body !== undefined) return await api.message.send(call, body, null);
       const target = api.message.prepareAttachment();
-      const { fields, file, originalName } = await readForm(raw, target, streams.clock);
+      const { fields, file } = await readForm(raw, target, streams.clock);
       try {
         const input = parseInput(messageFormSchema, fields);
-        const sent = file === null ? null : { file, originalName };
-        return await api.message.send(await addFormFingerprint(call, input, sent), input, sent);
+        return await api.message.send(await addFormFingerprint(call, input, file), input, file);
       } catch (error) {
         await file?.discard();
         throw error;

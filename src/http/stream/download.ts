@@ -1,9 +1,10 @@
 import type { MediaFile } from "../../api/chat/media.ts";
+import { cleanFileName, toAsciiName } from "../../files/file_name.ts";
 
 /** Builds the response for a stored file: an attachment without sniffing, so that it never runs as a page of this server (reliability UPL-4). */
-export function buildDownload({ file, size, mime, originalName: name }: MediaFile): Response {
-  const ascii = name.replace(/[^\x20-\x7e]|["\\%/]/g, "_").slice(0, 150) || "file";
-  const exact = encodeURIComponent(name.slice(0, 150).toWellFormed()).replace(
+export function buildDownload({ file, size, mime, originalName }: MediaFile): Response {
+  const shown = cleanFileName(originalName);
+  const exact = encodeURIComponent(shown).replace(
     /['()*]/g,
     (c) => `%${c.charCodeAt(0).toString(16)}`,
   );
@@ -11,7 +12,7 @@ export function buildDownload({ file, size, mime, originalName: name }: MediaFil
     headers: {
       "content-type": mime,
       "content-length": String(size),
-      "content-disposition": `attachment; filename="${ascii}"; filename*=UTF-8''${exact}`,
+      "content-disposition": `attachment; filename="${toAsciiName(shown)}"; filename*=UTF-8''${exact}`,
       "x-content-type-options": "nosniff",
       "content-security-policy": "default-src 'none'; sandbox",
       "cache-control": "private, no-store",

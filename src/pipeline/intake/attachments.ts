@@ -155,7 +155,7 @@ async function fetchOnce(
     }
     const media = await file.finish();
     const now = clock.now();
-    const upload = { ...media, session_id: folder, original_name: name, created_at: now };
+    const upload = { ...media, session_id: folder, created_at: now };
     const statements: Statement[] = [
       ...attachFile(message.id, media),
       ...insertUpload(upload, buildUploadQuota(maxUploadBytes)),

@@ -12,7 +12,10 @@ export interface Author {
 
 interface Attachment {
   url: string;
+  /** In ASCII. */
   filename: string;
+  /** The sender's name, with or without its extension, when it is another than `filename`. */
+  title?: string;
   size: number;
 }
 
@@ -100,7 +103,13 @@ function readOther(message: Content, kind: Excerpt["kind"]): Borrowed {
 }
 
 export function listFiles({ attachments = [] }: Content): RemoteFile[] {
-  return attachments.map(({ url, filename, size }) => ({ ref: url, name: filename, size: parseSize(size) }));
+  return attachments.map((file) => ({ ref: file.url, name: findName(file), size: parseSize(file.size) }));
+}
+
+function findName({ filename, title = "" }: Attachment): string {
+  const extension = /\.[^.]+$/.exec(filename)?.[0] ?? "";
+  if (title === "") return filename;
+  return title.toLowerCase().endsWith(extension.toLowerCase()) ? title : title + extension;
 }
 
 /** Lists content without a text and a file. */

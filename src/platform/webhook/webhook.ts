@@ -47,7 +47,7 @@ async function deliver(
       text: part.text,
       file: part.media === null
         ? null
-        : { name: part.media.name, size: part.media.size, mime: part.media.mime },
+        : { name: part.media.original_name, size: part.media.size, mime: part.media.mime },
     },
   });
   try {

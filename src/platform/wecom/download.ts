@@ -28,12 +28,26 @@ export async function download(
 }
 
 function parseName(disposition: string): string {
-  const [, encoded] = /filename\*=UTF-8''([^;\s]+)/i.exec(disposition) ?? [];
-  const [, plain = "file"] = /filename="?([^";]+)"?/i.exec(disposition) ?? [];
+  const [, encoded] = /filename\*\s*=\s*"?UTF-8'[^']*'([^;\s"]+)/i.exec(disposition) ?? [];
+  const [, quoted, bare] = /filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]+))/i.exec(disposition) ?? [];
+  const plain = decodeBytes(quoted?.replace(/\\(.)/g, "$1") ?? bare?.trim() ?? "file");
+  return decodePercent(encoded) ?? decodePercent(plain) ?? plain;
+}
+
+function decodePercent(text: string | undefined): string | null {
   try {
-    return decodeURIComponent(encoded ?? plain);
+    return text === undefined ? null : decodeURIComponent(text);
   } catch {
-    return plain;
+    return null;
+  }
+}
+
+// A header arrives as Latin-1, but its bytes are mostly UTF-8.
+function decodeBytes(text: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(text, "latin1"));
+  } catch {
+    return text;
   }
 }
 

@@ -1,4 +1,4 @@
-import { normalizeName } from "../../domain/call/name.ts";
+import { buildLookKey, normalizeName } from "../../domain/call/name.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type User, type UserFilter, userSchema, type UserUpdate } from "../../domain/account/user.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
@@ -66,9 +66,9 @@ export function listUsers(db: Database, filter: UserFilter, page: Page): Promise
   return list(db, { table: "user", json: USER_JSON, where: buildWhere(filter, USER_FILTERS) }, page);
 }
 
-/** Stores a new user, guarded by fewer than `max`. A duplicate name or subject fails the batch. */
+/** Stores a new user, guarded by fewer than `max`. A duplicate or look-alike name, or a duplicate subject, fails the batch. */
 export function insertUser(user: UserRow, max: number): Statement[] {
-  const row = { ...user, name_key: normalizeName(user.name) };
+  const row = { ...user, ...buildNameKeys(user.name) };
   return insertGuarded("user", row, { sql: "(select count(*) from user) < ?", args: [max] });
 }
 
@@ -77,7 +77,7 @@ const NOT_THE_LAST = `exists (
       select 1 from user as other where other.id <> user.id and other.role = 'admin' and other.disabled = 0)`;
 
 /**
- * Changes a user, guarded by its existence, and by an admin remaining. A duplicate name fails the batch. Disabling ends the user's logins
+ * Changes a user, guarded by its existence, and by an admin remaining. A duplicate or look-alike name fails the batch. Disabling ends the user's logins
  * and deletes the named tokens, so enabling revives none of them.
  */
 export function updateUser(
@@ -85,8 +85,8 @@ export function updateUser(
   { name, role, disabled }: UserUpdate,
   now: number,
 ): Statement[] {
-  const name_key = name === undefined ? undefined : normalizeName(name);
-  const set = buildSet({ name, name_key, role, disabled, updated_at: now });
+  const keys = name === undefined ? {} : buildNameKeys(name);
+  const set = buildSet({ name, ...keys, role, disabled, updated_at: now });
   const keepsAdmin = disabled !== true && (role === undefined || role === "admin");
   const statements = guard(
     `update user
@@ -134,32 +134,41 @@ export function recordLogin(id: string, now: number, role?: Role): Statement {
     : { sql: "update user set last_login_at = ?, role = ? where id = ?", args: [now, role, id] };
 }
 
-/** Updates the operator's row from the configuration. A user with the configured name becomes the operator. */
+function buildNameKeys(name: string): { name_key: string; look_key: string } {
+  return { name_key: normalizeName(name), look_key: buildLookKey(name) };
+}
+
+/**
+ * Updates the operator's row from the configuration. A user with the configured name becomes the operator. A user whose name
+ * looks like it fails the batch.
+ */
 export function storeOperator(id: string, username: string, now: number): Statement[] {
+  const { name_key, look_key } = buildNameKeys(username);
   return [
     // After a change of the configured name, a user may have that name already. Then the old operator's row goes.
     {
       sql: `delete from user
         where origin = 'operator' and exists (
           select 1 from user as other where other.name_key = ? and other.origin <> 'operator')`,
-      args: [normalizeName(username)],
+      args: [name_key],
     },
     {
       sql: `update user
         set origin = 'operator', role = 'admin', disabled = 0, password_hash = '', issuer = '', subject = '',
           version = version + 1, updated_at = ?
         where name_key = ? and origin <> 'operator'`,
-      args: [now, normalizeName(username)],
+      args: [now, name_key],
     },
     {
-      sql: "update user set name = ?, name_key = ?, updated_at = ? where origin = 'operator' and name <> ?",
-      args: [username, normalizeName(username), now, username],
+      sql:
+        "update user set name = ?, name_key = ?, look_key = ?, updated_at = ? where origin = 'operator' and name <> ?",
+      args: [username, name_key, look_key, now, username],
     },
     {
-      sql: `insert into user (id, name, name_key, role, origin, created_at, updated_at)
-        select ?, ?, ?, 'admin', 'operator', ?, ?
+      sql: `insert into user (id, name, name_key, look_key, role, origin, created_at, updated_at)
+        select ?, ?, ?, ?, 'admin', 'operator', ?, ?
         where not exists (select 1 from user where origin = 'operator')`,
-      args: [id, username, normalizeName(username), now, now],
+      args: [id, username, name_key, look_key, now, now],
     },
   ];
 }

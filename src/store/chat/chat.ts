@@ -143,7 +143,6 @@ export async function findReplayStart(db: Database, sessionKey: string, count: n
 
 export interface Upload extends Media {
   session_id: string;
-  original_name: string;
   created_at: number;
 }
 
@@ -161,7 +160,7 @@ export function insertUpload(upload: Upload, most: UploadQuota): Statement[] {
 }
 
 export function findUpload(db: Database, path: string): Promise<Media | null> {
-  return db.first<Media>("select path, name, size, mime from upload where path = ?", [path]);
+  return db.first<Media>("select path, name, original_name, size, mime from upload where path = ?", [path]);
 }
 
 /** Returns the number and size of the files in a session. */
@@ -171,10 +170,4 @@ export async function measureUploads(db: Database, sessionId: string): Promise<U
     [sessionId],
   );
   return row ?? { files: 0, bytes: 0 };
-}
-
-/** Returns the name of an uploaded file on the sender's side, or null. */
-export async function findOriginalName(db: Database, path: string): Promise<string | null> {
-  const sql = "select original_name as name from upload where path = ?";
-  return await db.readValue<string>(sql, [path]);
 }

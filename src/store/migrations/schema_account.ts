@@ -14,6 +14,8 @@ export const ACCOUNT_SCHEMA: string[] = [
     id text primary key,
     name text not null,
     name_key text not null unique,
+    -- Equal for names that look alike.
+    look_key text not null unique,
     role text not null check (role in ('viewer', 'operator', 'admin')),
     disabled integer not null default 0 check (disabled in (0, 1)),
     origin text not null check (origin in ('operator', 'local', 'oidc')),

@@ -204,6 +204,15 @@ describe("users of a provider (contract 9)", () => {
     await using app = await appWith(provider);
     const { status, detail } = await signIn(app);
     expect([status, detail]).toEqual([409, expect.stringContaining("is not linked to you")]);
+    for (const preferred_username of ["аdmin", "adm1n", "ＡＤＭＩＮ"]) {
+      lies.claims = { preferred_username };
+      const alike = await signIn(app);
+      expect([alike.status, alike.detail]).toEqual([409, expect.stringContaining("is not linked to you")]);
+    }
+    for (const preferred_username of ["mal\u3164lory", "mal\u{e0061}lory", "\u2800"]) {
+      lies.claims = { preferred_username };
+      expect((await signIn(app)).status).toBe(403);
+    }
     expect(await users(app)).toHaveLength(1);
     // The same subject of another issuer is another user.
     lies.claims = { preferred_username: "mallory" };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { configSchema } from "../../../src/config/schema.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { type App, openApp, PASSWORD } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
@@ -55,6 +56,54 @@ describe("users (contract 9)", () => {
     );
     expect(await app.call("DELETE /api/users/Ada")).toEqual({ status: "deleted" });
     expect(await statusOf(app, "GET /api/users/Ada", {})).toBe(404);
+  });
+
+  it("a name that looks like the name of another user is refused, at creation, renaming and for the operator", async () => {
+    await using app = await openApp();
+    await app.call("POST /api/users", { name: "Peter", role: "admin", password: WORD });
+    const bo = await app.call("POST /api/users", { name: "Bo", role: "viewer", password: WORD });
+    const alike = ["аdmin", "ΑDMIN", "admın", "adrnin", "Реter", "Ｐeter", "𝐏eter"];
+    for (const name of alike) {
+      for (const role of ["admin", "viewer"]) {
+        const made = await app.send("POST /api/users", { name, role, password: WORD });
+        expect([name, made.status, made.body.detail]).toEqual([
+          name,
+          409,
+          expect.stringContaining("looks like the name of another user"),
+        ]);
+      }
+      expect((await app.send("PUT /api/users/Bo", { name })).status).toBe(409);
+      // A lookup by a look-alike name returns no user.
+      expect((await app.send(`GET /api/users/${encodeURIComponent(name)}`)).status).toBe(404);
+    }
+    expect((await app.send("PUT /api/users/Peter", { name: "PETER" })).status).toBe(200);
+    await app.call("DELETE /api/users/PETER");
+    expect(await app.call("PUT /api/users/Bo", { name: "Реter" })).toMatchObject({
+      id: bo.id,
+      name: "Реter",
+    });
+    const race = await Promise.all(
+      ["Eve", "Еve", "ЕVЕ", "Ｅve"].map((name) =>
+        app.send("POST /api/users", { name, role: "admin", password: WORD })
+      ),
+    );
+    expect(race.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
+  });
+
+  it("a name in the configuration that looks like the name of a user stops the start", async () => {
+    await using dir = await createTempDir();
+    const start = (username: string) => openApp({ dataDir: dir.path, config: { auth: { username } } });
+    {
+      await using app = await start("admin");
+      await app.call("POST /api/users", { name: "Olga", role: "admin", password: WORD });
+    }
+    await expect(start("Оlgа")).rejects.toThrow(/auth\.username: another user has a name that looks like/);
+    await using app = await start("root");
+    expect((await app.call("GET /api/users")).map(({ name }: { name: string }) => name).sort()).toEqual([
+      "Olga",
+      "root",
+    ]);
+    expect(() => configSchema.parse({ auth: { username: "ro\u2800ot" } })).toThrow(/invisible/);
   });
 
   it("an existing name in another case and an invisible name are refused; names are trimmed (contract 8.1)", async () => {

@@ -189,6 +189,7 @@ describe("uploads (contract 3)", () => {
     expect(stored).toEqual({
       path: join(app.server.parts.paths.uploads, id, stored.name),
       name: expect.stringMatching(/^[0-9a-f-]{36}-Ubersicht_2026\.txt$/),
+      original_name: "Übersicht 2026.txt",
       size: 5,
       mime: "text/plain",
     });

@@ -58,6 +58,38 @@ function listNames(folder: string): string[] {
 
 const listUploads = (app: App, id: string) => listNames(join(app.server.parts.paths.uploads, id));
 
+describe("the name of an upload", () => {
+  const sent: [filename: string, original: string, end: RegExp][] = [
+    ["季度报告.pdf", "季度报告.pdf", /^[0-9a-f-]{36}-file\.pdf$/],
+    ["отчёт.xlsx", "отчёт.xlsx", /^[0-9a-f-]{36}-file\.xlsx$/],
+    ["דוח 2026.docx", "דוח 2026.docx", /-2026\.docx$/],
+    ["👨‍👩‍👧.png", "👨‍👩‍👧.png", /^[0-9a-f-]{36}-file\.png$/],
+    ["a%22b%0D%0A.txt", 'a"b.txt', /-a_b\.txt$/],
+    ["in\u202efdp.exe", "infdp.exe", /-infdp\.exe$/],
+    ["a\u2066b\u061cc\u200ed\u0085\u009be\u2029.md", "abcde.md", /-abcde\.md$/],
+    [`${"字".repeat(300)}.pdf`, `${"字".repeat(251)}.pdf`, /^[0-9a-f-]{36}-file\.pdf$/],
+  ];
+  it("stays whole in the answer, the history and the download, its extension on the disk", async () => {
+    await using app = await openApp();
+    for (const [filename, original, stored] of sent) {
+      const { id } = await app.call(`POST ${SESSIONS}`);
+      const media = JSON.parse((await post(app, id, `${part("file", "words", filename)}--b--\r\n`)).body);
+      expect(media).toMatchObject({ original_name: original, name: expect.stringMatching(stored) });
+      expect(listUploads(app, id)).toEqual([media.name]);
+      await app.call(`POST ${SESSIONS}/${id}/messages`, { content: "look", media_path: media.path });
+      const [message] = await app.call(`GET ${SESSIONS}/${id}/messages`);
+      expect(message.media).toEqual(media);
+      const reply = await fetchAs(app, `GET ${SESSIONS}/${id}/media/${media.name}`);
+      const disposition = reply.headers.get("content-disposition") ?? "";
+      const [, exact = ""] = /filename\*=UTF-8''([^;]+)$/.exec(disposition) ?? [];
+      expect(decodeURIComponent(exact)).toBe(original);
+      const [, ascii = ""] = /filename="([^"]+)"/.exec(disposition) ?? [];
+      expect(ascii.split(".").at(-1)).toBe(original.split(".").at(-1));
+      await reply.body?.cancel();
+    }
+  });
+});
+
 describe("an upload with an Idempotency-Key (contract 8.4)", () => {
   it("is stored once per key, also if both arrive at the same time; another file is a conflict", async () => {
     await using app = await openApp();

@@ -36,6 +36,8 @@ export class FakeWeCom extends FakeServer<"taken" | "lost" | "slow" | number> {
   isExpired = false;
   readonly #callbacks = new Map<string, { task: string; at: number }>();
   readonly #streams = new Map<string, { callback: string; message: Json }>();
+  /** Sends names as plain UTF-8, as some servers do. */
+  hasPlainNames = false;
   readonly #files = new Map<string, { name: string; bytes: Uint8Array<ArrayBuffer> }>();
   readonly #uploads = new Map<string, Upload>();
   readonly #media = new Map<string, { name: string; bytes: Uint8Array }>();
@@ -75,10 +77,10 @@ export class FakeWeCom extends FakeServer<"taken" | "lost" | "slow" | number> {
     const [, id = ""] = /^\/files\/(\w+)$/.exec(new URL(request.url).pathname) ?? [];
     const file = this.#files.get(id);
     if (file !== undefined && !this.isExpired) {
-      const name = encodeURIComponent(file.name);
-      return new Response(file.bytes, {
-        headers: { "content-disposition": `attachment; filename*=UTF-8''${name}` },
-      });
+      const name = this.hasPlainNames
+        ? `filename="${Buffer.from(file.name).toString("latin1")}"`
+        : `filename*=UTF-8''${encodeURIComponent(file.name)}`;
+      return new Response(file.bytes, { headers: { "content-disposition": `attachment; ${name}` } });
     }
     if (request.headers.get("upgrade") !== "websocket") return new Response("no", { status: 403 });
     return this.accept(request, {

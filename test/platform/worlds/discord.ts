@@ -56,7 +56,19 @@ export class DiscordWorld extends ChatWorld<FakeDiscord> {
     const id = `a${this.createNumber()}`;
     this.fake.files.set(id, bytes);
     const url = `${this.fake.url}/attachments/${id}?ex=1&hm=2`;
-    return { id, filename: name, size: bytes.length, content_type: "text/plain", url };
+    // Discord keeps ASCII only, and adds a title when that changes the name.
+    const [, stem = name, extension = ""] = /^(.*)(\.\w+)$/u.exec(name) ?? [];
+    const plain = stem.replace(/[^\w.-]+/g, "");
+    const isPlain = plain === stem;
+    const filename = isPlain ? name : `${plain || "c953b519a8c28c42"}${extension}`;
+    return {
+      id,
+      filename,
+      ...(isPlain ? {} : { title: stem }),
+      size: bytes.length,
+      content_type: "text/plain",
+      url,
+    };
   }
 
   sent(): SentMessage[] {
