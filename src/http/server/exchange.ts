@@ -24,6 +24,7 @@ export async function exchange(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   answer: (request: Request) => Promise<Response>,
+  isLast: () => boolean = () => false,
 ): Promise<void> {
   // The body of the request reports a lost client to its reader.
   incoming.on("error", () => {});
@@ -34,7 +35,7 @@ export async function exchange(
   }
   const response = await answer(request);
   try {
-    await send(response, incoming, outgoing);
+    await send(response, incoming, outgoing, isLast());
   } catch (error) {
     outgoing.destroy();
     if (!(error instanceof DeliberateClose)) throw error;
@@ -89,9 +90,14 @@ function sendContinue(incoming: IncomingMessage, outgoing: ServerResponse): void
   outgoing.writeContinue();
 }
 
-async function send(response: Response, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+async function send(
+  response: Response,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  isLast: boolean,
+): Promise<void> {
   const headers = [...response.headers].flat();
-  if (hasLongRest(incoming)) headers.push("connection", "close");
+  if (isLast || hasLongRest(incoming)) headers.push("connection", "close");
   const reader = response.body?.getReader();
   // The source of a stream or a long poll ends when its client disconnects.
   outgoing.once("close", () => void reader?.cancel().catch(() => {}));
