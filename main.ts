@@ -44,6 +44,11 @@ const COMMANDS: Record<string, Run> = {
   "-h": help,
 };
 
+async function bypassProxies(): Promise<void> {
+  (await load<typeof import("./src/base/address.ts")>("./src/base/address.ts", import.meta.url))
+    .bypassProxy();
+}
+
 function loadService() {
   return load<typeof import("./cli/service/service.ts")>("./cli/service/service.ts", import.meta.url);
 }
@@ -121,4 +126,5 @@ async function openIo(signal = new AbortController().signal): Promise<Io> {
     .openProcessIo(signal);
 }
 
+await bypassProxies();
 Deno.exit(await main(Deno.args));

@@ -100,6 +100,8 @@ export class Credential {
     const { dataDir, jwtSecret, username } = await this.#configuration();
     const running = readServerFile(dataDir);
     if (running === null || running.instance === "" || running.url !== address) return null;
+    // No proxy may read a token with all rights (contract-3 20.6).
+    this.#transport.connectDirectly(new URL(address).hostname);
     const key = jwtSecret || readKey(join(dataDir, "secret.key"));
     const claims = {
       typ: "access" as const,

@@ -1,3 +1,4 @@
+import { bypassProxy } from "../../src/base/address.ts";
 import { type ErrorCode, ServiceError } from "../../src/domain/call/error.ts";
 import { explainConnectionError, openTrustingClient } from "./connection.ts";
 import type { Io } from "../terminal/io.ts";
@@ -7,10 +8,20 @@ export class Transport {
   readonly #io: Io;
   readonly #ca: string | undefined;
   #trusting: { client?: Deno.HttpClient } | null = null;
+  #isDirect = false;
 
   constructor(io: Io, ca: string | undefined) {
     this.#io = io;
     this.#ca = ca;
+  }
+
+  /** Sends later requests to a host without a proxy, even one that the environment names. */
+  connectDirectly(host: string): void {
+    if (this.#isDirect) return;
+    bypassProxy(host.replace(/^\[(.*)\]$/, "$1"));
+    this.#isDirect = true;
+    // An HTTP client reads the environment when it is created.
+    this.#trusting = null;
   }
 
   /** Throws ServiceError `unavailable` without a response. */
@@ -44,7 +55,8 @@ export class Transport {
   async #certificates(): Promise<{ client?: Deno.HttpClient }> {
     const { SVC_CA_FILE } = this.#io.env;
     if (this.#ca !== undefined) return { client: await openTrustingClient(this.#ca, "--ca") };
-    return SVC_CA_FILE ? { client: await openTrustingClient(SVC_CA_FILE, "SVC_CA_FILE") } : {};
+    if (SVC_CA_FILE) return { client: await openTrustingClient(SVC_CA_FILE, "SVC_CA_FILE") };
+    return this.#isDirect ? { client: Deno.createHttpClient({}) } : {};
   }
 }
 

@@ -8,7 +8,7 @@ import { Output } from "../terminal/output.ts";
 import { createStyle } from "../terminal/style.ts";
 import { exists, type InitSystem } from "./init_system.ts";
 import { createLaunchd } from "./launchd.ts";
-import { buildLaunchdPlist, buildSystemdUnit, type ServicePlan } from "./service_unit.ts";
+import { buildLaunchdPlist, buildServicePath, buildSystemdUnit, type ServicePlan } from "./service_unit.ts";
 import { createSystemd } from "./systemd.ts";
 
 const OPTIONS = {
@@ -167,6 +167,9 @@ async function buildPlan(
       ? join(places.config, "environment")
       : path("--env-file", given["env-file"]),
     standby: given.standby === true,
+    path: scope === "user"
+      ? buildServicePath(io.env.PATH ?? "", machine.os === "darwin" ? "darwin" : "linux")
+      : "",
     writable: (given.writable ?? []).map((one) => path("--writable", one)),
   };
 }

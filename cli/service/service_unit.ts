@@ -12,8 +12,25 @@ export interface ServicePlan {
   environmentFile: string;
   /** Whether the service starts as a standby (contract 18). */
   standby: boolean;
+  /** The PATH of the service, or "" for the one of the service manager. */
+  path: string;
   /** Directories outside of the data directory that workers can write to. */
   writable: readonly string[];
+}
+
+const SYSTEM_PATH = {
+  linux: ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"],
+  darwin: ["/usr/local/bin", "/opt/homebrew/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"],
+};
+
+/**
+ * Returns a PATH for a service: the absolute directories of a shell's PATH, then those of the system. The service manager of a user knows
+ * no directory of that user, where most agents are installed.
+ */
+export function buildServicePath(shellPath: string, os: "linux" | "darwin"): string {
+  // deno-lint-ignore no-control-regex
+  const usable = shellPath.split(":").filter((folder) => /^\/[^\u0000-\u001f\u007f]*$/.test(folder));
+  return [...new Set([...usable, ...SYSTEM_PATH[os]])].join(":");
 }
 
 const HOMES = /^\/(home|root|run\/user)(\/|$)/;
@@ -34,7 +51,9 @@ NotifyAccess=main
 ExecStart=${serve.join(" ")}
 ${system ? `User=${plan.account}\n` : ""}WorkingDirectory=${escapePercent(plan.dataDir)}
 Environment=${quoteListWord(`SVC_DATA_DIR=${plan.dataDir}`)}
-EnvironmentFile=-${escapePercent(plan.environmentFile)}
+${plan.path === "" ? "" : `Environment=${quoteListWord(`PATH=${plan.path}`)}\n`}EnvironmentFile=-${
+    escapePercent(plan.environmentFile)
+  }
 ${buildDirectories(plan)}UMask=0077
 
 # A restart does not fix an invalid configuration (2) or a data directory in use (5).
@@ -139,7 +158,7 @@ ${account}  <key>WorkingDirectory</key><string>${escapeXml(plan.dataDir)}</strin
   <key>EnvironmentVariables</key>
   <dict>
     <key>SVC_DATA_DIR</key><string>${escapeXml(plan.dataDir)}</string>
-    <key>PATH</key><string>/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:/usr/sbin:/sbin</string>
+    <key>PATH</key><string>${escapeXml(plan.path || buildServicePath("", "darwin"))}</string>
   </dict>
   <key>RunAtLoad</key><true/>
   <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>

@@ -1,6 +1,7 @@
 import { delimiter, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { type DataPaths, getCtlPath } from "../base/paths.ts";
+import { buildProxyBypass } from "../base/address.ts";
 import { signToken } from "../base/token.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import { findSecrets } from "./secrets.ts";
@@ -91,6 +92,7 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
       TMPDIR: join(runDir, "tmp"),
       NO_COLOR: "1",
       ...extra,
+      ...buildProxyBypass(extra),
       PATH: [paths.bin, config.env.PATH ?? inherited.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
       SVC_URL: url(),
       SVC_TOKEN: token,

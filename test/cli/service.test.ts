@@ -81,6 +81,57 @@ describe("svc service print (contract 6)", () => {
     expect(other.out).toContain("-c /c/svc/config.yaml\n");
   });
 
+  describe("writes the PATH of the installing shell into the unit of one user", () => {
+    const tools =
+      ".local/bin .nvm/versions/node/v24.1.0/bin .bun/bin .cargo/bin .npm-global/bin .volta/bin .asdf/shims";
+    const mine = splitWords(tools).map((folder) => `/home/ada/${folder}`);
+    const print = (PATH: string, os: "linux" | "darwin" = "linux", ...flags: string[]) =>
+      call(["print", ...flags], { os, uid: 1000 }, { HOME: "/home/ada", PATH });
+
+    it("with every directory of the user first, then the system's", async () => {
+      const { out } = await print([...mine, "/usr/bin"].join(":"));
+      expect(out).toContain(
+        `\nEnvironment=PATH=${mine.join(":")}:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:`,
+      );
+      // A PATH in the environment file still wins.
+      expect(out.indexOf("Environment=PATH")).toBeLessThan(out.indexOf("EnvironmentFile="));
+    });
+
+    it("without relative, empty, repeated and unprintable entries", async () => {
+      const { out } = await print("/opt/a::.:bin:~/bin:/opt/b\n[Service]:/opt/\u0007c:/opt/a:/bin");
+      expect(out).toContain(
+        "\nEnvironment=PATH=/opt/a:/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin\n",
+      );
+    });
+
+    it("quoted for systemd: blanks, quotes, backslashes, percent signs and other scripts", async () => {
+      const { out } = await print(`/opt/my tools:/opt/50%/b:/opt/a"b\\c:/opt/$X:/home/ада/bin`);
+      expect(out).toContain(
+        `\nEnvironment="PATH=/opt/my tools:/opt/50%%/b:/opt/a\\"b\\\\c:/opt/$X:/home/ада/bin:/usr/local/sbin:`,
+      );
+    });
+
+    it("also for launchd, escaped for XML", async () => {
+      const { out } = await print("/Users/ada/.local/bin:/opt/a&b:bin", "darwin");
+      expect(out).toContain(
+        "<key>PATH</key><string>/Users/ada/.local/bin:/opt/a&amp;b:/usr/local/bin:/opt/homebrew/bin:/usr/bin:",
+      );
+    });
+
+    it("and with the system's directories alone when the shell has no PATH", async () => {
+      expect((await print("")).out).toContain(
+        "\nEnvironment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
+      );
+    });
+
+    it("but not into the unit of the whole machine", async () => {
+      const { out } = await call(["print"], {}, { PATH: mine.join(":") });
+      expect(out).not.toContain("PATH=");
+      const plist = await call(["print", "--system"], { os: "darwin" }, { PATH: mine.join(":") });
+      expect(plist.out).toContain("<key>PATH</key><string>/usr/local/bin:/opt/homebrew/bin:/usr/bin:/bin:");
+    });
+  });
+
   it("takes every flag, relative paths from here", async () => {
     const flags = splitWords("--run-as bee --env-file keys --name bees --program bin/svc -c my.yaml");
     const { out } = await call(["print", ...flags]);

@@ -202,10 +202,13 @@ async function checkEngines({ engines }: Deps<"engines">): Promise<Finding> {
   const found = await engines.probe();
   const wanted = [...new Set([engines.defaultName, ...engines.configured])];
   const missing = wanted.filter((name) => found[name]?.usable !== true);
-  const words = missing.map((name) => `${name}: ${found[name]?.detail ?? "not found"}`).join("; ");
-  const hint = "Install the program, or set its path in engines.<name>.command.";
+  const path = `the service finds programs in PATH=${Deno.env.get("PATH") ?? ""}`;
+  const words = [...missing.map((name) => `${name}: ${found[name]?.detail ?? "not found"}`), path].join("; ");
+  const hint =
+    "Install the program, or set its path in engines.<name>.command. If your shell finds it, run " +
+    "`svc service install` again in that shell.";
   if (missing.includes(engines.defaultName)) return fail(words, hint);
-  return missing.length > 0 ? warn(words, hint) : pass(`usable: ${wanted.join(", ")}`);
+  return missing.length > 0 ? warn(words, hint) : pass(`usable: ${wanted.join(", ")}; ${path}`);
 }
 
 async function checkWorkers({ db, engines }: Deps<"db" | "engines">): Promise<Finding> {

@@ -102,10 +102,10 @@ export function listNextOccurrences(
   after: number,
   count: number,
 ): number[] {
-  const cron = parseSchedule(expression, timeZone);
+  const schedule = parseSchedule(expression, timeZone);
   const times: number[] = [];
   while (times.length < count) {
-    const at = findNext(cron, getMinute(times.at(-1) ?? after) * MINUTE_MS);
+    const at = schedule(getMinute(times.at(-1) ?? after) * MINUTE_MS);
     if (at === null) break;
     times.push(at);
   }
@@ -122,7 +122,7 @@ const OCCURRENCES_KEPT = 20_000;
 // Parsing takes a millisecond, and a fleet asks for each schedule several times.
 const findOccurrenceAfter = memoize(OCCURRENCES_KEPT, (question) => {
   const [minute, timeZone, expression] = JSON.parse(question) as [number, string, string];
-  return { at: findNext(parseSchedule(expression, timeZone), minute * MINUTE_MS) };
+  return { at: parseSchedule(expression, timeZone)(minute * MINUTE_MS) };
 });
 
 /** The missed occurrences of a schedule, in Unix ms. */
@@ -142,35 +142,62 @@ export function findMissedOccurrences(
   from: number,
   now: number,
 ): MissedOccurrences | null {
-  const cron = parseSchedule(expression, timeZone);
-  const first = findNext(cron, from - 1);
+  const schedule = parseSchedule(expression, timeZone);
+  const first = schedule(from - 1);
   if (first === null || first > now) return null;
   let count = 1;
   let latest = first;
   while (count < MISSED_COUNT_MAX) {
-    const later = findNext(cron, latest);
+    const later = schedule(latest);
     if (later === null || later > now) return { latest, count };
     latest = later;
     count++;
   }
-  return { latest: findLatest(cron, latest, now), count };
+  return { latest: findLatest(schedule, latest, now), count };
 }
 
 // Binary search: before the latest occurrence another one follows until now, after it none.
-function findLatest(cron: Cron, known: number, now: number): number {
+function findLatest(schedule: Schedule, known: number, now: number): number {
   let low = known;
   let high = now;
   while (high - low > MINUTE_MS) {
     const middle = low + Math.floor((high - low) / 2);
-    const later = findNext(cron, middle);
+    const later = schedule(middle);
     if (later !== null && later <= now) low = later;
     else high = middle;
   }
-  const last = findNext(cron, low);
+  const last = schedule(low);
   return last !== null && last <= now ? last : low;
 }
 
-function parseSchedule(expression: string, timeZone: string): Cron {
+/** Returns the first time of a schedule strictly after a time, or null. */
+type Schedule = (after: number) => number | null;
+
+/**
+ * Parses a valid expression. A fixed time that the clock skips fires at the first moment after the gap, and one that the clock
+ * shows twice fires the first time. Other times follow the clock (contract-3 20.2).
+ */
+function parseSchedule(expression: string, timeZone: string): Schedule {
+  if (!isFixedTime(expression)) {
+    const cron = parseCron(expression, timeZone);
+    return (after) => findNext(cron, after);
+  }
+  // croner leaves out a fixed time when its gap ends on another day, as in Nuuk each March.
+  const cron = parseCron(expression, "UTC");
+  const clock = createZoneClock(timeZone);
+  return (after) => {
+    let local = findNext(cron, after + clock(after));
+    while (local !== null && findInstant(clock, local) <= after) local = findNext(cron, local);
+    return local === null ? null : findInstant(clock, local);
+  };
+}
+
+/** Whether minute and hour have neither `*` nor a step: a fixed time runs once on each of its days (contract-3 20.2). */
+function isFixedTime(expression: string): boolean {
+  return !/[*/]/.test(expression.trim().split(/\s+/).slice(0, 2).join(" "));
+}
+
+function parseCron(expression: string, timeZone: string): Cron {
   return new Cron(expression.trim(), { mode: "5-part", paused: true, timezone: timeZone });
 }
 
@@ -178,22 +205,27 @@ function findNext(cron: Cron, after: number): number | null {
   return cron.nextRun(new Date(after))?.getTime() ?? null;
 }
 
-/** Returns whether a valid expression names this hour and minute. A clock change moves occurrences to other times. */
-function fitsClock(expression: string, hour: number, minute: number): boolean {
-  const [minutes = "", hours = ""] = expression.trim().split(/\s+/);
-  return matchesField(minutes, minute, FIELDS[0] as Field) && matchesField(hours, hour, FIELDS[1] as Field);
-}
+// More than the offset of any zone from UTC.
+const OFFSET_SPAN_MS = 15 * 60 * MINUTE_MS;
 
-function matchesField(text: string, value: number, field: Field): boolean {
-  return text.split(",").some((item) => {
-    const [range = "", step = "1"] = item.split("/");
-    const [first = "", last = first] = range === "*" ? [`${field.min}`, `${field.max}`] : range.split("-");
-    return value >= Number(first) && value <= Number(last) && (value - Number(first)) % Number(step) === 0;
-  });
+/** Returns the first time at which a zone's clock shows a local time, or the end of the gap that skips it. */
+function findInstant(clock: ZoneClock, local: number): number {
+  let [early, late] = [local - OFFSET_SPAN_MS, local + OFFSET_SPAN_MS];
+  const [before, after] = [clock(early), clock(late)];
+  if (before === after) return local - before;
+  while (late - early > MINUTE_MS) {
+    const middle = early + Math.floor((late - early) / 2 / MINUTE_MS) * MINUTE_MS;
+    if (clock(middle) === before) early = middle;
+    else late = middle;
+  }
+  return local - before < late ? local - before : Math.max(late, local - after);
 }
 
 // No clock changes by more, and none changes twice in so short a time.
 const CHANGE_MAX_MS = 3 * 60 * MINUTE_MS;
+
+// No clock goes back and forward again within a week.
+const STEADY_MS = 7 * 24 * 60 * MINUTE_MS;
 
 /**
  * Returns up to `count` next times of a valid cron expression after `after`, with notes on daylight saving time (contract
@@ -206,50 +238,65 @@ export function previewCron(
   count: number,
 ): PreviewedTime[] {
   const clock = createZoneClock(timeZone);
-  // An extra time: a note depends on the following time, too.
-  const times = listNextOccurrences(expression, timeZone, after, count + 1);
-  return times.slice(0, count).map((at, index) => ({
+  const times = listNextOccurrences(expression, timeZone, after, count);
+  let named: Cron | undefined;
+  const preview: Preview = {
+    clock,
+    isFixed: isFixedTime(expression),
+    names: (from, to) => (findNext(named ??= parseCron(expression, "UTC"), from - MINUTE_MS) ?? to) < to,
+  };
+  return times.map((at, index) => ({
     at,
     local: formatLocal(clock, at),
-    note: formatNote({
-      expression,
-      clock,
-      at,
-      before: times[index - 1] ?? after,
-      following: times[index + 1] ?? Infinity,
-    }),
+    note: formatNote(preview, times[index - 1] ?? after, at),
   }));
 }
 
 /** Offset of a zone's clock from UTC at a time, in ms. */
 type ZoneClock = (at: number) => number;
 
-/** A time with its neighbors. */
-interface PreviewInput {
-  expression: string;
+interface Preview {
   clock: ZoneClock;
-  at: number;
-  before: number;
-  following: number;
+  isFixed: boolean;
+  /** Whether the expression names a local time from `from` to before `to`, whether or not the clock shows it. */
+  names: (from: number, to: number) => boolean;
 }
 
-function formatNote({ expression, clock, at, before, following }: PreviewInput): string {
-  const local = new Date(at + clock(at));
-  if (!fitsClock(expression, local.getUTCHours(), local.getUTCMinutes())) {
-    return "moved: on this day the clock skips the hour in which the schedule would fire";
+function formatNote({ clock, isFixed, names }: Preview, before: number, at: number): string {
+  const local = at + clock(at);
+  const skippedFrom = at + clock(at - MINUTE_MS);
+  if (isFixed && skippedFrom < local && names(skippedFrom, local)) {
+    return names(local, local + MINUTE_MS)
+      ? "on this day the clock skips other times of the schedule: it fires once for them and this time"
+      : "moved: on this day the clock skips the hour in which the schedule would fire";
   }
   // The clock goes back soon and shows this time again.
   const back = clock(at) - clock(at + CHANGE_MAX_MS);
   if (back > 0 && clock(at + back) === clock(at) - back) {
-    return following === at + back
-      ? "on this day the clock shows this time twice: the schedule fires both times"
-      : "on this day the clock shows this time twice: the schedule fires the first time";
+    return `on this day the clock shows this time twice: the schedule fires ${
+      isFixed ? "the first time" : "both times"
+    }`;
   }
+  return formatChange({ clock, isFixed, names }, before, at);
+}
+
+function formatChange({ clock, isFixed, names }: Preview, before: number, at: number): string {
   const change = (clock(at) - clock(before)) / MINUTE_MS;
-  if (change === 0) return "";
-  return `since the previous time, the clock went ${change > 0 ? "forward" : "back"} by ${
-    Math.abs(change)
-  } minutes`;
+  const mayHaveSkipped = !isFixed && (change > 0 || at - before > STEADY_MS);
+  const left = mayHaveSkipped &&
+      names(before - before % MINUTE_MS + clock(before) + MINUTE_MS, at + clock(at))
+    ? "skipped times of the schedule, which are left out"
+    : "";
+  const moved = change === 0 ? "" : `went ${change > 0 ? "forward" : "back"} by ${Math.abs(change)} minutes`;
+  if (moved !== "" || left !== "") {
+    return `since the previous time, the clock ${
+      [moved, left].filter((words) => words !== "").join(" and ")
+    }`;
+  }
+  const ago = clock(at - CHANGE_MAX_MS) - clock(at);
+  return !isFixed && ago > 0 && clock(at - ago) === clock(at) + ago
+    ? "on this day the clock shows this time twice: the schedule fires both times"
+    : "";
 }
 
 /** Creates a function that returns the offset of a time zone from UTC. */

@@ -13,6 +13,8 @@ import {
   type OpenConnection,
 } from "./eviction.ts";
 import { exchange, NO_REFERRER } from "./exchange.ts";
+import { ServiceError } from "../../domain/call/error.ts";
+import { toProblem } from "../problem.ts";
 import { TcpStream } from "./tcp_stream.ts";
 
 const log = createLogger("http");
@@ -49,6 +51,18 @@ const MALFORMED_STATUS: Record<string, string> = {
   HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
 };
+// The kernel resets clients in the backlog of a port that closes, so the port closes after a pause without new ones.
+const QUIET_TURNS = 8;
+const QUIET_WAIT_MS = 1_000;
+// A request can be on its way over an idle connection.
+const IDLE_GRACE_MS = 250;
+const PORT_CLOSE_MS = 20;
+
+const STOPPING = new ServiceError(
+  "unavailable",
+  "Cannot accept the request: the service is stopping. Try again.",
+  { retry_after_s: 2 },
+);
 
 /**
  * Accepts and limits the connections of a port. Deno.serve() and node:http accept no more connections after the process ran out of files
@@ -67,7 +81,11 @@ export class Connections {
   readonly #stopAccepting: () => void;
   readonly #sweeper: ReturnType<typeof setInterval>;
   #warnedAt = -Infinity;
+  #accepted = 0;
   #closed = false;
+  #isClosing = false;
+  /** Resolves when the port is closed. */
+  readonly #portClosed = Promise.withResolvers<void>();
 
   constructor(listener: Deno.TcpListener, limits: ConnectionLimits, handler: RequestHandler) {
     this.#listener = listener;
@@ -91,18 +109,32 @@ export class Connections {
     return this.#open.size;
   }
 
-  /** Stops accepting, waits up to `maxMs` for answers in progress, and closes every connection. */
+  /**
+   * Closes the port and every connection. Each client gets a whole response or a refused connection: new requests are answered with 503, and
+   * answers in progress have up to `maxMs`. No response is sent before the port is closed, or its client would connect in that moment.
+   */
   async close(maxMs: number): Promise<void> {
-    this.#closed = true;
     clearInterval(this.#sweeper);
+    this.#isClosing = true;
+    await this.#waitForQuiet();
+    this.#closed = true;
     this.#stopAccepting();
-    const connections = [...this.#open];
-    for (const connection of connections) if (connection.requests === 0) this.#end(connection);
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise((resolve) => timer = setTimeout(resolve, maxMs));
-    await Promise.race([Promise.all(connections.map(({ answered }) => answered)), late]);
-    clearTimeout(timer);
+    // The runtime closes the port only after the pending accept has ended.
+    await new Promise((resolve) => setTimeout(resolve, PORT_CLOSE_MS));
+    this.#portClosed.resolve();
+    await waitAtMost(maxMs, () => [...this.#open].every(({ requests }) => requests === 0));
+    await waitAtMost(IDLE_GRACE_MS, () => this.#open.size === 0);
     for (const connection of [...this.#open]) this.#end(connection);
+  }
+
+  async #waitForQuiet(): Promise<void> {
+    let [accepted, turns] = [this.#accepted, 0];
+    // Counts turns of the event loop: on a busy machine, time can pass without one.
+    await waitAtMost(QUIET_WAIT_MS, () => {
+      turns = accepted === this.#accepted ? turns + 1 : 0;
+      accepted = this.#accepted;
+      return turns > QUIET_TURNS;
+    });
   }
 
   #createServer(): Server {
@@ -151,7 +183,9 @@ export class Connections {
   async #accept(): Promise<void> {
     while (!this.#closed) {
       try {
-        this.#register(await this.#listener.accept());
+        const tcp = await this.#listener.accept();
+        this.#accepted++;
+        this.#register(tcp);
       } catch (error) {
         if (this.#closed) return;
         this.#warnRarely("Cannot accept a connection: {error}. Retrying.", { error });
@@ -181,12 +215,20 @@ export class Connections {
     await this.#countRequest(connection, outgoing);
     const handler = this.#handler;
     try {
-      await exchange(incoming, outgoing, (request) => {
-        if (connection.requests > 1 && !this.#hasRoomFor(connection)) {
-          return Promise.resolve(handler.onFull());
+      await exchange(incoming, outgoing, async (request) => {
+        if (this.#isClosing) {
+          await this.#portClosed.promise;
+          return toProblem(STOPPING);
         }
-        return handler.handle(request, connection.address, (caller) => connection.usedBy = nameUser(caller));
-      }, () => this.#startStream(connection));
+        if (connection.requests > 1 && !this.#hasRoomFor(connection)) {
+          return handler.onFull();
+        }
+        const response = await handler.handle(request, connection.address, (caller) => {
+          connection.usedBy = nameUser(caller);
+        });
+        if (this.#isClosing) await this.#portClosed.promise;
+        return response;
+      }, { onStream: () => this.#startStream(connection), isLast: () => this.#isClosing });
     } catch (error) {
       handler.onError(error);
       outgoing.destroy();
@@ -293,4 +335,13 @@ function countRequests(connections: Iterable<OpenConnection>): number {
   let sum = 0;
   for (const { requests } of connections) sum += Math.max(1, requests);
   return sum;
+}
+
+const CHECK_EVERY_MS = 5;
+
+async function waitAtMost(maxMs: number, isDone: () => boolean): Promise<void> {
+  const until = performance.now() + maxMs;
+  while (!isDone() && performance.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, CHECK_EVERY_MS));
+  }
 }

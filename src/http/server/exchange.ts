@@ -19,15 +19,22 @@ const NOT_YET = Promise.resolve(null);
 /** The header of every response: an address may contain a token, and no page of a link may see it (contract 2.4). */
 export const NO_REFERRER = ["referrer-policy", "no-referrer"] as const;
 
+interface ExchangeHooks {
+  /** Called when a response has no end yet. */
+  onStream: () => void;
+  /** Whether the connection closes after this response. */
+  isLast: () => boolean;
+}
+
 /**
  * Answers a request of node:http with a function from Request to Response. Rejects with the error of the function or of the response's
- * body. `onStream` is called when a response has no end yet. An error of the body cuts the connection, so that the client doesn't take half a response for a complete one.
+ * body. An error of the body cuts the connection, so that the client doesn't take half a response for a complete one.
  */
 export async function exchange(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   answer: (request: Request) => Promise<Response>,
-  onStream: () => void = () => {},
+  { onStream = () => {}, isLast = () => false }: Partial<ExchangeHooks> = {},
 ): Promise<void> {
   // The body of the request reports a lost client to its reader.
   incoming.on("error", () => {});
@@ -38,7 +45,7 @@ export async function exchange(
   }
   const response = await answer(request);
   try {
-    await send(response, incoming, outgoing, onStream);
+    await send(response, incoming, outgoing, { onStream, isLast });
   } catch (error) {
     outgoing.destroy();
     if (!(error instanceof DeliberateClose)) throw error;
@@ -97,11 +104,11 @@ async function send(
   response: Response,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  onStream: () => void,
+  { onStream, isLast }: ExchangeHooks,
 ): Promise<void> {
   const headers = [...response.headers].flat();
   if (!response.headers.has(NO_REFERRER[0])) headers.push(...NO_REFERRER);
-  if (hasLongRest(incoming)) headers.push("connection", "close");
+  if (isLast() || hasLongRest(incoming)) headers.push("connection", "close");
   const reader = response.body?.getReader();
   // The source of a stream or a long poll ends when its client disconnects.
   outgoing.once("close", () => void reader?.cancel().catch(() => {}));
