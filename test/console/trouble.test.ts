@@ -84,7 +84,11 @@ describeConsole("the console with failures", ({ open, visit }) => {
   it("reconnects to a restarted service with the same session [CNS-3]", async () => {
     const first = await openApp();
     await first.call("POST /api/workers", { name: "Before" });
-    await using visitor = await visit(first.url, { at: "/console/workers" });
+    // A service that stops answers 503.
+    await using visitor = await visit(first.url, {
+      at: "/console/workers",
+      allowed: /^Failed to load resource.* 503/,
+    });
     const { page } = visitor;
     await page.getByText("Before").waitFor();
     await first.stop();

@@ -123,6 +123,6 @@ for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream()
 }
 if (mood === "slow" || mood === "slower") {
   Deno.writeTextFileSync(`${known}.leaving`, "");
-  await new Promise((resolve) => setTimeout(resolve, mood === "slow" ? 500 : 2_500));
+  await new Promise((resolve) => setTimeout(resolve, mood === "slow" ? 500 : 8_000));
   Deno.writeTextFileSync(known, "left\n", { append: true });
 }

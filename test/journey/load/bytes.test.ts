@@ -89,11 +89,14 @@ async function seed(dataDir: string, { session, worker }: Omit<SeededIds, "messa
       values (?, ?, ?, 'x', 'completed', ${CONTROL(LARGEST_BYTES)}, 1, ?, ?)`,
     [id, message, key, now + index, now],
   ]);
-  await many(WORKERS, (id, index) => [
-    `insert into worker (id, name, name_key, memory, constraints, work_dir, created_at, updated_at)
+  await many(WORKERS, (id, index) => {
+    Deno.mkdirSync(join(dataDir, "workers", id), { recursive: true });
+    return [
+      `insert into worker (id, name, name_key, memory, constraints, work_dir, created_at, updated_at)
       values (?, ?, ?, ${CONTROL(LARGEST_BYTES)}, ${CONTROL(LARGEST_BYTES)}, ?, ?, ?)`,
-    [id, `w${index}`, `w${index}`, join(dataDir, "workers", id), now, now],
-  ]);
+      [id, `w${index}`, `w${index}`, join(dataDir, "workers", id), now, now],
+    ];
+  });
   // The next tasks of many queues, each with the largest instruction.
   await db.write([{
     sql:
