@@ -60,7 +60,10 @@ async function fetchStatus(token: string): Promise<number> {
 
 async function readBashVariables(): Promise<object> {
   const bash = new Deno.Command("bash", { args: ["-c", ECHO], stdin: "null", stderr: "null" });
-  const said = new TextDecoder().decode((await bash.output()).stdout).trimEnd();
+  const { stdout, signal } = await bash.output();
+  // Before its exec, the bash looks like an agent, and torture may kill it.
+  if (signal !== null) return await readBashVariables();
+  const said = new TextDecoder().decode(stdout).trimEnd();
   const [execution, task, message, token = ""] = said.split(" ");
   return { execution, task, message, token: parseExecution(token) };
 }
