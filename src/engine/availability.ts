@@ -44,9 +44,9 @@ export async function probeAgent(
   return { usable: problem === null, version, detail: problem ?? program };
 }
 
-// A configured program is not replaced by another one.
+// When engines.<name>.command is set, the advice is to correct it, not to install another program.
 function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): string {
-  if (config.command !== "") return `engines.${name}.command names it. Correct the setting`;
+  if (config.command !== "") return `correct engines.${name}.command`;
   const other = `or set engines.${name}.command (docs/how-to/set-up-engines.md)`;
   return machine.path.split(delimiter).some((folder) => isFile(join(folder, "npm")))
     ? `install it with: ${formatInstall(adapter)}, ${other}`
@@ -89,7 +89,7 @@ function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: st
 
 const OWN_KEY = /_(KEY|TOKEN)$/;
 
-// A few programs with a few versions each.
+// Enough for a few versions of each program.
 const VERSIONS_MAX = 100;
 const versions = new LRUCache<string, Promise<string | null>>({ max: VERSIONS_MAX });
 

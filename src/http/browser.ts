@@ -1,12 +1,12 @@
 import type { BrowserLogin, CookieScope } from "../api/account/login.ts";
 import { ServiceError } from "../domain/call/error.ts";
 
-/** Header with the half of a browser's secret that the script of the page stores (contract 9). */
+/** Header for the half of a login's secret that the page's script stores (contract 9). */
 export const SESSION_HEADER = "x-svc-session";
 
 const PATH = "/api/auth";
 
-/** Reads and sets the cookies of a browser: one half of its login, and a sign-in in progress. */
+/** Reads and sets the cookies of a browser: one half of its login's secret, and the state of a sign-in in progress. */
 export class BrowserCookies {
   readonly #scope: CookieScope;
 
@@ -24,7 +24,7 @@ export class BrowserCookies {
     return readCookie(request, `svc_flow_${this.#scope.cookieSuffix}`);
   }
 
-  /** Sets the half of a login's secret that the cookie has; "" removes it. */
+  /** Sets the half of a login's secret that the cookie has. An empty half removes the cookie. */
   setLogin(value: string, maxAge: number): string {
     return this.#set({ name: "login", value, maxAge, sameSite: "Strict" });
   }

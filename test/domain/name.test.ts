@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { tokenCreateSchema } from "../../src/domain/account/token.ts";
 import { userCreateSchema } from "../../src/domain/account/user.ts";
-import { buildLookKey } from "../../src/domain/call/name.ts";
+import { buildLookKey } from "../../src/domain/call/name_key.ts";
 import { webhookCreateSchema } from "../../src/domain/system/webhook.ts";
 import { optionInputs } from "../../src/domain/work/schedule.ts";
 import { budgetCreateSchema } from "../../src/domain/workers/budget.ts";

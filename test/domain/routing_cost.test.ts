@@ -1,7 +1,7 @@
 import process from "node:process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { normalizeName } from "../../src/domain/call/name.ts";
+import { normalizeName } from "../../src/domain/call/name_key.ts";
 import { type Candidate, routeByRules, routeWithoutModel } from "../../src/domain/chat/routing.ts";
 
 const worker = (id: string, name: string, description = ""): Candidate => ({

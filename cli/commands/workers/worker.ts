@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { ServiceError } from "../../../src/domain/call/error.ts";
-import { normalizeName } from "../../../src/domain/call/name.ts";
+import { normalizeName } from "../../../src/domain/call/name_key.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { confirm } from "../../terminal/prompt.ts";

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { invalid, ServiceError } from "../../domain/call/error.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { record } from "../../store/events/journal.ts";
 import { findAnyHash, findUserById, findUserByName, type UserRow } from "../../store/account/user.ts";
 import { limitByName } from "../call/login_limit.ts";

@@ -132,7 +132,7 @@ async function checkPermissions({ paths }: Deps<"paths">): Promise<Finding> {
   if (open.length === 0) return pass(`only the service's user can read ${paths.root}`);
   const words = `other users can read ${open.join(", ")}`;
   const hint = `chmod go= ${open.join(" ")}`;
-  // A closed root directory protects the other files, but they need their own permissions.
+  // While the root directory is closed, open files in it are only a warning: they become readable if the directory is opened later.
   return open.includes(paths.root) ? fail(words, hint) : warn(words, hint);
 }
 

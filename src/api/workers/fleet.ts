@@ -11,7 +11,7 @@ import {
 } from "../../domain/workers/fleet.ts";
 import { findCycle, planFleet, type UnhashedPlan } from "../../domain/workers/fleet_plan.ts";
 import { findCronFault } from "../../domain/work/cron.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { checkFieldsOfType, findNextRunAt, resolveTimeZone } from "../../domain/work/task_plan.ts";
 import { guardFleetState, readFleetState } from "../../store/workers/fleet.ts";
 import { record } from "../../store/events/journal.ts";

@@ -5,7 +5,7 @@ import { DEPARTMENTS_MAX } from "../../domain/workers/department.ts";
 import type { Fleet, PresentObject } from "../../domain/workers/fleet.ts";
 import type { PlannedChange } from "../../domain/workers/fleet_plan.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX } from "../../domain/workers/memory.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { WEBHOOKS_MAX } from "../../domain/system/webhook.ts";
 import { deleteBudget, insertBudget, updateBudget } from "../../store/workers/budget.ts";
 import type { Statement } from "../../store/db/database.ts";

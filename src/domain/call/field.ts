@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { countBytes } from "../../base/bytes.ts";
-import { hasInvisible, isBlank } from "./name.ts";
 import { memoize } from "../../base/memoize.ts";
 
 // Default messages of all schemas. They say what a value must be (contract 1.7).
@@ -66,9 +65,13 @@ const buildTextRules = (max: number): Rule[] => [
   [(value) => !value.includes("\0"), "must not contain the character NUL"],
 ];
 
+// The last three characters are neither spaces nor ignorable, but show nothing: Braille, an object and a musical note.
+const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\u2800\ufffc\u{1d159}]/u;
+const BLANK = new RegExp(`^(\\s|${INVISIBLE.source})*$`, "u");
+
 const buildLineRules = (max: number): Rule[] => [
   ...buildTextRules(max),
-  [(value) => !isBlank(value), "must not be empty"],
+  [(value) => !BLANK.test(value), "must not be empty"],
   [(value) => !/[\p{Cc}\u2028\u2029]/u.test(value), "must not contain control characters"],
 ];
 
@@ -87,7 +90,7 @@ export function line(max: number) {
 
 /** Condition on names: invisible or direction-changing characters make two of them look alike (contract 8.1). */
 export const VISIBLE_RULE: Rule = [
-  (value) => !hasInvisible(value),
+  (value) => !INVISIBLE.test(value),
   "must not contain invisible characters, such as U+200B or U+202E",
 ];
 

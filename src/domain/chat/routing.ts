@@ -1,5 +1,5 @@
 import { memoize } from "../../base/memoize.ts";
-import { normalizeName } from "../call/name.ts";
+import { normalizeName } from "../call/name_key.ts";
 import type { RoutingRule } from "../call/vocabulary.ts";
 import { hideCodeAndQuotes } from "./addressed_text.ts";
 

@@ -3,7 +3,7 @@ import { budgetCreateSchema } from "./budget.ts";
 import { departmentCreateSchema } from "./department.ts";
 import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, NAME_MAX_BYTES, nameText, text } from "../call/field.ts";
 import { MEMORY_ENTRIES_MAX } from "./memory.ts";
-import { normalizeName } from "../call/name.ts";
+import { normalizeName } from "../call/name_key.ts";
 import { taskCreateSchema } from "../work/task.ts";
 import { FLEET_ACTIONS, FLEET_KINDS, type FleetKind } from "../call/vocabulary.ts";
 import { webhookCreateSchema } from "../system/webhook.ts";

@@ -1,5 +1,5 @@
 import type { FleetChange, FleetObject, FleetPlan, PresentObject } from "./fleet.ts";
-import { normalizeName } from "../call/name.ts";
+import { normalizeName } from "../call/name_key.ts";
 import type { FleetKind } from "../call/vocabulary.ts";
 
 interface PlanOptions {

@@ -1,4 +1,4 @@
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type Token, tokenSchema } from "../../domain/account/token.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";

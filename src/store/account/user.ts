@@ -1,4 +1,4 @@
-import { buildLookKey, normalizeName } from "../../domain/call/name.ts";
+import { buildLookKey, normalizeName } from "../../domain/call/name_key.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type User, type UserFilter, userSchema, type UserUpdate } from "../../domain/account/user.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";

@@ -1,4 +1,4 @@
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import {
   deliverySchema,

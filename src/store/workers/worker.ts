@@ -1,7 +1,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
 import { type Database, guard, type Statement, type Value } from "../db/database.ts";
 import { buildWhere, BY_LIST, type Filters, matchAny, matchReference } from "../db/filter.ts";

@@ -222,7 +222,7 @@ describe("the fleet as a file (contract 16)", () => {
     expect(await app.call("GET /api/departments")).toEqual([]);
   });
 
-  it("changes webhooks, but neither their secrets nor those of the configuration", async () => {
+  it("changes webhooks but keeps their secrets, and refuses webhooks that the configuration defines", async () => {
     const hook = { url: "https://example.org/a", events: ["task.*"] };
     await using app = await openApp({
       inMemory: true,

@@ -1,20 +1,6 @@
-/** Returns a name in its form for comparison: lower case, accents composed. */
+/** Returns the form of a name for comparison: lower case, accents composed. */
 export function normalizeName(name: string): string {
   return name.normalize("NFC").toLowerCase();
-}
-
-// The last three are blank, but neither spaces nor ignorable: Braille, an object and a musical note.
-const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\u2800\ufffc\u{1d159}]/u;
-const BLANK = new RegExp(`^(\\s|${INVISIBLE.source})*$`, "u");
-
-/** Returns whether a text contains a character that is invisible or changes the direction of text. */
-export function hasInvisible(text: string): boolean {
-  return INVISIBLE.test(text);
-}
-
-/** Returns whether a text shows nothing. */
-export function isBlank(text: string): boolean {
-  return BLANK.test(text);
 }
 
 /** Returns the same text for names that people can hardly tell apart, in Latin, Greek, Cyrillic and Armenian letters. */
