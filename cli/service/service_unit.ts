@@ -12,7 +12,7 @@ export interface ServicePlan {
   environmentFile: string;
   /** Whether the service starts as a standby (contract 18). */
   standby: boolean;
-  /** The PATH of the service, or "" for the one of the service manager. */
+  /** The PATH of the service. "" keeps the PATH that the service manager sets. */
   path: string;
   /** Directories outside of the data directory that workers can write to. */
   writable: readonly string[];
@@ -24,8 +24,8 @@ const SYSTEM_PATH = {
 };
 
 /**
- * Returns a PATH for a service: the absolute directories of a shell's PATH, then those of the system. The service manager of a user knows
- * no directory of that user, where most agents are installed.
+ * Returns a PATH for a service: the absolute directories of a shell's PATH, then the system's directories. Most agents are installed in a
+ * user's own directories, which the user's service manager does not have in its PATH.
  */
 export function buildServicePath(shellPath: string, os: "linux" | "darwin"): string {
   // deno-lint-ignore no-control-regex

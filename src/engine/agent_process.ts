@@ -285,7 +285,7 @@ export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: 
   const changedAt = Deno.statSync(program).mtime?.getTime() ?? 0;
   // The path may lead to another directory by now.
   const { dev, ino } = Deno.statSync(workDir);
-  // A process does not see what is mounted in its directory later.
+  // A process does not see a file system that is mounted in its directory later.
   const mounts = listMountsBelow(Deno.realPathSync(workDir));
   const place = [workDir, dev, ino, mounts, stateDir];
   return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort()]);

@@ -24,11 +24,11 @@ export interface IncomingMessage {
   sender: { id: string; name: string };
   text: string;
   files: RemoteFile[];
-  /** Messages that this one quotes or forwards. `files` has their files. */
+  /** Messages that this one quotes or forwards. Their files are in `files`. */
   excerpts: Excerpt[];
-  /** Nouns for content that the service cannot read, such as "a sticker". */
+  /** Nouns for the content that the service cannot read, such as "a sticker". */
   unreadable: string[];
-  /** Id of an album whose files arrive in several messages. A mention in one of them is valid for all. "": none. */
+  /** Id of an album, whose files arrive in several messages. A mention in one of them is valid for all. "" for no album. */
   album?: string;
   isDirect: boolean;
   /** The message mentions the bot, or replies to it. `text` is without the mention. */
@@ -61,7 +61,7 @@ export type Outcome = ReceiveResult["outcome"] | undefined;
 /** Stores a message. Resolves after the commit. Only then may a platform acknowledge. */
 export type Receive = (incoming: IncomingMessage) => Promise<ReceiveResult>;
 
-/** Gives a chat its new id. Resolves after the commit. */
+/** Stores the new id of a chat. Resolves after the commit. */
 export type MoveChat = (from: string, to: string) => Promise<void>;
 
 /** Last message of a conversation. */

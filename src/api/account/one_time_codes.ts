@@ -43,7 +43,7 @@ export class OneTimeCodes {
     return grant;
   }
 
-  /** Returns the grant of a code without using it up, or null. */
+  /** Returns the grant of a code and keeps the code valid. Returns null for an unknown code. */
   find(code: string, binding: string): CodeGrant | null {
     const grant = this.#grants.get(digest(code));
     if (grant === undefined) return null;

@@ -31,7 +31,7 @@ import { cancelTask } from "../../store/work/task_transitions.ts";
 /** The statements and follow-up work of a plan. */
 interface PlanWork {
   statements: Statement[];
-  /** Directories to create before the commit, with the workers that they belong to. */
+  /** Directories to create before the commit, each with the worker that it belongs to. */
   workDirs: { worker: string; path: string; isOwn: boolean }[];
   /** Work after the commit, in this order. */
   afterwards: (() => Promise<void>)[];

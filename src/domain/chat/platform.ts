@@ -103,8 +103,8 @@ export function parseOwnMessageId(platformMessageId: string): string {
 }
 
 /**
- * Returns the platform's own id of an answered message, or "" for a message of another chat: a group that became a supergroup
- * numbers its messages anew.
+ * Returns the platform's own id of an answered message. Returns "" if that message is in another chat, because a group that became a
+ * supergroup numbers its messages anew.
  */
 export function parseAnsweredId(platformMessageId: string | null | undefined, chat: string): string {
   if (!platformMessageId || decode(platformMessageId.split(":")[0] ?? "") !== chat) return "";

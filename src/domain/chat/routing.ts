@@ -119,7 +119,7 @@ export function routeData(text: string, candidates: readonly Candidate[], name: 
 }
 
 interface Mentions {
-  /** The named workers, in order. A name that two workers share names neither, except next to another name. */
+  /** The named workers, in order. If two workers share a name, it names neither of them, unless the text names another worker, too. */
   workers: Candidate[];
   /** The text without a mention at its start, else the whole text. */
   rest: string;
@@ -154,13 +154,13 @@ export function findMentions(given: string, candidates: readonly Candidate[]): M
   };
 }
 
-/** Removes a mention at the start. In `@Ada's turn` the mention is part of a sentence, which stays whole. */
+/** Removes a mention at the start of a text. In `@Ada's turn` the mention is part of a sentence, so it stays. */
 function removeMention(given: string, mention: string): string {
   const rest = removePrefix(given, mention);
   return APOSTROPHE.test(rest) ? given : rest.replace(/^[\s:,.!-]+/, "");
 }
 
-// Also what keyboards have in its place, before a letter.
+// Also matches the characters that keyboards type instead of an apostrophe, before a letter.
 const APOSTROPHE = /^(?:['\u2019\u02bc\uff07]|[\u2018\u00b4\u02b9`]\p{L})/u;
 
 // Longest run of non-ASCII characters that is composed in one step.

@@ -26,7 +26,7 @@ export const memoryListQuery = { scope, ...buildPageQuery(), cursor: key.optiona
 
 export const memoryEntryQuery = { scope, key };
 
-// A fleet file has memory by key.
+// In a fleet file, memory is an object by key.
 const savedKey = key.refine((name) => name !== PROTOTYPE_KEY, { error: `${PROTOTYPE_KEY} is not a key` });
 
 export const memorySaveSchema = z.strictObject({ scope, key: savedKey, value: text(CONTENT_MAX_BYTES) })

@@ -23,7 +23,7 @@ const READ_ONLY = ["UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINF
 
 interface Waiting {
   child: Deno.ChildProcess;
-  /** The mounts of this process from before the namespace copied them. */
+  /** The mounts of this process, read before the namespace copied them. */
   mounts: string;
 }
 
@@ -50,7 +50,7 @@ export function startInPool(program: Program): Deno.ChildProcess | null {
 function takeCurrent(): Deno.ChildProcess | undefined {
   if (ready.length === 0) return undefined;
   const mounts = readMounts();
-  // A waiting shell ends when its stdin closes.
+  // The shell that waits in a namespace ends when its stdin closes.
   for (const { child } of ready.filter((one) => one.mounts !== mounts)) {
     void child.stdin.close().catch(() => {});
   }

@@ -40,7 +40,7 @@ export class OutputParser {
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
   /** The last failure; cleared when the agent writes or acts after it. */
   failure: EngineFailure | null = null;
-  /** The line outside the events that reports an unknown session, or "". */
+  /** The output line, outside of events, that reports an unknown session, or "". */
   unknownSession = "";
   readonly usage: UsageCounter;
   readonly #options: ParserOptions;
@@ -49,7 +49,7 @@ export class OutputParser {
   readonly #err: LineSplitter;
   #sessions = 0;
   #answer = "";
-  /** The last text before a tool call. */
+  /** The last text before the latest tool call. */
   #before = "";
   #acted = false;
   #stderr = "";
@@ -67,7 +67,7 @@ export class OutputParser {
     this.#err = new LineSplitter(STDERR_LINE_MAX_BYTES, (line) => this.#errorLine(line), tooLong("stderr"));
   }
 
-  /** The text of the final event, or else the last text of the turn. A final event that reports a failure has no other text than its own. */
+  /** The text of the final event. If it has none, the last text of the turn, unless the final event reports a failure. */
   get text(): string {
     const text = this.done?.text ?? null;
     const said = this.#answer.trim() === "" ? this.#before : this.#answer;

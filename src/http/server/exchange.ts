@@ -16,13 +16,13 @@ const READ_AHEAD_MIN_BYTES = 32 * 1024;
 const BODY_IN_MEMORY_MICROTASKS = 10;
 const NOT_YET = Promise.resolve(null);
 
-/** The header of every response: an address may contain a token, and no page of a link may see it (contract 2.4). */
+/** Header of every response. An address may contain a token, and pages that a link leads to must not see it (contract 2.4). */
 export const NO_REFERRER = ["referrer-policy", "no-referrer"] as const;
 
 interface ExchangeHooks {
-  /** Called when a response has no end yet. */
+  /** Called when a response is still being produced while it is sent. */
   onStream: () => void;
-  /** Whether the connection closes after this response. */
+  /** Returns whether the connection closes after this response. */
   isLast: () => boolean;
 }
 

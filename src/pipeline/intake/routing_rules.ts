@@ -46,7 +46,7 @@ export function findRoute(
   }
 }
 
-/** Finds the worker of a message that names none: of its session, of the message that it replies to, or of its platform. */
+/** Finds the worker of a message that names none: the worker of its session, of the message that it replies to, or of its platform. */
 export function findDefaultWorker(
   { platforms }: Pick<Config, "platforms">,
   { platform, worker_id }: Pick<FeedingMessage, "platform" | "worker_id">,

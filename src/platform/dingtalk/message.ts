@@ -29,7 +29,7 @@ export interface PressValue {
   chat: string;
 }
 
-/** Parses a message. Returns null for one of the robot itself, an empty one, and one that the robot can't answer. */
+/** Parses a message. Returns null for a message of the robot itself, an empty message, and a message that the robot can't answer. */
 export function parseMessage(message: RobotMessage): IncomingMessage | null {
   const { msgId, conversationId, senderStaffId = "", senderId, senderNick = "", chatbotUserId } = message;
   if (typeof msgId !== "string" || typeof conversationId !== "string") {

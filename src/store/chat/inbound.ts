@@ -54,7 +54,10 @@ export const MESSAGE_DEPTH = `max(inbound_message.depth, coalesce(
 
 export const JOIN_CHAT_SESSION = "left join chat_session on 'local:' || chat_session.id = session_key";
 
-/** SQL of the session's default worker, or on a platform of the worker that a message or a part of it replies to. */
+/**
+ * SQL for the worker that a message is for: its session's default worker, or on a platform the worker that the message or one of its parts
+ * replies to.
+ */
 export const MESSAGE_WORKER = `coalesce(chat_session.worker_id, (
         select source_id
         from outbound_message
@@ -183,7 +186,7 @@ export interface WaitingMessage {
   command: number;
   /** 1 when its file has yet to be fetched. */
   has_file: number;
-  /** 1 when it has an `@`. */
+  /** 1 when the content has an `@`. */
   has_mention: number;
   /** The session's default worker, or on a platform the worker that the message replies to. */
   worker_id: string | null;
