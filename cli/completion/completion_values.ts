@@ -3,7 +3,7 @@ import { Client } from "../client/client.ts";
 import { EVENT_KINDS, RESOURCES, TASK_STATUSES, VERBS } from "../../src/domain/call/vocabulary.ts";
 import type { Io } from "../terminal/io.ts";
 
-// After TAB, no candidates are better than late ones.
+// After TAB, it is better to offer no candidates than to offer them late.
 const ANSWER_MAX_MS = 1_000;
 const ROWS = { page_size: 100 };
 

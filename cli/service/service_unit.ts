@@ -1,6 +1,6 @@
 /** The plan of a service, which `svc service print` writes as a unit. */
 export interface ServicePlan {
-  /** The name of the service, its directories and, on Linux, its account. */
+  /** The name of the service and of its directories and, on Linux, of its account. */
   name: string;
   scope: "system" | "user";
   program: string;

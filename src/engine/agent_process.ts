@@ -106,7 +106,7 @@ export class AgentProcess {
           : (input) => process.#openDialogue(input, (link) => startDialogue(order, link)),
         isolation,
         umask: machine.umask,
-        // Without limits: the turn has them.
+        // Starts without limits, because the turn has limits.
         stopGraceMs: machine.stopGraceMs,
         signal: process.#ending.signal,
         onStart: (pid) => process.pid = pid,

@@ -133,7 +133,7 @@ function formatMinor(version: string): string {
   return version.split(".").slice(0, 2).join(".");
 }
 
-// Versions before the tested minor version are unknown; later ones are assumed to work.
+// Whether a version before the tested minor version works is unknown. Later versions are assumed to work.
 function isOlder(version: string, tested: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [majorTested = 0, minorTested = 0] = tested.split(".").map(Number);

@@ -49,7 +49,7 @@ export interface EngineRun {
   tools: ToolServer | null;
   /** The scopes of the run's token, which decide the list of tools. */
   rights: string;
-  /** JSON Schema for the final text, for engines that support one; null: any text. */
+  /** JSON Schema of the final text, for engines that support schemas. null allows any text. */
   schema: object | null;
   log: RunLog;
   /** The file for the engine's raw events; null: they are not kept. */

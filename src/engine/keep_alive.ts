@@ -12,7 +12,7 @@ export function resolveKeepAlive({ warm }: EngineConfig, shared: KeepAlive | nul
   return warm.max === 0 ? null : { warm, idle: new IdleProcesses(warm.max) };
 }
 
-/** The idle processes of one or more engines. When there are more than `max`, the one that is idle for longest ends. */
+/** The idle processes of one or more engines. When there are more than `max`, the process that has been idle longest ends. */
 export class IdleProcesses {
   readonly #max: number;
   readonly #ends = new Set<() => void>();

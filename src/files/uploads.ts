@@ -6,7 +6,7 @@ import type { Media } from "../domain/chat/message.ts";
 import { DiskReservation } from "./disk_space.ts";
 import { buildStoredName, cleanFileName } from "./file_name.ts";
 
-/** Limit of files per conversation, and limit of their total size in files of the largest size. */
+/** Limit of the number of files per conversation. The limit of their total size is this many files of the largest size. */
 export const UPLOADS_PER_SESSION_MAX = 1_000;
 export const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
 

@@ -31,7 +31,7 @@ export function stripIpv4Prefix(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-/** Finds the address of the client: the peer, or the one that trusted proxies report (contract 2.11). */
+/** Returns the address of the client: the peer's address, or the address that trusted proxies report (contract 2.11). */
 export function findClientAddress(
   socket: string,
   forwardedFor: string | null,

@@ -61,7 +61,7 @@ export function checkOrigin(request: Request, publicUrl: string): void {
   );
 }
 
-/** Builds the response to a browser's login: one half of the secret in the body, the other half in the cookie. */
+/** Builds the response to a browser's login. The body has one half of the secret, the cookie has the other half. */
 export function buildLoginResponse(login: BrowserLogin, cookies: BrowserCookies): Response {
   const { cookie, lasts_s, ...body } = login;
   return new Response(JSON.stringify(body), {

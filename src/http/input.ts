@@ -38,7 +38,9 @@ export function readQuery(url: URL): Record<string, string | string[]> {
 
 type Place = "body" | "query";
 
-/** Parses `input`. Throws `invalid_request` with the faulty fields and, for an unknown field, the known ones (contract 1.6). */
+/**
+ * Parses `input`. Throws `invalid_request` with the faulty fields. For an unknown field, the error lists the known fields (contract 1.6).
+ */
 export function parseInput<T extends z.ZodType>(
   schema: T,
   input: unknown,

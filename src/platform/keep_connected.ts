@@ -22,7 +22,7 @@ interface ConnectionLoop {
   classifyTrouble: (error: unknown) => Trouble;
 }
 
-/** Runs one session after the other until the signal aborts. Never throws. */
+/** Runs sessions one at a time until the signal aborts. Never throws. */
 export async function keepConnected(loop: ConnectionLoop): Promise<void> {
   const { connection, clock, signal, retry, session, classifyTrouble } = loop;
   let failures = 0;

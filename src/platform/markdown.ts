@@ -1,6 +1,9 @@
 import { scanMarkdown } from "../domain/chat/markdown.ts";
 
-/** Builds the markup of a platform. `escape` and `verbatim` get plain text, the other functions text in the dialect. */
+/**
+ * Functions that build the markup of a platform. `escape` and `verbatim` get plain text, the other functions get text in the platform's
+ * dialect.
+ */
 export interface Dialect {
   /** Escapes marks in plain text and code. */
   escape: (text: string) => string;

@@ -146,7 +146,7 @@ function recordStart(run: RunIdentity, at: number): Statement {
   return record(at, { kind: "execution.started", ...pickRunKeys(run) });
 }
 
-/** Builds the end of an execution. When the service ended the run, its reason wins over the engine's report (facts, engines 2.4). */
+/** Builds the end of an execution. If the service ended the run, the service's reason replaces the engine's report (facts, engines 2.4). */
 function buildExecutionEnd(
   sessionKey: string,
   outcome: RunOutcome,

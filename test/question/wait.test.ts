@@ -77,7 +77,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await app.settle();
   });
 
-  it("is not ended by idle_timeout while it waits, but is once the wait is over", async () => {
+  it("is not ended by idle_timeout while it waits, but is once the wait has ended", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines({ idle_timeout: "1s" }) } });
     const run = await startAskingRun(app);
     const { id } = await run.ask();

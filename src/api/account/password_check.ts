@@ -58,7 +58,7 @@ async function findCandidate(
   return { hash: other ?? credential?.password_hash ?? "", who: null };
 }
 
-/** Finds the network that attempts are counted by: a client may own a whole IPv6 network of addresses. */
+/** Returns the network for which attempts are counted, because a client may own all addresses of an IPv6 network. */
 export function findNetwork(address: string): string {
   if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address;
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];

@@ -7,7 +7,7 @@ import type { Deps } from "../call/services.ts";
 
 const log = createLogger("platform");
 
-/** New ids of chats by their old ones. */
+/** Maps old ids of chats to new ids. */
 export type MovedChats = Readonly<Record<string, string>>;
 
 export async function findMovedChats(db: Database, platform: string): Promise<MovedChats> {

@@ -45,7 +45,7 @@ export async function examine(deps: DoctorDeps, call: Call): Promise<Answer<Doct
   }
   const checks: Check[] = [];
   for (const [name, check] of Object.entries(CHECKS)) {
-    // Runs one check at a time for a low load. A check that throws is a finding, too.
+    // Runs one check at a time for a low load. If a check throws, its error becomes its finding.
     try {
       checks.push({ name, ...await check(deps) });
     } catch (error) {

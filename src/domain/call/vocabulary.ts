@@ -1,13 +1,13 @@
 // Words that the API, the rows and the clients share, each list once: schemas, command line and SQL CHECKs import them.
 // Without zod, so that the command line starts fast (contract 6.9).
 
-/** Rules of a task type: when it starts, its fields, its defaults. */
+/** Rules of a task type: when it starts, its fields and its defaults. */
 interface TaskTypeRules {
   /** Waits for a time, so the task can be changed, paused and run by hand. */
   isTimed: boolean;
   /** Waits for its next time after each run. */
   isRecurring: boolean;
-  /** Fields in addition to those of every task. */
+  /** Fields that tasks of this type have in addition to the common fields. */
   fields: readonly string[];
   /** Default number of consecutive failures that pause the task; 0: never. */
   pauseAfterFailures: number;

@@ -14,7 +14,7 @@ export const PAIRINGS_MAX = 20;
 /** Strangers per platform that get an answer in a minute. Others get none, and can write again later. */
 export const STRANGERS_PER_MINUTE_MAX = 5;
 
-/** Limit of the id of a chat or thread, which is part of a session key. */
+/** Length limit of the id of a chat or thread, because the id is part of a session key. */
 export const PLACE_MAX_CHARACTERS = 100;
 
 export const platformSchema = z.strictObject({
@@ -92,7 +92,7 @@ export function formatPlatformMessageId(chat: string, id: string): string {
   return `${encode(chat)}:${encode(id)}`;
 }
 
-/** Formats the id of another file of a message, or of a press of one of its buttons. */
+/** Formats the id of a further file of a message, or of a press of one of the message's buttons. */
 export function formatFurtherId(id: string, what: number | `click-${string}`): string {
   return `${id}#${what}`;
 }

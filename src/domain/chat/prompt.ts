@@ -106,7 +106,7 @@ function formatEntries(memory: Record<string, string>, scope: string, leftOut: n
   return (leftOut > 0 ? [...lines, more] : lines).join("\n");
 }
 
-// Without variables: some engines refuse commands that contain any, unless they have full permissions.
+// Contains no shell variables, because some engines without full permissions refuse commands with variables.
 function formatService({ id, session_key }: RunContext["message"], ctl: string): string {
   const scope = `--scope ${quoteShellWord(session_key)}`;
   const talk = hasConversation(session_key)

@@ -135,7 +135,7 @@ export function findMentions(given: string, candidates: readonly Candidate[]): M
   const found = new Map<Candidate, readonly Candidate[]>();
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
-    // Excludes most of a hostile text before more expensive ones.
+    // Skips most positions of a hostile text before the expensive checks.
     if (!names.next.has(folded.charCodeAt(at + 1))) continue;
     // An @ inside a word belongs to an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
@@ -195,7 +195,7 @@ function foldCase(text: string): string {
   return text.replaceAll("\u0130", "i").toLowerCase().replaceAll("\u03c2", "\u03c3");
 }
 
-/** A character in the tree of names: the possible next ones, and by normalizeName() the workers whose name ends here. */
+/** A node in the tree of names: the nodes of possible next characters, and the workers whose name ends here, by normalizeName(). */
 interface NameNode {
   next: Map<number, NameNode>;
   ending: Map<string, Candidate[]>;

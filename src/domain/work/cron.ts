@@ -132,7 +132,9 @@ export interface MissedOccurrences {
   count: number;
 }
 
-/** Limit of the count: a clock that was wrong by decades must not cost minutes (reliability CRN-3). */
+/**
+ * Limit of the number of missed occurrences that are counted. A clock that was wrong by decades must not cost minutes (reliability CRN-3).
+ */
 export const MISSED_COUNT_MAX = 500;
 
 /** Returns the occurrences from `from` to `now` inclusive, or null for none. The work is bounded for any gap. */
@@ -221,7 +223,7 @@ function findInstant(clock: ZoneClock, local: number): number {
   return local - before < late ? local - before : Math.max(late, local - after);
 }
 
-// No clock changes by more, and none changes twice in so short a time.
+// No clock is changed by more than this, and no clock is changed twice within this time.
 const CHANGE_MAX_MS = 3 * 60 * MINUTE_MS;
 
 // In no zone, the clock is set back and forward again within a week.

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { id, ignoreFields, line, NAME_MAX_BYTES, nameText, time } from "../call/field.ts";
 
-/** Limit of departments: the list is one response without pages. */
+/** Limit of the number of departments, because the list is one response without pages. */
 export const DEPARTMENTS_MAX = 2_000;
 
 const shown = {

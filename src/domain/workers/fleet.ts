@@ -11,7 +11,7 @@ import { workerCreateSchema } from "./worker.ts";
 
 export const FLEET_MAX_BYTES = 16 * 1024 * 1024;
 
-/** Limit of each kind of object in a fleet. */
+/** Limit of the number of objects of each kind in a fleet. */
 const FLEET_OBJECTS_MAX = 10_000;
 
 const FLEET_DEFAULT = "default";

@@ -6,7 +6,7 @@ import { buildPageQuery } from "../call/page.ts";
 /** The scope that all conversations share. Any other scope is a session key. */
 export const GLOBAL_SCOPE = "global";
 
-/** Limit of entries per scope: prompts contain all of them. */
+/** Limit of the number of entries per scope, because prompts contain all of them. */
 export const MEMORY_ENTRIES_MAX = 1_000;
 
 export const memorySchema = z.strictObject({

@@ -22,7 +22,7 @@ export interface ProcessSpec {
   stdin: string | ((input: ProcessInput) => void);
   isolation: Isolation;
   umask: number;
-  /** Absent: no limit. */
+  /** If absent, there is no limit. */
   timeoutMs?: number;
   /** Limit without output. Absent: none. */
   idleTimeoutMs?: number;
@@ -94,7 +94,7 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",
-      // In a new session, so that signals to the service do not reach the agents.
+      // Starts agents in a new session, so that signals to the service do not reach them.
       detached,
     }).spawn();
   } catch (error) {

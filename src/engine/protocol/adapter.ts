@@ -92,7 +92,7 @@ export interface Order {
   env: Readonly<Record<string, string>>;
   /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
-  /** JSON Schema for the answer; null: any text. */
+  /** JSON Schema of the answer. null allows any text. */
   schema: object | null;
 }
 
@@ -209,7 +209,7 @@ export interface Adapter {
   kind: string;
   /** The program's name on PATH. */
   program: string;
-  /** Lines of stderr that are neither logged nor part of a failure. */
+  /** Lines of stderr that are neither logged nor reported as part of a failure. */
   noise?: RegExp;
   /**
    * The tested package and version; null when the configuration may name any program. `release`: the package's version, if it differs.
@@ -234,7 +234,7 @@ export interface Adapter {
    */
   reservedFlags: readonly string[];
   buildCommand(order: Order): AgentCommand;
-  /** Absent: each process ends after one turn. */
+  /** If absent, each process ends after one turn. */
   open?: OpenMode;
   /** Starts a dialogue with a process for one turn. Absent: stdin is the prompt. */
   startDialogue?(order: Order, link: Link): Dialogue;

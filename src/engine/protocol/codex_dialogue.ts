@@ -198,7 +198,7 @@ function buildFailedTurn(failure: EngineFailure): AgentEvent[] {
   return [{ kind: "done", ok: false, text: "", failure }];
 }
 
-/** Converts a notification's item to that of `codex exec`. */
+/** Converts the item of a notification to an item of `codex exec`. */
 function convertItem(params: Line): Line {
   const item = getObject(params, "item");
   const changes = getList(item, "changes").map((change) => ({

@@ -200,7 +200,7 @@ function hasMore(text: string, most: number, ...letters: string[]): boolean {
   return false;
 }
 
-// Of two reports of one limit, the first has the more exact time.
+// If an engine reports a limit twice, the first report has the more exact time.
 function mergeFailures(before: EngineFailure | null, failure: EngineFailure): EngineFailure {
   const same = before?.kind === "rate_limited" && failure.kind === "rate_limited";
   return same ? { ...failure, reset: before.reset ?? failure.reset } : failure;

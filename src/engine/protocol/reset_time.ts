@@ -58,7 +58,10 @@ function listDays(reset: ClockReset, local: number): number[] {
   return Number.isNaN(weekday) ? days : days.filter((at) => new Date(at).getUTCDay() === weekday);
 }
 
-/** Lists the times at which a clock shows a local time: two after it goes back. One that it skips is counted on from before the jump. */
+/**
+ * Lists the times at which a clock shows a local time. There are two after the clock goes back. If the clock skips the local time, returns
+ * the time that it would have been before the jump.
+ */
 function listTimes(local: number, clock: ZoneClock): number[] {
   const before = clock(local - DAY_MS);
   const offsets = [...new Set([before, clock(local + DAY_MS)])];

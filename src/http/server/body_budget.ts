@@ -56,7 +56,7 @@ interface Counter {
   close: () => void;
 }
 
-/** One body whose bytes a BodyBudget counts. */
+/** A body whose bytes a BodyBudget counts. */
 export class CountedBody {
   bytes = 0;
   /** Whether the whole body has arrived. The budget refuses only incomplete bodies. */

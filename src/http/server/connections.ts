@@ -19,7 +19,7 @@ import { TcpStream } from "./tcp_stream.ts";
 
 const log = createLogger("http");
 
-/** Limits of open connections. */
+/** Limits of the number of open connections. */
 export interface ConnectionLimits {
   /** Most connections of all clients (server.max_connections). */
   total: number;

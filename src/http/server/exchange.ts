@@ -10,7 +10,8 @@ export class DeliberateClose extends Error {
 
 // An unread rest of a body of this size has mostly arrived: Node reads it, and the connection stays open.
 const SHORT_REST_MAX_BYTES = 64 * 1024;
-// Large pieces come from files: the disk and the network work at the same time. Events are read after the client has taken the last ones.
+// Large pieces come from files and are read ahead, so that the disk and the network work at the same time. Events are read only after the
+// client has taken the previous ones.
 const READ_AHEAD_MIN_BYTES = 32 * 1024;
 // A Response made from a text needs two on Deno 2.9.6, and a copied Response needs more.
 const BODY_IN_MEMORY_MICROTASKS = 10;

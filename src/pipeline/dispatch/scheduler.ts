@@ -48,8 +48,8 @@ interface SchedulerOptions extends StageServices {
 }
 
 /**
- * Creates the stage that fires due tasks: never early, and at most once per task and minute. Its cost depends on the due tasks, not on
- * the stored ones.
+ * Creates the stage that fires due tasks: never early, and at most once per task and minute. The cost of a step depends on the number of
+ * due tasks, not of stored tasks.
  */
 export function createScheduler(options: SchedulerOptions): Stage {
   const { db, clock, defaultZone, catchUpWindowMs, interruptRun } = options;

@@ -52,7 +52,7 @@ export function createIntake(
       if (!isComplete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
       else closed.push(...groupParts(parts));
     }
-    // In order of arrival across conversations.
+    // Lists messages in order of arrival across conversations.
     closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);
     const bySession = Map.groupBy(closed, ([first]) => first?.session_key);
     await Promise.all(closed.map(async (parts, index) => {

@@ -56,7 +56,7 @@ export function findDefaultWorker(
   return worker_id ?? (name === "" ? null : findByName(candidates, name)?.id ?? null);
 }
 
-/** Builds the batch that routes a message. `counted` means that this attempt is stored already. */
+/** Builds the batch that routes a message. `counted` means that an earlier batch has already counted this attempt. */
 export function buildRoute(
   route: Route,
   message: FeedingMessage,

@@ -11,7 +11,7 @@ import { buildChannelPath } from "./send.ts";
 const log = createLogger("discord");
 const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
-// Limit for one channel.
+// Limit of the messages that are read from one channel.
 const HISTORY_PAGES_MAX = 5;
 // Limit for one gap, in addition to the known conversations.
 const HISTORY_CHANNELS_MAX = 200;

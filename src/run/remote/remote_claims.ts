@@ -90,7 +90,7 @@ export class RemoteClaims {
     const wakeup = new AbortController();
     const request: ClaimRequest = {
       ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
-      // With a reason, because abort() without one creates an error with its stack.
+      // Passes a reason, because abort() without one creates an error with its stack.
       wake: () => wakeup.abort("woken"),
     };
     try {

@@ -83,7 +83,7 @@ export interface ConversationEvent {
   worker_name: string;
   /** For task.created: whether the task is queued or waits for its time. */
   status: string | null;
-  /** For message.sent: JSON text of the reply, null when it is gone. */
+  /** JSON text of the reply of a message.sent event, or null when the reply is deleted. */
   message: string | null;
 }
 

@@ -67,7 +67,7 @@ export const MESSAGE_WORKER = `coalesce(chat_session.worker_id, (
           where part.id = inbound_message.id or part.merged_into = inbound_message.id)
         limit 1))`;
 
-/** Stores a message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
+/** Stores a message as received. Guarded: its session must have fewer than `waitingMax` messages that are not routed yet. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
   const { session_key, attachment = "", received_at } = message;
   const row = {
@@ -115,7 +115,7 @@ export function feedMessage(id: string, partIds: string[], now: number, dueAt: n
   ];
 }
 
-/** Counts an attempt of a feeding message before it starts, so that an attempt that crashes the service counts, too. */
+/** Counts an attempt to route a feeding message before the attempt starts, so that an attempt that crashes the service is counted, too. */
 export function countMessageAttempt(id: string, attempt: number): Statement[] {
   const sql = "update inbound_message set attempt = ? where id = ? and status = 'feeding' and attempt = ?";
   return guard(sql, [attempt, id, attempt - 1]);

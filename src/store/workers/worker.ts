@@ -100,7 +100,10 @@ export function updateWorker(
   ];
 }
 
-/** Moves a worker's directory to another runner, or with "" to the next one that runs it. Guarded by the worker not running. */
+/**
+ * Moves a worker's directory to another runner, or with "" to the next runner that runs the worker. Guarded: the worker must not be
+ * running.
+ */
 export function setWorkerHome(id: string, home: string, now: number): Statement[] {
   return guard(
     `update worker set home = ?, updated_at = ?
