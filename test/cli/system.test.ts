@@ -60,7 +60,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     }
   });
 
-  it("doctor: 0 without a failed check, 1 with one, and a hint for each", async () => {
+  it("doctor: exit code 0 without a failed check, 1 with a failed check, and a hint for each", async () => {
     await using well = await openApp();
     const good = await ctl(well, "system doctor");
     expect(good.code).toBe(0);
@@ -106,7 +106,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     expect((await typed("")).code).toBe(2);
   });
 
-  it("password --stdin: for scripts; without it and without a terminal it is a usage error", async () => {
+  it("password --stdin works in scripts; without --stdin and a terminal, password is a usage error", async () => {
     await using app = await openApp(STORED);
     const lost = await ctl(app, "system password", { stdin: "a longer secret\n" });
     expect(lost).toMatchObject({ code: 2, out: "", err: expect.stringContaining("--stdin") });
@@ -137,7 +137,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     await login("even longer than that");
   });
 
-  it("password: 5 while the configuration sets it", async () => {
+  it("password: exit code 5 while the configuration sets the password", async () => {
     await using app = await openApp();
     const refused = await ctl(app, "system password --stdin", { stdin: "a longer secret" });
     expect(refused).toMatchObject({ code: 5, err: expect.stringContaining("auth.password_hash") });

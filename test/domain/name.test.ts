@@ -60,7 +60,7 @@ describe("names of workers, departments and sessions (contract 8.1)", () => {
     }
   });
 
-  it.each(FIELDS)("and of each %s contain none either, alone or between letters", (_kind, field) => {
+  it.each(FIELDS)("contain no character that shows nothing, alone or between letters: %s", (_kind, field) => {
     for (const code of HIDDEN) {
       const hidden = String.fromCodePoint(code);
       for (const name of [hidden, `Ad${hidden}a`, `Ada${hidden}`]) {

@@ -125,7 +125,7 @@ export function getAmount(amounts: Amounts, unit: BudgetUnit): number {
   return amounts[COUNTED[unit].field];
 }
 
-/** Returns the limit as a whole number of the smallest unit, such as micro-dollars. */
+/** Returns the limit as a whole number of the smallest unit: nano-dollars, ms, tokens or runs. */
 export function getCountedLimit({ limit, unit }: Pick<StoredBudget, "limit" | "unit">): number {
   return Math.round(limit * COUNTED[unit].one);
 }

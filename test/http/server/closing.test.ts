@@ -6,7 +6,7 @@ import { createTempDir } from "../../harness/service/process.ts";
 
 const ANSWER_MS = 40;
 
-it("a stop waits for earlier requests, but not for later ones of busy clients [SHD-5]", async () => {
+it("a stop waits for earlier requests, but not for the later requests of busy clients [SHD-5]", async () => {
   await using folder = await createTempDir();
   let asked = 0;
   let answered = 0;
