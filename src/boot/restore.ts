@@ -51,7 +51,7 @@ export async function restore(options: RestoreOptions): Promise<number> {
     return await restoreInto(paths, database, loaded, options);
   } catch (error) {
     options.say(`svc: ${error instanceof Error ? error.message : error}`);
-    // An unreadable archive, and a question without a terminal, have their own exit codes.
+    // An unreadable archive and a confirmation without a terminal have separate exit codes.
     return error instanceof Error && "code" in error && typeof error.code === "number"
       ? error.code
       : getExitCode(error);

@@ -25,7 +25,7 @@ export async function probeAgent(
     const words = error instanceof Error ? error.message : String(error);
     return { usable: false, version: "", detail: `${words}; ${formatAdvice(name, parts)}` };
   }
-  // The configuration may name any program, so no version can be compared.
+  // The configuration may name any program, so there is no version to compare with.
   if (adapter.tested === null) return { usable: true, version: "", detail: program };
   const { version: tested } = adapter.tested;
   const version = await readVersion(program, machine.inherited);

@@ -40,7 +40,7 @@ export class Catalog {
     return [...this.#engines.keys()].sort();
   }
 
-  /** Returns the engine of this name, the default for "", or null. */
+  /** Returns the engine of this name, or the default engine for "". Returns null if there is none. */
   find(name: string): Engine | null {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
   }
@@ -100,7 +100,7 @@ export class Catalog {
     return { ...engine, start };
   }
 
-  /** Ends the idle processes of this worker, or with "" every process that stays open. Resolves when they have ended. */
+  /** Ends the idle processes of this worker. "" means every process that stays open. Resolves when they have ended. */
   async release(workerId: string): Promise<void> {
     await Promise.all([...this.#engines.values()].map((engine) => engine.release?.(workerId)));
   }

@@ -6,7 +6,7 @@ export interface KeepAlive {
   idle: IdleProcesses;
 }
 
-/** Returns the engine's `warm` settings, or `shared` if it has none. null: no process stays open. */
+/** Returns the engine's `warm` settings, or `shared` if it has none. Returns null if no process stays open. */
 export function resolveKeepAlive({ warm }: EngineConfig, shared: KeepAlive | null): KeepAlive | null {
   if (warm === undefined) return shared;
   return warm.max === 0 ? null : { warm, idle: new IdleProcesses(warm.max) };

@@ -106,7 +106,7 @@ export class Recorder {
     const { engine, task_id } = claim.execution;
     const resetsAt = outcome.reset === null ? null : resolveReset(outcome.reset, now, rules.defaultZone);
     const runsBefore = await countLimitedRuns(db, task_id);
-    // A runner has its own provider login, so its limit delays this task only (contract 18).
+    // A runner has its own provider login, so a limit there delays only this task (contract 18).
     if (claim.remote === true) {
       const before = { engine, until: now, strikes: runsBefore };
       return { limit: computeNextLimit(engine, before, resetsAt, now), runsBefore, blocks: "task" };

@@ -32,7 +32,7 @@ export class LineSplitter {
     }
   }
 
-  /** Ends the stream; the rest is the last line. */
+  /** Ends the stream. The remaining bytes are the last line. */
   end(): void {
     if (this.#size > 0) this.#emit();
   }

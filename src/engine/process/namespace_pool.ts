@@ -2,7 +2,7 @@ import { quoteShellWord } from "../../base/shell.ts";
 import { buildWaitingLaunch, ORDER_NEWLINE } from "./isolation.ts";
 import { readMounts } from "./mounts.ts";
 
-/** An absolute program with its directory and its whole environment. */
+/** A program with its absolute path, its directory and its whole environment. */
 interface Program {
   command: string;
   args: string[];
@@ -12,7 +12,7 @@ interface Program {
 }
 
 const READY_MAX = 2;
-// Creating a namespace should not slow down the run that has just started. An empty pool is filled sooner.
+// Creating a namespace should not slow down the run that has just started. When the pool is empty, it is filled sooner.
 const REFILL_AFTER_MS = 50;
 const EMPTY_AFTER_MS = 5;
 // The shell reads its order byte by byte, because the program's stdin follows it.

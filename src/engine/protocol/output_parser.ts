@@ -26,7 +26,7 @@ const LINE_MAX_BYTES = 1024 * 1024;
 // A parser of deeper lines would need a deeper stack.
 const LINE_MAX_DEPTH = 200;
 const TEXT_MAX_CHARACTERS = 400_000;
-// Each session is stored immediately. An agent reports one, and another one after a restart.
+// Limit of stored sessions, because each is stored immediately. An agent reports one, and after a restart another one.
 const SESSIONS_MAX = 20;
 const PLAIN_ID = /^[^\p{C}]{1,200}$/u;
 const STDERR_TAIL_CHARACTERS = 4_000;

@@ -48,7 +48,7 @@ function listDays(reset: ClockReset, local: number): number[] {
   if (hasDate(reset)) {
     const year = new Date(local).getUTCFullYear();
     const years = reset.year === undefined ? [year - 1, year, year + 1] : [reset.year];
-    // The 31st of a month without one is no day.
+    // Omits days that a month does not have, such as the 31st.
     return years.map((one) => Date.UTC(one, month - 1, day)).filter((at) =>
       new Date(at).getUTCDate() === day
     );

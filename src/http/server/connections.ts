@@ -23,7 +23,7 @@ const log = createLogger("http");
 export interface ConnectionLimits {
   /** Most connections of all clients (server.max_connections). */
   total: number;
-  /** Most connections of one address (server.max_connections_per_address). */
+  /** Limit of connections from one address (server.max_connections_per_address). */
   perAddress: number;
   /** Addresses of proxies, which may have more connections than `perAddress`. */
   proxies: readonly string[];
@@ -32,7 +32,7 @@ export interface ConnectionLimits {
 export interface RequestHandler {
   /** `handle` calls `onCaller` after authentication. */
   handle: (request: Request, address: string, onCaller: (caller: Caller) => void) => Promise<Response>;
-  /** Reports an error that no response reports to the client. */
+  /** Called with an error that no response reports to the client. */
   onError: (error: unknown) => void;
   /** Builds the response for a request beyond the limits. */
   onFull: () => Response;
@@ -141,7 +141,7 @@ export class Connections {
   #createServer(): Server {
     const server = createServer({
       maxHeaderSize: HEADERS_MAX_BYTES,
-      // node:http sends this limit to clients as a header. The sweep enforces it.
+      // node:http sends this limit to clients in a header. The sweep enforces the limit.
       keepAliveTimeout: IDLE_MAX_MS,
       // IncomingBody limits slow bodies. A large body that arrives steadily has no limit.
       requestTimeout: 0,
@@ -256,7 +256,7 @@ export class Connections {
     return earlier;
   }
 
-  // A client may pipeline many requests: each counts like a connection.
+  // A client may pipeline many requests. Each request counts like a connection.
   #hasRoomFor({ address }: OpenConnection): boolean {
     const { total, perAddress, proxies } = this.#limits;
     if (countRequests(this.#open) > total) return false;

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Closes a connection in the middle of a response on purpose: not an error of the server. */
+/** Thrown to close a connection on purpose in the middle of a response. The server logs no error for it. */
 export class DeliberateClose extends Error {
   constructor(message: string) {
     super(message);
@@ -8,7 +8,7 @@ export class DeliberateClose extends Error {
   }
 }
 
-// An unread rest of a body of this size has mostly arrived: Node reads it, and the connection stays open.
+// If the unread rest of a body has at most this size, most of it has arrived already. Node reads the rest, and the connection stays open.
 const SHORT_REST_MAX_BYTES = 64 * 1024;
 // Large pieces come from files and are read ahead, so that the disk and the network work at the same time. Events are read only after the
 // client has taken the previous ones.

@@ -7,7 +7,7 @@ import { type BodySource, buildBody } from "./body_source.ts";
 import { DeliberateClose } from "../server/exchange.ts";
 
 interface StreamStep {
-  /** Encoded SSE frames; empty without new events. Readers of the same step share the bytes. */
+  /** Encoded SSE frames, empty if there are no new events. Readers of the same step share the bytes. */
   frames: Uint8Array;
   after: number;
   /** Set when the streamed object was deleted. */
@@ -15,7 +15,7 @@ interface StreamStep {
 }
 
 interface StreamSource {
-  /** Finds the reason that ends the caller's access, or null. */
+  /** Returns the reason why the caller's access has ended, or null. */
   whyEnded: () => Promise<AccessEnd>;
   /** Name of the notification for new events. */
   wakeup: string;

@@ -246,7 +246,7 @@ export class Outbox {
       return;
     }
     const cooldownEnd = delayOutbound(message.id, reason, until);
-    // An event for each reason, not for each retry of a long outage.
+    // Records one event for each reason, not for each retry of a long outage.
     await db.write(
       message.error === reason
         ? cooldownEnd

@@ -110,7 +110,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     try {
       next = findNext(task, now);
     } catch (error) {
-      // Fails when the system no longer knows a time zone, for example. `fire` reports it when the task is due.
+      // Fails, for example, when the system no longer knows a time zone. `fire` reports that when the task is due.
       log.error("Cannot compute the next time of task {id}: {error}", { id: task.id, error });
       return;
     }
@@ -177,7 +177,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
         insertOccurrence(id, at, "time", now),
       ]);
     } catch (error) {
-      // The minute fired before the clock was set back.
+      // The task already fired for this minute before the clock was set back.
       if (!isDuplicate(error)) throw error;
       await db.write([clearQueuedTime(id, at)]);
     }

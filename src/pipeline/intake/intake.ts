@@ -44,7 +44,7 @@ export function createIntake(
       const [first] = parts;
       const last = parts.at(-1);
       if (first === undefined || last === undefined) continue;
-      // The attachments stage always clears this flag.
+      // The attachments stage clears this flag in every case.
       if (parts.some((part) => part.has_file === 1)) continue;
       const windowMs = getQuietWindowMs(last.platform, config.bee.quiet_window);
       const until = computeQuietUntil(first.received_at, last.received_at, windowMs);

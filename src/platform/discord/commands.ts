@@ -37,7 +37,7 @@ const COMMANDS = Object.entries(CHAT_COMMANDS).map(([name, description]) => ({
   options: name === "answer" ? [{ type: TEXT, name: "text", description: "the answer", required: true }] : [],
 }));
 
-// Discord adds fields of its own, and drops empty and false fields.
+// Discord adds its fields, and drops empty and false fields.
 function buildKey({ name, description, type = TYPED, options = [] }: Partial<Command>): string {
   const shown = options.map((one) => [one.type, one.name, one.description, one.required === true]);
   return JSON.stringify([name, description, type, shown]);

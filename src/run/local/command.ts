@@ -32,7 +32,7 @@ interface CommandEnd {
   code: number | null;
   /** The outcome for people. */
   words: string;
-  /** The end of the output. */
+  /** The last part of the output. */
   tail: string;
 }
 
