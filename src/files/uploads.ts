@@ -155,7 +155,7 @@ interface OpenFile {
  * all symbolic links. The open file is the checked one even when another replaces it meanwhile (reliability PTH-2).
  */
 export async function openInside(folder: string, path: string): Promise<OpenFile | null> {
-  // Checks before opening, too: opening a pipe would block, and opening a device can have effects.
+  // Checks the file before opening it as well, because opening a pipe would block, and opening a device can have effects.
   const before = await findInside(folder, path);
   if (before === null) return null;
   const file = await Deno.open(before.path, { read: true }).catch(() => null);

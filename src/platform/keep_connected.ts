@@ -6,7 +6,7 @@ import type { Connection } from "./connection.ts";
 /** State and pause after a failed session. */
 export interface Trouble {
   state: PlatformState;
-  /** Pause before the next try. null: a pause that grows with every failure. */
+  /** Pause before the next try. null means a pause that grows with every failure. */
   pauseMs: number | null;
 }
 

@@ -8,7 +8,7 @@ export interface Answer<T> {
   json: Json<T>;
   /** Number of matching rows, at most COUNT_MAX + 1 (contract 1.4). */
   total?: number;
-  /** The query parameter of the next page; null on the last page. */
+  /** The query parameter of the next page, or null on the last page. */
   next?: NextPage | null;
   /** True for the stored answer of an earlier request with the same idempotency key. */
   replayed?: boolean;

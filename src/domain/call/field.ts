@@ -111,7 +111,7 @@ export function content(max: number) {
   ]);
 }
 
-// No flags: the OpenAPI document contains the pattern, too.
+// Has no flags, because the OpenAPI document contains the pattern, too.
 const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$/;
 
 /** Returns whether `value` is a UUID. Callers check ids before they use them in a query or a path (reliability PTH-5). */
@@ -131,7 +131,7 @@ export const sessionKey = line(KEY_MAX_BYTES * 4)
 /** A session key in a filter. The prefix `cli:` with a message id exceeds 256 characters (contract 3, Task). */
 export const sessionKeyFilter = line(KEY_MAX_BYTES * 4 + 16);
 
-/** Session keys in a list filter; any of them matches (contract 8.2). */
+/** Session keys in a list filter. A row matches if it has any of them (contract 8.2). */
 export const sessionKeysFilter = parseTextList(sessionKeyFilter);
 
 /**

@@ -15,7 +15,7 @@ export interface Fence {
 export interface MarkdownLine {
   kind: "text" | "open" | "code" | "close";
   start: number;
-  /** Without the line break. */
+  /** End of the line, without its line break. */
   end: number;
   /** Start of the next line. */
   next: number;

@@ -65,7 +65,7 @@ export type PlatformTest = z.output<typeof platformTestSchema>;
 
 interface ChatAddress {
   chat: string;
-  /** "": no thread. */
+  /** Id of the thread, or "" without one. */
   thread: string;
 }
 

@@ -40,7 +40,7 @@ export function formatContextFile(context: RunContext, instruction: string): str
 interface PromptExtras {
   /** The conversation before the message, for an engine session that restarts in the middle of it. */
   said: readonly ConversationEntry[];
-  /** The task whose question this task answers, for an engine session that does not know it; "" for none. */
+  /** The task whose question this task answers, for an engine session that does not know it. "" if there is none. */
   asked?: string;
   /** An earlier run of the task was interrupted. */
   interrupted: boolean;

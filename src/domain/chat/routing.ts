@@ -12,7 +12,7 @@ export interface Candidate {
   departments: string[];
 }
 
-/** Where a message goes, and why; `message trace` shows it. */
+/** Where a message goes, and why. `message trace` shows the reason. */
 export type Route =
   | { to: "worker"; workerId: string; instruction: string; reason: string }
   | { to: "bee" }
@@ -121,7 +121,7 @@ export function routeData(text: string, candidates: readonly Candidate[], name: 
 interface Mentions {
   /** The named workers, in order. If two workers share a name, it names neither of them, unless the text names another worker, too. */
   workers: Candidate[];
-  /** The text without a mention at its start, else the whole text. */
+  /** The text without a mention at its start, or the whole text if no mention is there. */
   rest: string;
 }
 
@@ -278,7 +278,7 @@ function findWords(text: string): Set<string> {
     )
   ) {
     if (!isWordLike || COMMON.has(segment)) continue;
-    // Two Latin letters say little; two Chinese characters are a word.
+    // A match of two Latin letters means little, but two Chinese characters are a word.
     if (/^\p{ASCII}{1,2}$/u.test(segment)) continue;
     found.add(segment.replace(/(?<=\w{3})s$/, ""));
   }

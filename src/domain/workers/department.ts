@@ -49,7 +49,7 @@ export const departmentCreateSchema = z.strictObject({
 }).meta({ id: "DepartmentCreate", examples: [{ name: "Research", sort_order: 10 }] });
 export type DepartmentCreate = z.output<typeof departmentCreateSchema>;
 
-/** Absent fields stay unchanged; PUT ignores the read-only ones (contract 1.2). */
+/** A field that the request omits stays unchanged. PUT ignores read-only fields (contract 1.2). */
 export const departmentUpdateSchema = z.strictObject({
   name,
   parent_id: parent,

@@ -8,7 +8,7 @@ export interface RobotMessage extends RobotContent {
   /** "1": direct chat, "2": group. */
   conversationType: string;
   conversationId: string;
-  /** "": the person is outside of the organization. */
+  /** Id of the person in the organization, or "" for a person outside of it. */
   senderStaffId?: string;
   senderId: string;
   senderNick?: string;

@@ -45,7 +45,7 @@ export class History {
   readonly #openParts = new Set<string>();
   #isOpen = false;
   #limitedMs = 0;
-  /** Newest message before the gap. null: the bot never got one. */
+  /** Newest message before the gap, or null if the bot never received one. */
   #lastHeard: bigint | null = null;
 
   constructor(parts: Services) {

@@ -3,7 +3,7 @@ import { createContent, isEmpty, type MessageContent, readOrNote } from "../quot
 import { readContent, readExcerpt, type Said } from "./content.ts";
 import { formatPlainText } from "./format.ts";
 
-/** A message. In a history it has no channel. */
+/** A message. In a history, a message has no channel. */
 export interface Event extends Said {
   type: string;
   subtype?: string;

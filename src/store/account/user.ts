@@ -9,7 +9,7 @@ import { buildJsonSql } from "../db/json_projection.ts";
 
 export interface UserRow extends Omit<User, "disabled"> {
   disabled: number;
-  /** "" for users without a local password. */
+  /** Hash of the password, or "" for users without a local password. */
   password_hash: string;
   version: number;
   issuer: string;
@@ -28,7 +28,7 @@ export function toUser(row: UserRow): User {
   return { id, name, role, disabled: row.disabled === 1, origin, created_at, updated_at, last_login_at };
 }
 
-/** Finds a user by id, else by name (contract 9). */
+/** Finds a user by id, or else by name (contract 9). */
 export function findUser(db: Database, idOrName: string): Promise<UserRow | null> {
   return db.first<UserRow>(
     `select ${COLUMNS} from user where id = ? or name_key = ? order by id = ? desc limit 1`,

@@ -192,7 +192,7 @@ export async function listWorkDirs(
   return await db.read<{ id: string; work_dir: string }>(sql, [exceptId]);
 }
 
-/** Finds the worker with this id, else those with this name in any case, two at most. */
+/** Finds the worker with this id, or else at most two workers with this name in any case. */
 export async function listWorkerIds(db: Database, idOrName: string): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
     "select id from worker where id = ? or name_key = ? order by id = ? desc, id limit 2",
