@@ -1,6 +1,6 @@
 /** A platform of a release. */
 export interface Target {
-  /** Name in archive names. */
+  /** The target's name in the names of archives. */
   name: string;
   /** Deno's name. */
   triple: string;

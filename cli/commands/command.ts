@@ -24,7 +24,7 @@ export interface OptionSpec {
   completion?: string;
   /** The kind of thing that the value names by ID, name or ID ending. `run` gets the ID (contract 8.11). */
   ref?: RefKind;
-  /** Shown in the help only. */
+  /** Text that only the help shows. */
   default?: string | number;
 }
 

@@ -83,7 +83,7 @@ async function listSessionKeys(client: Client): Promise<CompletionValues> {
   return (await listSessions(client)).map(({ id, name }) => [`local:${id}`, name]);
 }
 
-// A list of tasks requires a filter, so this one names all workers.
+// A list of tasks requires a filter, so this request names all workers.
 async function listTasks(client: Client, status: readonly string[]): Promise<CompletionValues> {
   const worker_id = (await listWorkers(client)).map(({ id }) => id).join(",");
   if (worker_id === "") return [];

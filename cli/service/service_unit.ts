@@ -6,7 +6,7 @@ export interface ServicePlan {
   program: string;
   config: string;
   dataDir: string;
-  /** The account of the service. In scope `user` the installing user. */
+  /** The account of the service. In the scope `user`, this is the installing user. */
   account: string;
   /** A file of `NAME=value` lines. It may be missing. */
   environmentFile: string;

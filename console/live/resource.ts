@@ -95,7 +95,7 @@ export interface LiveList<T> extends Resource<T[]> {
   more: () => void;
 }
 
-/** Like useResource(), for every row of a list. */
+/** Does the same as useResource() for every row of a list. */
 export function useAll<P extends ListPath<unknown>>(
   path: P,
   filters: ListFilters<P>,

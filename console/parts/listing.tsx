@@ -144,7 +144,7 @@ interface RowProps {
   press?: () => void;
   status?: string;
   title: ComponentChildren;
-  /** Texts below the title. Empty ones are left out. */
+  /** Texts below the title. Empty texts are left out. */
   notes?: readonly (string | false | undefined)[];
   side?: ComponentChildren;
   children?: ComponentChildren;

@@ -12,7 +12,7 @@ interface PageResponse {
   body: Record<string, unknown>;
 }
 
-/** Sends a request from a page. Status 0: the browser blocked it. */
+/** Sends a request from a page. Returns status 0 if the browser blocked the request. */
 function sendFromPage(
   page: Page,
   url: string,

@@ -20,7 +20,7 @@ const MINUTE_MS = 60_000;
 const UNUSUAL = ["Pacific/Apia", "Antarctica/Troll", "Africa/Casablanca", "Asia/Pyongyang", "America/Caracas"]
   .concat("Asia/Tehran", "Asia/Amman", "America/Havana", "Antarctica/Casey", "Australia/Lord_Howe");
 
-/** A change with no other one within two days. */
+/** A change of the clock without another change within two days. */
 const CHANGES: ZoneChange[] = [
   ...Intl.supportedValuesOf("timeZone").flatMap((zone) =>
     listZoneChanges(zone, Date.parse("2026-01-01"), Date.parse("2027-01-01"))
@@ -88,7 +88,7 @@ const isFixed = (expression: string) => !/[*/]/.test(expression.split(" ").slice
 const format = (times: number[]) => times.map((at) => new Date(at).toISOString().slice(0, 16));
 
 describe("times around a change of the clock (contract-3 20.2) [CRN-5]", () => {
-  // Each day is the one of UTC.
+  // Each day is a day in UTC.
   it.each([
     ["30 2,14 * * *", "America/New_York", "2026-03-08", "07:00 18:30"],
     ["0,30 2 * * *", "America/New_York", "2026-03-08", "07:00"],

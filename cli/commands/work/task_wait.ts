@@ -20,7 +20,7 @@ interface WaitTarget {
   /** The number of a run. By default the end of the task, or of a schedule's current or next run. */
   runNo?: number | undefined;
   limitMs: number;
-  /** Prints nothing at the timeout. */
+  /** If set, prints nothing at the timeout. */
   isQuiet?: boolean;
 }
 

@@ -27,7 +27,7 @@ it("a stop waits for earlier requests, but not for the later requests of busy cl
   };
   const clients = [ask()];
   await new Promise((resolve) => setTimeout(resolve, ANSWER_MS / 2));
-  // At any time one of both clients waits for a response.
+  // At any time, one of the two clients waits for a response.
   clients.push(ask());
   const before = asked;
   await listener.close();

@@ -15,7 +15,7 @@ import { createSchedule, readRows } from "../../harness/model/workload.ts";
 // The daily run omits these points: CI passes each one in a separate step, the nightly run twenty times.
 const LEFT_OUT = !Deno.env.has("SVC_TEST_FAULT_SEEDS");
 const SEEDS = Number(Deno.env.get("SVC_TEST_FAULT_SEEDS") ?? 1);
-// Kills between commit and response; CI runs fifty.
+// Number of kills between commit and response. CI runs fifty.
 const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 2);
 
 const OPTIONS = {
