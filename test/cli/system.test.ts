@@ -64,7 +64,7 @@ describe("svc ctl system (interface 4.2, contract 6)", () => {
     await using well = await openApp();
     const good = await ctl(well, "system doctor");
     expect(good.code).toBe(0);
-    expect(good.out).toMatch(/^engines\tok\tusable: echo\t$/m);
+    expect(good.out).toMatch(/^engines\tok\tusable: echo; the service finds programs in PATH=.*\t$/m);
     expect((await ctl(well, "system doctor -q")).out).toContain("backup\n");
     await using ill = await openApp({
       config: { engines: { default: "gone", gone: { kind: "command", command: "no-such-program" } } },

@@ -72,7 +72,7 @@ export const group: AnyCommand[] = [
       status: {
         ...filterOption("--status <statuses>", "status", INBOUND_STATUSES),
         about:
-          "filter by status; feeding: being routed, bee_processed: routed, merged: joined with a later message",
+          "filter by status (feeding: being routed, bee_processed: routed, merged: joined with a later message)",
       },
       receivedFrom: option.time("--received-from <time>", "received at or after this time"),
       receivedTo: option.time("--received-to <time>", "received at or before this time"),
