@@ -9,10 +9,7 @@ const RESULT_BYTES = 100_000;
 const WRITES_EVERY_MS = 50;
 const GOAL_MS = 50;
 
-/**
- * Measures the longest turn of the service's event loop during a backup with 20 writes a second, compared with the writes
- * alone.
- */
+/** Measures the longest blocking of the service's event loop during a backup with 20 writes a second, compared with the writes alone. */
 export async function benchBackup(): Promise<Row[]> {
   await using watched = await TurnsService.start();
   const { service } = watched;

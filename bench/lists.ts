@@ -151,7 +151,7 @@ async function startFilled(rows: number): Promise<BenchService> {
       ]);
     }
     await db.close();
-    // Otherwise the disk writes a gigabyte during later measurements.
+    // Waits for the disk, which would otherwise write a gigabyte during later measurements.
     await new Deno.Command("sync").output();
   });
   return service;

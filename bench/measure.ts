@@ -5,7 +5,7 @@ export interface Row {
   unit: string;
   /** The baseline in the same unit. */
   bare?: number;
-  /** Describes `bare`. */
+  /** Text that describes `bare`. */
   beside?: string;
   /** The result in words, such as "31 % of it". */
   says?: string;

@@ -11,7 +11,7 @@ const RUNNERS = 4;
 const WORKERS = 50;
 const TASKS = Number(Deno.env.get("SVC_BENCH_TASKS") ?? 10_000);
 const BATCH = 500;
-// The overview costs some ms.
+// Not more often, because a request for the overview costs some ms.
 const LOOK_EVERY_MS = 250;
 const LOG_BYTES = 16 * 1024 * 1024;
 const LOG_PART_BYTES = 512 * 1024;

@@ -77,7 +77,7 @@ async function measureSideBySide(): Promise<[PickupTimes, PickupTimes]> {
   await using full = await Pickups.open(SCHEDULES, 0);
   await using bounded = await Pickups.open(SCHEDULES, BUDGETS);
   for (let i = 0; i < PICKUPS; i++) {
-    // The second of a pair finds warm caches.
+    // The second measurement of a pair finds warm caches.
     for (const bench of i % 2 === 0 ? [full, bounded] : [bounded, full]) await bench.one();
   }
   return [await full.measured(), await bounded.measured()];

@@ -39,7 +39,7 @@ function buildTarHeader(name: string, size: number, mode: number, at: Date): Uin
   return block;
 }
 
-/** Packs a zip by the same rules. */
+/** Packs a zip by the same rules as the tar.gz. */
 export function packZip(entries: Entry[], at: Date): Uint8Array {
   const parts: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
@@ -66,7 +66,7 @@ function buildZipFields(name: string, bytes: Uint8Array, packed: number, at: Dat
   const time = at.getUTCHours() << 11 | at.getUTCMinutes() << 5 | at.getUTCSeconds() >> 1;
   const day = Math.max(at.getUTCFullYear() - 1980, 0) << 9 | (at.getUTCMonth() + 1) << 5 | at.getUTCDate();
   const length = encoder.encode(name).length;
-  // Version 2.0, UTF-8 names, deflated.
+  // Fields of a zip entry: version 2.0, UTF-8 names, deflated.
   return [
     [20, 2],
     [0x0800, 2],

@@ -51,8 +51,8 @@ function getBaseVariable(target: Target): string {
 }
 
 /**
- * Returns the environment that names Deno's runtime base: DENORT_BIN for this machine's kind, DENORT_BIN_<TARGET> (such as
- * DENORT_BIN_LINUX_ARM64) for another. Deno downloads the base when neither is set.
+ * Returns the environment variable that names Deno's runtime base: DENORT_BIN for this machine's target, DENORT_BIN_<TARGET> (such as
+ * DENORT_BIN_LINUX_ARM64) for another target. Returns none when neither is set; Deno then downloads the base.
  */
 function findBase(target: Target): Record<string, string> {
   const variable = getBaseVariable(target);

@@ -1,6 +1,6 @@
 /** A platform of a release. */
 export interface Target {
-  /** Name in archive names. */
+  /** The target's name in the names of archives. */
   name: string;
   /** Deno's name. */
   triple: string;
@@ -27,7 +27,7 @@ export const TARGETS: readonly Target[] = [
   },
 ];
 
-/** Finds a target by name, or that of this machine. Throws Error with the known names. */
+/** Finds a target by its name, or the target of this machine. Throws Error with the known names. */
 export function findTarget(name: string | undefined): Target {
   const found = TARGETS.find((target) =>
     name === undefined ? target.triple === Deno.build.target : target.name === name

@@ -6,7 +6,7 @@ import { EXIT, Exit, formatReason } from "../terminal/exit.ts";
 const TAR_BLOCK_BYTES = 512;
 const TAR_END_BYTES = 1024;
 
-/** Whether a path exists, also as a broken link. */
+/** Returns whether a path exists. A broken link counts, too. */
 export async function exists(path: string): Promise<boolean> {
   return await Deno.lstat(path).then(() => true, () => false);
 }

@@ -21,7 +21,7 @@ export interface RequestParts<E extends keyof Api> {
     [K in keyof Api[E]["query"]]?: Api[E]["query"][K] | string | number | boolean | string[] | undefined;
   };
   body?: Api[E]["body"];
-  /** Replaces the JSON body. */
+  /** A body to send instead of the JSON body. */
   upload?: Upload;
   headers?: Record<string, string>;
 }

@@ -87,7 +87,7 @@ export class Credential {
     );
     const expires_at = Date.now() + renewed.expires_in * 1000;
     const fresh = { ...host, access_token: renewed.access_token, expires_at };
-    // A logout meanwhile stays in effect.
+    // If a logout happened meanwhile, it stays in effect.
     await updateLogins(this.#io, ({ current, hosts }) => ({
       current,
       hosts: hosts[address] === undefined ? hosts : { ...hosts, [address]: fresh },

@@ -4,10 +4,7 @@ import { notFound } from "../../src/domain/call/error.ts";
 import { usageError } from "../terminal/exit.ts";
 import { escapeControls } from "../terminal/visible.ts";
 
-/**
- * Kinds of things with short references: workers and sessions by name, all by the ending of their ID
- * (contract 8.11).
- */
+/** Kinds of objects with short references. Workers and sessions have a name, and every object has the ending of its ID (contract 8.11). */
 export type RefKind =
   | "worker"
   | "session"

@@ -66,7 +66,7 @@ export function readServerFile(dataDir: string): RunningService | null {
   }
 }
 
-/** Whether a living process holds the lock. Taking the lock as a test could make a server that is starting fail. */
+/** Returns whether a living process holds the lock. To test that by taking the lock could make a server fail that is starting. */
 export function isLocked(path: string): boolean {
   try {
     const { ino } = Deno.statSync(path);

@@ -15,7 +15,7 @@ export class Transport {
     this.#ca = ca;
   }
 
-  /** Sends later requests to a host without a proxy, even one that the environment names. */
+  /** Makes later requests to a host connect without a proxy, even if the environment names one. */
   connectDirectly(host: string): void {
     if (this.#isDirect) return;
     bypassProxy(host.replace(/^\[(.*)\]$/, "$1"));

@@ -14,7 +14,7 @@ export interface OptionSpec {
   type: "text" | "int" | "time" | "flag" | "list" | "words";
   choices?: readonly string[];
   required?: boolean;
-  /** Another flag, such as `--batch`, with which this one is neither required nor allowed. */
+  /** Another flag, such as `--batch`. With that flag, this flag is neither required nor allowed. */
   unless?: string;
   /** Values separated by commas or given by repeating the flag, sent as they are. */
   multiple?: boolean;
@@ -24,7 +24,7 @@ export interface OptionSpec {
   completion?: string;
   /** The kind of thing that the value names by ID, name or ID ending. `run` gets the ID (contract 8.11). */
   ref?: RefKind;
-  /** Shown in the help only. */
+  /** Text that only the help shows. */
   default?: string | number;
 }
 

@@ -41,7 +41,7 @@ function parseIso(words: string): number {
 function parseRelative(words: string, now: number): number | null {
   if (words.toLowerCase() === "now") return now;
   const [, sign, amount = "", ago] = /^(\+|-|in\s+)?\s*(.+?)(\s+ago)?$/i.exec(words) ?? [];
-  // Without a sign or a word, past and future are ambiguous.
+  // A span without a sign or a word such as "ago" could be in the past or in the future.
   if ((sign === undefined) === (ago === undefined)) return null;
   const parts = [...amount.matchAll(/(\d{1,9})\s*([a-z]+)\s*/gi)];
   if (parts.map(([part]) => part).join("") !== amount || parts.length === 0) return null;

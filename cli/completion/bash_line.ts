@@ -48,7 +48,7 @@ export function parseBashLine(line: string, breaks: string): BashLine | null {
   return { words: [...words, word ?? ""], quote, typedPrefix: kept };
 }
 
-// With less space than this, a description is left out.
+// If there is less space than this, the description is left out.
 const ABOUT_MIN_CELLS = 12;
 
 /**

@@ -151,7 +151,7 @@ async function listValues({ option, before }: CommandPrefix, words: string[], io
     .map(({ value, about }) => ({ value: whole + value, about }));
 }
 
-// Only values from the server or the configuration pay for this module.
+// Imported lazily, so that only values from the server or the configuration load this module.
 async function listServerValues(kind: string, words: string[], io: Io): Promise<Candidate[]> {
   if (kind === "") return [];
   const { listCompletionValues } = await load<typeof import("./completion_values.ts")>(

@@ -3,7 +3,7 @@ import { Client } from "../client/client.ts";
 import { EVENT_KINDS, RESOURCES, TASK_STATUSES, VERBS } from "../../src/domain/call/vocabulary.ts";
 import type { Io } from "../terminal/io.ts";
 
-// After TAB, no candidates are better than late ones.
+// After TAB, it is better to offer no candidates than to offer them late.
 const ANSWER_MAX_MS = 1_000;
 const ROWS = { page_size: 100 };
 
@@ -83,7 +83,7 @@ async function listSessionKeys(client: Client): Promise<CompletionValues> {
   return (await listSessions(client)).map(({ id, name }) => [`local:${id}`, name]);
 }
 
-// A list of tasks requires a filter, so this one names all workers.
+// A list of tasks requires a filter, so this request names all workers.
 async function listTasks(client: Client, status: readonly string[]): Promise<CompletionValues> {
   const worker_id = (await listWorkers(client)).map(({ id }) => id).join(",");
   if (worker_id === "") return [];

@@ -1,18 +1,18 @@
 /** The plan of a service, which `svc service print` writes as a unit. */
 export interface ServicePlan {
-  /** The name of the service, its directories and, on Linux, its account. */
+  /** The name of the service and of its directories and, on Linux, of its account. */
   name: string;
   scope: "system" | "user";
   program: string;
   config: string;
   dataDir: string;
-  /** The account of the service. In scope `user` the installing user. */
+  /** The account of the service. In the scope `user`, this is the installing user. */
   account: string;
   /** A file of `NAME=value` lines. It may be missing. */
   environmentFile: string;
   /** Whether the service starts as a standby (contract 18). */
   standby: boolean;
-  /** The PATH of the service, or "" for the one of the service manager. */
+  /** The PATH of the service. "" keeps the PATH that the service manager sets. */
   path: string;
   /** Directories outside of the data directory that workers can write to. */
   writable: readonly string[];
@@ -24,8 +24,8 @@ const SYSTEM_PATH = {
 };
 
 /**
- * Returns a PATH for a service: the absolute directories of a shell's PATH, then those of the system. The service manager of a user knows
- * no directory of that user, where most agents are installed.
+ * Returns a PATH for a service: the absolute directories of a shell's PATH, then the system's directories. Most agents are installed in a
+ * user's own directories, which the user's service manager does not have in its PATH.
  */
 export function buildServicePath(shellPath: string, os: "linux" | "darwin"): string {
   // deno-lint-ignore no-control-regex

@@ -77,7 +77,7 @@ function refuseHiddenProgram(plan: ServicePlan): void {
   );
 }
 
-/** Returns the flags with which systemctl reaches the units of a scope. Throws Exit 1 if it cannot. */
+/** Returns the flags with which systemctl reaches the units of a scope. Throws Exit 1 if systemctl cannot reach them. */
 async function findScopeFlags(plan: ServicePlan, action: string): Promise<string[]> {
   if (!await exists("/run/systemd/system")) {
     throw new Exit(

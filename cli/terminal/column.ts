@@ -36,7 +36,7 @@ export function field(name: string): Column {
   return { name, value: (row) => row[name] };
 }
 
-/** Builds a column of an ID: whole in a pipe, its ending on a terminal. */
+/** Builds a column of an ID: the whole ID in a pipe, only its ending on a terminal. */
 export function idField(name: string): Column {
   return { name, value: (row) => row[name], kind: "id" };
 }

@@ -77,7 +77,7 @@ export async function loadAll<T>(
 
 const PAGE_SIZE = 100;
 
-/** Builds the query of a list from its filters, leaving out the empty ones. */
+/** Builds the query of a list from its filters. Leaves out empty filters. */
 export function buildQuery<T extends Record<string, string>>(filters: T, cursor?: string) {
   const given = Object.entries({ ...filters, cursor: cursor ?? "" }).filter(([, value]) => value !== "");
   return { page_size: PAGE_SIZE, ...Object.fromEntries(given) } as

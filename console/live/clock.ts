@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 
-/** How far the service's clock is ahead of this browser's. */
+/** How many ms the service's clock is ahead of this browser's clock. */
 export const clockOffsetMs = signal(0);
 
 const tick = signal(Date.now());

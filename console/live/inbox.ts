@@ -7,7 +7,7 @@ import { notifyNew } from "./notifications.ts";
 export const inbox = signal<readonly Schemas["InboxItem"][] | undefined>(undefined);
 
 const GATHER_MS = 500;
-// Items leave the inbox after a day, without an event.
+// Reads the inbox again regularly, because items leave it after a day without an event.
 const REFRESH_MS = 60_000;
 const TOUCHES =
   /^(execution\.|task\.|schedule\.|budget\.|message\.(failed|undelivered|resent|sent)|engine\.|worker\.|question\.|session\.cleared)/;

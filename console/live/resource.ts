@@ -95,7 +95,7 @@ export interface LiveList<T> extends Resource<T[]> {
   more: () => void;
 }
 
-/** Like useResource(), for every row of a list. */
+/** Does the same as useResource() for every row of a list. */
 export function useAll<P extends ListPath<unknown>>(
   path: P,
   filters: ListFilters<P>,
@@ -159,7 +159,7 @@ function requestPage<P extends GetPath, Row = { id: string }>(
   return api.GET(path, { params, signal } as never) as unknown as Promise<Answer<ListRow<P, Row>[]>>;
 }
 
-/** The first page and the later ones, in one array. */
+/** All loaded pages in one array, the first page first. */
 interface PagedList<T> {
   key: string;
   first: Page<T>;
@@ -168,7 +168,7 @@ interface PagedList<T> {
   reading: boolean;
 }
 
-/** Replaces the first page. Its former rows stay in the list after the new ones. */
+/** Replaces the first page. The rows that were on it before stay in the list, after the new ones. */
 function replaceFirstPage<T extends { id: string }>(grown: PagedList<T>, first: Page<T>): void {
   if (grown.first === first) return;
   grown.first = first;

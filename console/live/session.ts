@@ -8,7 +8,7 @@ export const sessionState = signal<SessionState>("starting");
 
 export const username = signal("");
 
-/** A link with a code of another user, until the user of this session accepts or declines it. */
+/** A link that signs in as another user, until the user of this session accepts or declines it. */
 export const offeredLogin = signal<{ code: string; text: string } | null>(null);
 
 /** False while the service does not respond at the start. */

@@ -12,7 +12,7 @@ interface ChartProps {
   label: string;
   /** The start of each interval, in Unix ms. */
   at: readonly number[];
-  /** The largest first: each series is drawn over the previous one. */
+  /** Series with the largest first, because each series is drawn over the previous one. */
   bars: readonly Bars[];
   format: (value: number) => string;
 }

@@ -34,7 +34,7 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
 
 export interface Confirmation {
   title: string;
-  /** Says what the user loses. */
+  /** Text that names what the user loses. */
   text: string;
   /** The label of the button that confirms. */
   action: string;
@@ -42,7 +42,7 @@ export interface Confirmation {
 
 const open = signal<{ question: Confirmation; answer: (yes: boolean) => void } | null>(null);
 
-/** Asks the user. Returns whether they confirmed. */
+/** Asks the user to confirm. Returns whether the user confirmed. */
 export function confirm(question: Confirmation): Promise<boolean> {
   return new Promise((resolve) => {
     open.value = {

@@ -63,7 +63,7 @@ export const formatClockSeconds = createTimeFormat(
 const dayOfYear = createTimeFormat({ day: "numeric", month: "short" });
 const dayInFull = createTimeFormat({ day: "numeric", month: "short", year: "numeric" });
 
-/** Formats the day of a time, with its year if it is another one. */
+/** Formats the day of a time. Adds the year if it is not the current one. */
 export function formatDay(at: number, now: number): string {
   const sameYear = new Date(at).getFullYear() === new Date(now).getFullYear();
   return sameYear ? dayOfYear(at) : dayInFull(at);

@@ -139,12 +139,12 @@ export function FilteredListing<T, Name extends string>(props: FilteredListingPr
 }
 
 interface RowProps {
-  /** The page that the row links to. With `press` the row is a button; without both it is neither. */
+  /** The page that the row links to. With `press` instead, the row is a button. Without both, a click does nothing. */
   href?: string;
   press?: () => void;
   status?: string;
   title: ComponentChildren;
-  /** Texts below the title. Empty ones are left out. */
+  /** Texts below the title. Empty texts are left out. */
   notes?: readonly (string | false | undefined)[];
   side?: ComponentChildren;
   children?: ComponentChildren;

@@ -16,7 +16,8 @@ interface RowsProps {
   class?: string;
 }
 
-// Rows this far outside of the visible part are also drawn, so that scrolling shows no gap. More rows would slow every frame.
+// Rows that are up to this far outside of the visible part are also drawn, so that scrolling shows no gap. More rows would slow every
+// frame.
 const OVERSCAN_PX = 160;
 // The next page is requested before the end is reached.
 const NEAR_END_ROWS = 20;

@@ -6,8 +6,8 @@ const LOGIN_CODE = /#(.*\W)?code=/is;
 const OWN_FORBIDDEN = /\\|^\/\/|\/api\/+auth(\/|$)/i;
 
 /**
- * Whether a URL of a message may become a link in a page of `origin`: an address of another site, a mail address or a path of this service.
- * No link logs in: neither one with a code nor one to a route of the login. `javascript:` and `data:` stay text.
+ * Returns whether a URL in a message may become a link on a page of `origin`. Allowed are addresses of other sites, mail addresses and
+ * paths of this service, except those that log in: with a code, or to a route of the login. `javascript:` and `data:` URLs stay text.
  */
 export function isSafeLink(href: string, origin: string): boolean {
   if (CONVERTED.test(href) || !WRITTEN.test(href)) return false;
@@ -27,7 +27,7 @@ function parseUrl(href: string, origin: string): URL | null {
   }
 }
 
-/** Decodes `%23` and the like until none is left, because a server or a redirect may decode more than once. */
+/** Decodes escapes such as `%23` until none is left, because a server or a redirect may decode more than once. */
 function decodeFully(text: string): string {
   const decoded = text.replace(
     /%([0-7][0-9a-f])/gi,

@@ -83,8 +83,8 @@ const LOOPBACK = ["localhost", ".localhost", "localhost.", "127.0.0.1", "127.0.0
   .concat("::ffff:127.0.0.0/104");
 
 /**
- * Returns `NO_PROXY` and `no_proxy` with every loopback address and `hosts` added, or {} without a proxy. Programs read either name, so both
- * get the entries of both (contract-3 20.6).
+ * Returns `NO_PROXY` and `no_proxy` with every loopback address and `hosts` added, or {} without a proxy. A program reads only one of the
+ * two names, so both get the same entries (contract-3 20.6).
  */
 export function buildProxyBypass(
   env: Record<string, string | undefined>,
@@ -99,7 +99,7 @@ export function buildProxyBypass(
   return { NO_PROXY: list, no_proxy: list };
 }
 
-/** Makes this process connect directly to loopback addresses and `hosts`. Applies to HTTP clients that are created later. */
+/** Makes HTTP clients of this process connect directly to loopback addresses and `hosts`. Applies to clients that are created later. */
 export function bypassProxy(...hosts: string[]): void {
   for (const [name, list] of Object.entries(buildProxyBypass(Deno.env.toObject(), hosts))) {
     Deno.env.set(name, list);

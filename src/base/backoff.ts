@@ -5,7 +5,7 @@ export interface Backoff {
   factor?: number;
 }
 
-/** Returns the delay in ms after failed attempt number `attempt`, counted from 1. */
+/** Returns the delay in ms after a failed attempt. `attempt` is 1 for the first one. */
 export function backoffMs({ firstMs, lastMs, factor = 2 }: Backoff, attempt: number): number {
   return Math.min(firstMs * factor ** Math.max(0, attempt - 1), lastMs);
 }

@@ -29,7 +29,7 @@ export function faultPoint(point: FaultPoint): void {
   hit?.(point);
 }
 
-/** Sets the action at fault points; null removes it. */
+/** Sets the action at fault points, or removes it with null. */
 export function armFaults(action: ((point: FaultPoint) => void) | null): void {
   hit = action;
 }

@@ -23,7 +23,7 @@ export function runWithOrigin<T>(origin: Origin, work: () => Promise<T>): Promis
   return current.run({ ...origin, userAgent: origin.userAgent.slice(0, USER_AGENT_MAX) }, work);
 }
 
-/** Returns the origin of the current request if `actor` sent it, else an empty one. */
+/** Returns the origin of the current request if `actor` sent it, or else an empty origin. */
 export function getOrigin(actor: string): Omit<Origin, "actor"> {
   const origin = current.getStore();
   return origin === undefined || origin.actor !== actor ? NOWHERE : origin;

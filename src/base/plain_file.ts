@@ -22,7 +22,7 @@ export function readPlainEnd(path: string, maxBytes: number): { text: string; is
   }
 }
 
-/** Reads a whole regular file as readPlainEnd() does. Throws Error for one larger than `maxBytes`, too. */
+/** Reads a whole regular file as readPlainEnd() does. Also throws Error for a file larger than `maxBytes`. */
 export function readPlain(path: string, maxBytes: number): string | null {
   const found = readPlainEnd(path, maxBytes);
   if (found?.isWhole === false) throw new Error(`${path} has more than ${maxBytes} bytes`);

@@ -30,7 +30,7 @@ export interface Claims {
 
 export const ISSUER = "svc";
 
-/** Version of tokens that `ctl` signs with the key. A password change does not revoke them; they expire soon. */
+/** Version of tokens that `ctl` signs with the key. A password change does not revoke these tokens, but they expire soon. */
 export const OPERATOR_KEY_VERSION = 0;
 
 /** Lifetime of a token that `ctl` signs for one request, in seconds. */

@@ -1,6 +1,6 @@
 /** Version of this program. A test compares it with deno.json. */
 export const VERSION = "0.1.0";
-/** Commit of this build and its time (ISO 8601). The build fills them in; both are empty when run from source. */
+/** Commit of this build and its time (ISO 8601). The build sets both. They are empty when svc runs from source. */
 export const COMMIT: string = "";
 export const COMMIT_TIME: string = "";
 /** Versions of libSQL's package and of the SQLite in it (reliability DUR-7). Tests compare both. */

@@ -96,7 +96,7 @@ export class Listener {
     this.#isWoken = false;
   }
 
-  /** Stops listening. A second close does nothing: it must not remove later listeners. */
+  /** Stops listening. A second close does nothing, because it must not remove later listeners. */
   close(): void {
     this.#close();
     this.#close = () => {};

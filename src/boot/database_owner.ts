@@ -23,19 +23,19 @@ const log = createLogger("database");
 
 const BEAT_MS = 5_000;
 const CHECK_MS = 1_000;
-// Longer than usual pauses of a machine or network, and short enough for a quick takeover.
+// A silence of this length exceeds the usual pauses of a machine or network, but still allows a quick takeover.
 const STALE_MS = 30_000;
-// An owner with a standby must end its runs before the takeover, so it gives up at most this long after its last report.
+// If there is a standby, the owner must end its runs before the standby takes over. So it gives up at most this long after its last report.
 const GIVE_UP_MS = 20_000;
-// An earlier end would let one slow report end all runs.
+// If the owner gave up earlier, one slow report would end all runs.
 const GIVE_UP_MIN_MS = 12_000;
 // Time to end runs in addition to their stop_grace.
 const ENDING_MS = 5_000;
-// A standby that restarts or loses its network may be back before the owner sees its report.
+// If a standby restarts or loses its network, it may be back before the owner reads its report.
 const STANDBY_KNOWN_MS = 3_600_000;
 const MISSES_TO_REPORT = 2;
 
-/** The fault of a database server that answers reads but no writes (facts, libSQL server 1). */
+/** The fault of a database server that answers reads but not writes (facts, libSQL server 1). */
 export const WEDGED =
   "the database server answers reads but no writes. Restart sqld with --max-concurrent-connections 4.";
 
@@ -53,7 +53,7 @@ interface OwnerOptions {
   clock: Clock;
   /** File with the owner id of this data directory, created when it is missing. */
   idPath: string;
-  /** Time for a run to end: limits.stop_grace. */
+  /** How long a run may take to end: limits.stop_grace. */
   stopGraceMs: number;
 }
 
@@ -71,7 +71,7 @@ export class DatabaseOwner {
   readonly #who: Owner;
   readonly #stopGraceMs: number;
   #reportedAt = { monotonic: 0, wall: 0 };
-  /** Last time with a known standby, monotonic ms. */
+  /** When a standby was last known, in monotonic ms. */
   #standbyAt = -Infinity;
   #misses = 0;
   #reporting = false;
@@ -189,7 +189,7 @@ export class DatabaseOwner {
   // The monotonic clock stops while a machine sleeps. After a sleep, one report checks the ownership.
   #check(): void {
     const { monotonic, wall } = this.#now();
-    // Compares with the last report: a standby that restarted since then may be back.
+    // Compares with the last report, because a standby that restarted since then may be back.
     const known = this.#reportedAt.monotonic - this.#standbyAt <= STANDBY_KNOWN_MS;
     if (known && this.#db.broken === null) {
       if (monotonic - this.#reportedAt.monotonic >= this.#giveUpMs) this.#db.break(UNHEARD);

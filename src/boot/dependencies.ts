@@ -67,7 +67,7 @@ export async function openBootResources(
     try {
       port?.close();
     } catch {
-      // The standby has closed the port.
+      // The standby has already closed the port.
     }
     lock.close();
     throw error;

@@ -43,7 +43,7 @@ function trigger({ point, at, action, ms }: Fault): void {
   Deno.stderr.writeSync(new TextEncoder().encode(`SVC_FAULT fired: ${point}:${at}:${action}\n`));
   if (action === "kill") {
     Deno.kill(Deno.pid, "SIGKILL");
-    // Block until the signal arrives.
+    // Blocks until the signal arrives.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10_000);
   }
   if (action === "sleep") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);

@@ -49,7 +49,9 @@ export async function openDataDirectory(path: string, key = "data_dir"): Promise
   }
 }
 
-/** Loads the configured signing key, or the one of the data directory, which the first start creates with mode 0600 (contract 2). */
+/**
+ * Loads the configured signing key, or else the key in the data directory. The first start creates that key with mode 0600 (contract 2).
+ */
 export async function loadKey(configured: string, path: string): Promise<Uint8Array> {
   if (configured !== "") return readKeyBytes(configured);
   try {
@@ -105,7 +107,8 @@ export async function ensureCredential(db: Database, loaded: LoadedConfig, clock
   return { id: await ensureOperator(db, username, now), credential, generated, compare: null };
 }
 
-// Logins wait until the new password is stored. A full disk, for example, must not make the old one valid again.
+// Logins wait until the new password is stored. If storing it fails, for example because the disk is full, the old password must stay
+// invalid.
 async function comparePassword(
   db: Database,
   password: string,
@@ -141,7 +144,7 @@ async function storeIfChanged(db: Database, password: string, clock: Clock): Pro
   return stored.version + 1;
 }
 
-// The operator is a user like others, but its name and password are the configuration's (contract 9).
+// The operator is a user like others, but the configuration sets its name and password (contract 9).
 async function ensureOperator(db: Database, username: string, now: number): Promise<string> {
   const known = await findOperator(db);
   if (known !== null && known.name === username) return known.id;

@@ -2,7 +2,7 @@ import { makeBackup } from "../api/system/backup.ts";
 import type { Services } from "../api/call/services.ts";
 import type { Config } from "../config/schema.ts";
 import { createBackups } from "../pipeline/maintenance/backups.ts";
-import { createBudgets } from "../pipeline/dispatch/budgets.ts";
+import { createBudgetMonitor } from "../pipeline/dispatch/budget_monitor.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
 import { createRetention } from "../pipeline/maintenance/retention.ts";
 
@@ -14,7 +14,7 @@ export function createMaintenanceStages(
   const { db, clock, wakeups, engines, timeZone, paths } = parts;
   const base = { db, clock, wakeups };
   return [
-    createBudgets({ ...base, engines, timeZone, stopRun }),
+    createBudgetMonitor({ ...base, engines, timeZone, stopRun }),
     createRetention({ ...base, paths, config: config.retention }),
     createBackups({
       ...base,

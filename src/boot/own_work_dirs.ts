@@ -4,14 +4,14 @@ import type { Database } from "../store/db/database.ts";
 import { listWorkDirs } from "../store/workers/worker.ts";
 
 /**
- * Creates the default work directories of workers that were created on another machine, after a takeover or a restore: neither copies
- * them (docs/how-to/run-a-standby.md). A directory that is removed on this machine stays missing.
+ * Creates the default work directories of workers that were created on another machine. Neither a takeover nor a restore copies these
+ * directories (docs/how-to/run-a-standby.md). A directory that a user removes on this machine stays missing.
  */
 export async function makeOwnWorkDirs(db: Database, paths: DataPaths): Promise<void> {
   const isKnown = await Deno.stat(paths.workers).then(() => true, () => false);
   if (isKnown && !db.remote) return;
   for (const { id, work_dir: path } of await listWorkDirs(db, "")) {
-    // A run reports a directory that cannot be created.
+    // If a directory cannot be created, the runs in it report that.
     if (path === join(paths.workers, id)) {
       await Deno.mkdir(path, { recursive: true, mode: 0o755 }).catch(() => {});
     }

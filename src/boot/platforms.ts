@@ -62,7 +62,7 @@ async function createPlatform(name: string, config: PlatformConfig, clock: Clock
   return await manifest.create(name, config, clock);
 }
 
-/** Stores the webhooks of the configuration, and removes those of an older one. Runs before any event goes out. */
+/** Stores the webhooks of the configuration and removes those that it no longer defines. Runs before any event is sent. */
 export async function storeWebhooks(
   { db, clock }: Deps<"db" | "clock">,
   { webhooks }: Config,

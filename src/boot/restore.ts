@@ -51,7 +51,7 @@ export async function restore(options: RestoreOptions): Promise<number> {
     return await restoreInto(paths, database, loaded, options);
   } catch (error) {
     options.say(`svc: ${error instanceof Error ? error.message : error}`);
-    // An unreadable archive, and a question without a terminal, have their own exit codes.
+    // An unreadable archive and a confirmation without a terminal have separate exit codes.
     return error instanceof Error && "code" in error && typeof error.code === "number"
       ? error.code
       : getExitCode(error);
@@ -71,7 +71,7 @@ async function restoreInto(
   try {
     const { manifest, hasKey } = await unpack(file, paths.restore);
     const configuredKey = loaded.config.auth.jwt_secret !== "";
-    // With a configured key the archive contains none, and no login depends on it.
+    // If the key is configured, the archive contains no key, and no login depends on the archive.
     const newKey = options.newKey || !hasKey && !configuredKey;
     const aside = join(paths.root, `before-restore-${formatStamp(new Date())}`);
     say(describe(manifest, paths.root, aside));
@@ -183,7 +183,7 @@ async function prepare(
       ...(paused ? [storeSetting("schedules_paused", "1")] : []),
       record(now, { kind: "system.restored", data: { created_at: manifest.created_at, paused } }),
     ]);
-    // Only the database file moves to its place, and changes in the WAL file would be lost.
+    // Writes the changes in the WAL file to the database file, because only the database file is moved to its place.
     await db.checkpoint().catch((error) => {
       throw new Error(`Cannot restore: ${error.message} in ${path}. Nothing was changed.`);
     });
@@ -220,7 +220,7 @@ async function moveIfExists(from: string, to: string): Promise<void> {
   });
 }
 
-// To another file system: copy the file, sync it, then rename the copy.
+// If the target is on another file system, copies the file, syncs the copy and renames it.
 async function move(from: string, to: string): Promise<void> {
   const isOtherFileSystem = await Deno.rename(from, to).then(() => false, (error) => {
     if (error.code !== "EXDEV") throw error;

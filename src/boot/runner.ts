@@ -96,7 +96,7 @@ async function ensurePlaceId(root: string): Promise<string> {
   const path = join(root, "place");
   try {
     const id = (await Deno.readTextFile(path)).trim();
-    // A write that was cut off left an invalid id.
+    // A write that was interrupted left an invalid id.
     if (isUuid(id)) return id;
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;

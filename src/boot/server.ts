@@ -52,7 +52,7 @@ export interface ServerOptions {
   platforms?: readonly Platform[];
   /** File mode mask of the programs that are started. */
   umask?: number;
-  /** Replaces the detected memory limit. */
+  /** If set, replaces the detected memory limit. */
   memoryBytes?: number;
   /** Waits while another server owns the database, until this aborts (contract 18). */
   standby?: AbortSignal;

@@ -60,7 +60,7 @@ async function checkKey(db: Database, paths: DataPaths, jwtSecret: string): Prom
   );
 }
 
-/** Marks the files for this database at its first start. Throws ConfigError when they belong to another one. */
+/** Marks the files directory for this database at the first start. Throws ConfigError when the files belong to another database. */
 export async function claimFiles(db: Database, paths: DataPaths): Promise<void> {
   const database = await checkFiles(db, paths);
   if (await findSetting(db, "files_marked") !== null) return;

@@ -17,7 +17,7 @@ export async function installShim(folder: string): Promise<void> {
   await Deno.rename(fresh, path);
 }
 
-// In another home directory of an agent, Deno would download every package again.
+// If an agent has another home directory, Deno would download every package again.
 function buildSourceCommand(): string {
   const { DENO_DIR, XDG_CACHE_HOME, HOME } = Deno.env.toObject();
   const caches = XDG_CACHE_HOME ??

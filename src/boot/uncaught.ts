@@ -2,7 +2,7 @@ import { createLogger } from "../base/log.ts";
 
 const log = createLogger("server");
 
-// Limit of an orderly stop without a drain.
+// Time limit of a stop that does not wait for runs.
 const STOP_MAX_MS = 10_000;
 
 /**

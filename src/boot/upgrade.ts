@@ -10,12 +10,12 @@ import { migrate, type Migration, MIGRATIONS, readSchema } from "../store/db/mig
 
 const log = createLogger("database");
 
-/** Copies from before upgrades. The oldest are deleted. */
+/** Number of copies that are kept from before upgrades. The oldest copies are deleted. */
 export const UPGRADE_BACKUPS_MAX = 3;
 
 /**
  * Upgrades a database to the schema of this program, after copying it to `<data_dir>/backups` and checking the copy. Throws ServiceError
- * without disk space for the copy, and for a newer schema, and changes nothing (reliability BAK-6).
+ * and changes nothing if the disk has no space for the copy, or if the schema is newer (reliability BAK-6).
  */
 export async function upgrade(
   db: Database,

@@ -44,7 +44,7 @@ export function readConfigFlag(command: string, words: readonly string[]): strin
   );
 }
 
-/** The configuration file's path (null: no file), directory and YAML document. */
+/** The configuration file's path (null without a file), directory and YAML document. */
 export interface ConfigSource {
   path: string | null;
   /** Base of relative paths. */

@@ -7,7 +7,7 @@ import { MANIFESTS } from "../platform/registry.ts";
 /** Secret settings of platforms and webhooks. Each has a `<key>_file` next to it, and the service never shows one. */
 export const PLATFORM_SECRETS = [...new Set(MANIFESTS.flatMap(({ secrets }) => secrets))];
 
-/** Limit of platforms, and of webhooks, in a configuration. */
+/** Limit of the number of platforms, and of webhooks, in a configuration. */
 const PLATFORMS_MAX = 50;
 
 const platformSchema = z.discriminatedUnion("kind", listSettings(MANIFESTS));

@@ -136,7 +136,7 @@ export type Config = z.output<typeof configSchema>;
 export interface LoadedConfig {
   config: Config;
   path: string | null;
-  /** From SVC_AUTH_PASSWORD or SVC_AUTH_PASSWORD_FILE; "" when both are unset. */
+  /** The value of SVC_AUTH_PASSWORD or SVC_AUTH_PASSWORD_FILE, or "" when both are unset. */
   password: string;
 }
 

@@ -109,7 +109,7 @@ function findFailure(adapter: Adapter, result: TurnResult): EngineFailure | null
   return classifyEnd(adapter.endings, stderr, request.resume);
 }
 
-// An engine may report a lost session on stderr only, next to any final event and exit code.
+// An engine may report a lost session only on stderr, whatever its final event and exit code are.
 function findLostSession({ endings }: Adapter, { request, output }: TurnResult): string {
   const { failure, acted, unknownSession } = output;
   if (!request.resume || acted || failure?.kind === "auth" || failure?.kind === "rate_limited") return "";
@@ -144,7 +144,7 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
   return { ...buildFailedOutcome("exit_code", "", end.code), status: "completed", failure: "", ...rest };
 }
 
-// An engine writes its times in the zone of its process, unless it names another one.
+// An engine writes times in the time zone of its process, unless the text names another zone.
 function placeReset(outcome: EngineOutcome, { env }: EngineRun): EngineOutcome {
   const { reset } = outcome;
   const zone = findProcessZone(env.TZ);

@@ -29,7 +29,8 @@ interface ProcessPlace {
   stays: boolean;
 }
 
-// Variables that change with each run. A process that stays open does not have them. Each bash that it starts reads them from turn.sh.
+// Variables that change with each run. A process that stays open has the values of its first run, so each bash that it starts reads the
+// current ones from turn.sh.
 const RUN_VARIABLES = ["SVC_TOKEN", "SVC_EXECUTION_ID", "SVC_TASK_ID", "SVC_MESSAGE_ID"];
 const CLOSED_WITHIN_MS = 3_000;
 const STRAY_AGAIN_MS = 100;
@@ -56,7 +57,7 @@ export class AgentProcess {
   #input: ProcessInput | null = null;
   #dialogue: Dialogue | null = null;
   #listener: TurnListener | null = null;
-  /** The process's own pids, found before the agent worked for the first time. */
+  /** The process's own pids, found before the agent did any work. */
   #ownPids: Promise<Set<number>> | null = null;
 
   private constructor(
@@ -106,7 +107,7 @@ export class AgentProcess {
           : (input) => process.#openDialogue(input, (link) => startDialogue(order, link)),
         isolation,
         umask: machine.umask,
-        // Without limits: the turn has them.
+        // Starts without limits, because the turn has limits.
         stopGraceMs: machine.stopGraceMs,
         signal: process.#ending.signal,
         onStart: (pid) => process.pid = pid,
@@ -161,7 +162,7 @@ export class AgentProcess {
       try {
         Deno.removeSync(join(this.#place.dir, name));
       } catch {
-        // The directory is removed with the process.
+        // The directory is removed when the process ends.
       }
     }
   }
@@ -276,16 +277,16 @@ function adaptEnvironment(dir: string, id: string, { env, runDir }: EngineRun): 
   };
 }
 
-/** Builds a text that is equal for two runs when one process can do both. Everything else is sent with each turn. */
+/** Builds a text that is equal for two runs if one process can do both. The service sends everything else with each turn. */
 export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: EngineRun): string {
   const { env, workDir, stateDir, extraArgs, runDir, rights } = run;
   const program = findProgram(config.command || adapter.program, machine.path);
   const changing = [...RUN_VARIABLES, "SVC_RUN_ID", "SVC_CONTEXT_FILE", "TMPDIR"];
   const kept = Object.entries(env).filter(([name, value]) => !changing.includes(name) && value !== runDir);
   const changedAt = Deno.statSync(program).mtime?.getTime() ?? 0;
-  // The path may lead to another directory by now.
+  // Includes the identity of the directory, because the path may lead to another directory later.
   const { dev, ino } = Deno.statSync(workDir);
-  // A process does not see what is mounted in its directory later.
+  // A process does not see a file system that is mounted in its directory later.
   const mounts = listMountsBelow(Deno.realPathSync(workDir));
   const place = [workDir, dev, ino, mounts, stateDir];
   return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort()]);

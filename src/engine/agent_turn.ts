@@ -189,7 +189,7 @@ class Turn {
     this.#timers.push(setTimeout(() => void this.#process.end(), ms));
   }
 
-  // If the timer fires late, the service itself was stopped. Pending output is read before the agent counts as silent.
+  // If the timer fires late, the service itself was suspended. It reads pending output before it treats the agent as silent.
   #expectOutput(ms: number): void {
     const due = performance.now() + ms;
     this.#timers.push(setTimeout(() => {
@@ -213,7 +213,7 @@ class Turn {
 const TAIL_BYTES = 64 * 1024;
 const USAGE_FILE_MAX_BYTES = 1024 * 1024;
 
-// Without a readable file there is no usage.
+// If no file is readable, there is no usage.
 function readUsage(file: string): string | null {
   try {
     return readPlain(file, USAGE_FILE_MAX_BYTES);

@@ -25,7 +25,7 @@ export async function probeAgent(
     const words = error instanceof Error ? error.message : String(error);
     return { usable: false, version: "", detail: `${words}; ${formatAdvice(name, parts)}` };
   }
-  // The configuration may name any program, so no version can be compared.
+  // The configuration may name any program, so there is no version to compare with.
   if (adapter.tested === null) return { usable: true, version: "", detail: program };
   const { version: tested } = adapter.tested;
   const version = await readVersion(program, machine.inherited);
@@ -44,9 +44,9 @@ export async function probeAgent(
   return { usable: problem === null, version, detail: problem ?? program };
 }
 
-// A configured program is not replaced by another one.
+// When engines.<name>.command is set, the advice is to correct it, not to install another program.
 function formatAdvice(name: string, { config, machine, adapter }: AgentSetup): string {
-  if (config.command !== "") return `engines.${name}.command names it. Correct the setting`;
+  if (config.command !== "") return `correct engines.${name}.command`;
   const other = `or set engines.${name}.command (docs/how-to/set-up-engines.md)`;
   return machine.path.split(delimiter).some((folder) => isFile(join(folder, "npm")))
     ? `install it with: ${formatInstall(adapter)}, ${other}`
@@ -89,7 +89,7 @@ function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: st
 
 const OWN_KEY = /_(KEY|TOKEN)$/;
 
-// A few programs with a few versions each.
+// Enough for a few versions of each program.
 const VERSIONS_MAX = 100;
 const versions = new LRUCache<string, Promise<string | null>>({ max: VERSIONS_MAX });
 
@@ -133,7 +133,7 @@ function formatMinor(version: string): string {
   return version.split(".").slice(0, 2).join(".");
 }
 
-// Versions before the tested minor version are unknown; later ones are assumed to work.
+// Whether a version before the tested minor version works is unknown. Later versions are assumed to work.
 function isOlder(version: string, tested: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [majorTested = 0, minorTested = 0] = tested.split(".").map(Number);

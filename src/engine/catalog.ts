@@ -9,7 +9,7 @@ import { buildCacheOptions } from "../base/memoize.ts";
 import type { Availability, Engine, EngineRun, Machine } from "./engine.ts";
 import { buildProgramEngine } from "./program.ts";
 
-// A login problem concerns a single worker.
+// An engine has one entry for each worker with a login problem.
 const UNUSABLE_MAX = 10_000;
 
 /** Holds the configured engines, those that need no configuration, and the name of the default (contract 7). */
@@ -17,7 +17,7 @@ export class Catalog {
   readonly defaultName: string;
   readonly configured: readonly string[];
   readonly #engines = new Map<string, Engine>();
-  /** The state directories with which an engine could not be started, by engine. "" means every worker. */
+  /** By engine, the state directories of the workers for which the engine could not be started. "" means every worker. */
   readonly #unusable = new Map<string, LRUCache<string, true>>();
 
   constructor({ defaultName, configured, defaultsFor }: EngineConfigs, machine: Machine) {
@@ -40,7 +40,7 @@ export class Catalog {
     return [...this.#engines.keys()].sort();
   }
 
-  /** Returns the engine of this name, the default for "", or null. */
+  /** Returns the engine of this name, or the default engine for "". Returns null if there is none. */
   find(name: string): Engine | null {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
   }
@@ -65,13 +65,13 @@ export class Catalog {
     return found;
   }
 
-  /** Whether the engine of this name is missing, or the latest checks and runs could not start it for some worker. Reads no disk. */
+  /** Returns whether no engine has this name, or the latest check or run could not start it for at least one worker. Reads no disk. */
   isDoubtful(name: string): boolean {
     const engine = this.find(name);
     return engine === null || (this.#unusable.get(engine.name)?.size ?? 0) > 0;
   }
 
-  /** Whether the latest check or run could not start the engine for a worker. Reads no disk. */
+  /** Returns whether the latest check or run could not start the engine for this worker. Reads no disk. */
   isKnownUnusable(name: string, stateDirOf: (engine: Engine) => string | null): boolean {
     const engine = this.find(name);
     if (engine === null) return true;
@@ -92,7 +92,7 @@ export class Catalog {
   #watch(engine: Engine): Engine {
     const start = async (run: EngineRun) => {
       const outcome = await engine.start(run);
-      // A missing program concerns every worker.
+      // A missing program makes the engine unusable for every worker.
       if (outcome.failure === "spawn_failed") this.#note(engine, null, false);
       else if (outcome.status === "completed") this.#note(engine, run.stateDir, true);
       return outcome;
@@ -100,7 +100,7 @@ export class Catalog {
     return { ...engine, start };
   }
 
-  /** Ends the idle processes of this worker, or with "" every process that stays open. Resolves when they have ended. */
+  /** Ends the idle processes of this worker. "" means every process that stays open. Resolves when they have ended. */
   async release(workerId: string): Promise<void> {
     await Promise.all([...this.#engines.values()].map((engine) => engine.release?.(workerId)));
   }

@@ -22,13 +22,16 @@ export interface EngineConfig {
   state: "per_worker" | "shared";
   /** The share of each provider window that is reserved for work that a person waits for, 0 to 1. */
   reserve: number;
-  /** US dollars per million tokens. Without prices the engine's own figures count, if any. */
+  /** US dollars per million tokens. Without prices, the service uses the cost that the engine reports, if any. */
   prices?: { input: number; output: number } | undefined;
-  /** How processes stay open after a turn. Absent: as the machine's memory allows (contract 19). */
+  /** How processes stay open after a turn. If absent, the machine's memory decides (contract 19). */
   warm?: WarmConfig | undefined;
   timeout: number;
   idle_timeout: number;
-  /** Words that run a gate or check, for engines of kind `command`. Absent: gates and checks are not allowed (contract 13). */
+  /**
+   * Words of the command that runs a gate or check, for engines of kind `command`. If absent, gates and checks are not allowed (contract
+   * 13).
+   */
   shell?: string[] | undefined;
 }
 

@@ -5,7 +5,7 @@ import type { AgentEvent } from "./protocol/adapter.ts";
 // An engine that waits for the end of a rate limit occupies a slot. A postponed task does not.
 const LIMIT_WAIT_MAX_MS = 60_000;
 
-/** Ends a turn that resumed the wrong session or waits for a rate limit. Records whether the turn had finished before. */
+/** Ends a turn early that resumed the wrong session or waits for a rate limit. Records whether the turn had finished before that. */
 export class EarlyExit {
   /** Aborts at the final event. */
   readonly finished = new AbortController();

@@ -22,7 +22,7 @@ export interface Machine {
 
 export interface EngineSession {
   id: string;
-  /** The totals before this run, where the engine reports totals only. */
+  /** The totals before this run, if the engine reports only totals. */
   usage: Usage;
 }
 
@@ -35,24 +35,24 @@ export interface EngineRun {
   prompt: string;
   /** `prompt` with the conversation so far, for a new session instead of a lost one. */
   retelling: string;
-  /** The session to resume; null starts a new one. */
+  /** The session to resume, or null to start a new one. */
   session: EngineSession | null;
   /** The complete environment of the run. */
   env: Record<string, string>;
   /** A private directory for this run. */
   runDir: string;
-  /** Directory of the engine state of this worker; null: the shared default. */
+  /** Directory of this worker's engine state, or null for the shared default. */
   stateDir: string | null;
   /** The worker's arguments for this engine, as typed. */
   extraArgs: string;
-  /** The service's tools over MCP; null: none. */
+  /** The service's tools over MCP, or null for none. */
   tools: ToolServer | null;
   /** The scopes of the run's token, which decide the list of tools. */
   rights: string;
-  /** JSON Schema for the final text, for engines that support one; null: any text. */
+  /** JSON Schema of the final text, for engines that support schemas. null allows any text. */
   schema: object | null;
   log: RunLog;
-  /** The file for the engine's raw events; null: they are not kept. */
+  /** The file for the engine's raw events, or null if they are not kept. */
   events: RunLog | null;
   /** Aborts when the run has to end. */
   signal: AbortSignal;
@@ -136,9 +136,9 @@ export interface Engine {
   readonly idleMax: number;
   /** Variables of the service's environment that its runs get. */
   readonly inheritedVariables: readonly string[];
-  /** Checks whether the engine can be started for the worker with this state directory, or with null for any worker. */
+  /** Checks whether the engine can be started for the worker with this state directory. null means any worker. */
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;
-  /** Ends the idle processes of this worker, or with "" every process that stays open. Resolves when they have ended. */
+  /** Ends the idle processes of this worker. "" means every process that stays open. Resolves when they have ended. */
   release?(workerId: string): Promise<void>;
 }

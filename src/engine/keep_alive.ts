@@ -6,13 +6,13 @@ export interface KeepAlive {
   idle: IdleProcesses;
 }
 
-/** Returns the engine's `warm` settings, or `shared` if it has none. null: no process stays open. */
+/** Returns the engine's `warm` settings, or `shared` if it has none. Returns null if no process stays open. */
 export function resolveKeepAlive({ warm }: EngineConfig, shared: KeepAlive | null): KeepAlive | null {
   if (warm === undefined) return shared;
   return warm.max === 0 ? null : { warm, idle: new IdleProcesses(warm.max) };
 }
 
-/** The idle processes of one or more engines. When there are more than `max`, the one that is idle for longest ends. */
+/** The idle processes of one or more engines. When there are more than `max`, the process that has been idle longest ends. */
 export class IdleProcesses {
   readonly #max: number;
   readonly #ends = new Set<() => void>();

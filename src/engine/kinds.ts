@@ -25,7 +25,7 @@ export function findReservedFlag(kind: string, args: readonly string[]): string 
 
 function matchesFlag(arg: string, flag: string): boolean {
   if (!flag.startsWith("--")) return !arg.startsWith("--") && arg.startsWith(flag);
-  // Engines may accept --outputFormat for --output-format.
+  // An engine may accept --outputFormat instead of --output-format.
   const plain = (text: string) => text.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   return plain(arg.split("=")[0] ?? "") === flag;
 }

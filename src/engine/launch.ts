@@ -38,7 +38,10 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
   };
 }
 
-/** Builds the environment of a process. The adapter's variables override those of the run, and the operator's override both, except PATH and SVC_*. */
+/**
+ * Builds the environment of a process. The adapter's variables override the run's variables. The operator's variables override both, except
+ * PATH and SVC_*.
+ */
 export function buildEnvironment(
   config: EngineConfig,
   run: EngineRun,
@@ -55,11 +58,11 @@ export function buildEnvironment(
   };
 }
 
-// Engines may run their tools with $SHELL, and none supports every shell (facts, engines 2.10).
+// Engines may run their tools with $SHELL, and no engine supports every shell (facts, engines 2.10).
 const bash = ["/bin/bash", "/usr/bin/bash"].find(isFile);
 const SHELL = bash === undefined ? {} : { SHELL: bash };
 
-// Limit for settings files, which agents may have changed.
+// Size limit for settings files, because agents may have changed them.
 const FILE_MAX_BYTES = 1024 * 1024;
 
 /** Writes the files that an agent needs before it starts. Throws SpawnError. */

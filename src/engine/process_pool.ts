@@ -9,7 +9,7 @@ import type { AgentSetup, TurnRequest } from "./launch.ts";
 
 const log = createLogger("engine");
 const MIB = 1024 * 1024;
-// A longer timer fires immediately.
+// A timer with a longer delay fires immediately.
 const TIMER_MAX_MS = 2_147_483_647;
 
 interface PooledProcess {
@@ -17,7 +17,7 @@ interface PooledProcess {
   fingerprint: string;
   session: string;
   timer: ReturnType<typeof setTimeout>;
-  /** Ends the process if it still is idle. */
+  /** Ends the process if it is still idle. */
   evict: () => void;
 }
 
@@ -67,8 +67,8 @@ export class ProcessPool {
   }
 
   /**
-   * Ends the idle processes of this worker. With "" it ends every process that stays open, and keeps none from now on. Resolves when they
-   * have ended.
+   * Ends the idle processes of this worker. "" means every process that stays open; from then on, none stays open. Resolves when they have
+   * ended.
    */
   async release(workerId: string): Promise<void> {
     if (workerId === "") this.#isClosed = true;
@@ -97,7 +97,7 @@ export class ProcessPool {
     else await this.#waitUntilLeft(key, signal);
   }
 
-  // A run that is cancelled meanwhile ends the leaving process instead of waiting for it.
+  // If the run is cancelled meanwhile, ends the leaving process instead of waiting for it.
   async #waitUntilLeft(key: string, signal: AbortSignal): Promise<void> {
     const leaving = this.#leaving.get(key);
     if (leaving === undefined) return;
@@ -121,7 +121,7 @@ export class ProcessPool {
       }
       return result;
     } finally {
-      // Reached also when the turn throws.
+      // Runs also when the turn throws.
       if (!isKept) await process.end();
     }
   }

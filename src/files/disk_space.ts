@@ -14,7 +14,7 @@ export class DiskReservation {
   readonly #folder: string;
   #left = 0;
 
-  /** Reserves space for a file in `folder`; `bytes` is 0 for an unknown size. Throws `storage_full`. */
+  /** Reserves space for a file in `folder`. `bytes` is 0 for an unknown size. Throws `storage_full`. */
   constructor(folder: string, bytes: number) {
     this.#folder = folder;
     this.#reserve(bytes);

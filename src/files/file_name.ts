@@ -4,7 +4,7 @@ const ASCII_CHARACTERS = 150;
 const SLUG_CHARACTERS = 80;
 const NAMELESS = "file";
 
-// Control characters, and those that change the direction of the text or hide a part of it.
+// Control characters, and characters that change the direction of the text or hide a part of it.
 const CONTROLS = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u206a-\u206f\ufff9-\ufffb]/gu;
 // The flags of England, Scotland and Wales are the only emoji that need tags. Other tags are hidden text.
 const TAGS =
@@ -12,7 +12,7 @@ const TAGS =
 const BLANK = /^[\s.\p{Default_Ignorable_Code_Point}]*$/u;
 const EXTENSION = /\.[A-Za-z0-9]{1,16}$/;
 
-/** Returns the sender's name of a file for people and agents: whole, without its path and control characters. */
+/** Returns a file's name as its sender chose it, without the path and control characters, for people and agents. */
 export function cleanFileName(name: string): string {
   return findShownName(name) || NAMELESS;
 }
@@ -26,13 +26,13 @@ function findShownName(sent: string): string {
 function shorten(name: string, maxCharacters: number): string {
   if (name.length <= maxCharacters) return name;
   const extension = EXTENSION.exec(name)?.[0] ?? "";
-  // The replacement keeps a surrogate pair together.
+  // Drops the first half of a surrogate pair at the end.
   return name.slice(0, maxCharacters - extension.length).replace(/[\ud800-\udbff]$/, "") + extension;
 }
 
 /**
- * Builds the name of a stored file in ASCII, at most 117 bytes. The id makes it unique and prevents device names and leading
- * dots. The extension stays whatever the stem is, so that programs recognize the type.
+ * Builds the ASCII name of a stored file, at most 117 bytes. The id makes the name unique and prevents device names and leading dots. The
+ * extension stays even if the rest of the name is replaced, so that programs recognize the type.
  */
 export function buildStoredName(id: string, name: string): string {
   const plain = findShownName(name).normalize("NFKD").replace(/\p{M}/gu, "").trimEnd();
@@ -48,7 +48,7 @@ export function buildStoredName(id: string, name: string): string {
   return `${id}-${stem === "" || stem.startsWith(".") ? NAMELESS : ""}${stem}${extension}`;
 }
 
-/** Builds the ASCII form of a shown name, for clients that read no other. */
+/** Builds the ASCII form of a file name, for clients that read no other characters. */
 export function toAsciiName(name: string): string {
   return shorten(name.replace(/[^\x20-\x7e]|["\\%/]/g, "_"), ASCII_CHARACTERS);
 }

@@ -6,7 +6,7 @@ import type { Media } from "../domain/chat/message.ts";
 import { DiskReservation } from "./disk_space.ts";
 import { buildStoredName, cleanFileName } from "./file_name.ts";
 
-/** Limit of files per conversation, and limit of their total size in files of the largest size. */
+/** Limit of the number of files per conversation. The limit of their total size is this many files of the largest size. */
 export const UPLOADS_PER_SESSION_MAX = 1_000;
 export const UPLOADS_PER_SESSION_MAX_LARGEST = 20;
 
@@ -155,7 +155,7 @@ interface OpenFile {
  * all symbolic links. The open file is the checked one even when another replaces it meanwhile (reliability PTH-2).
  */
 export async function openInside(folder: string, path: string): Promise<OpenFile | null> {
-  // Checks before opening, too: opening a pipe would block, and opening a device can have effects.
+  // Checks the file before opening it as well, because opening a pipe would block, and opening a device can have effects.
   const before = await findInside(folder, path);
   if (before === null) return null;
   const file = await Deno.open(before.path, { read: true }).catch(() => null);

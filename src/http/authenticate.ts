@@ -31,7 +31,7 @@ export function stripIpv4Prefix(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-/** Finds the address of the client: the peer, or the one that trusted proxies report (contract 2.11). */
+/** Returns the address of the client: the peer's address, or the address that trusted proxies report (contract 2.11). */
 export function findClientAddress(
   socket: string,
   forwardedFor: string | null,
@@ -57,7 +57,7 @@ export function checkHost(host: string, allowed: readonly string[], loopback: bo
   );
 }
 
-/** Whether a Host header is localhost, an address or one of the allowed names. */
+/** Returns whether a Host header is localhost, an IP address or one of the allowed names. */
 export function isOwnHost(host: string, allowed: readonly string[]): boolean {
   const name = parseHostName(host);
   return name === "localhost" || isIP(name) !== 0 || allowed.some((one) => one.toLowerCase() === name);

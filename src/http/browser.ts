@@ -1,12 +1,12 @@
 import type { BrowserLogin, CookieScope } from "../api/account/login.ts";
 import { ServiceError } from "../domain/call/error.ts";
 
-/** Header with the half of a browser's secret that the script of the page stores (contract 9). */
+/** Header for the half of a login's secret that the page's script stores (contract 9). */
 export const SESSION_HEADER = "x-svc-session";
 
 const PATH = "/api/auth";
 
-/** Reads and sets the cookies of a browser: one half of its login, and a sign-in in progress. */
+/** Reads and sets the cookies of a browser: one half of its login's secret, and the state of a sign-in in progress. */
 export class BrowserCookies {
   readonly #scope: CookieScope;
 
@@ -24,7 +24,7 @@ export class BrowserCookies {
     return readCookie(request, `svc_flow_${this.#scope.cookieSuffix}`);
   }
 
-  /** Sets the half of a login's secret that the cookie has; "" removes it. */
+  /** Sets the half of a login's secret that the cookie has. An empty half removes the cookie. */
   setLogin(value: string, maxAge: number): string {
     return this.#set({ name: "login", value, maxAge, sameSite: "Strict" });
   }
@@ -61,7 +61,7 @@ export function checkOrigin(request: Request, publicUrl: string): void {
   );
 }
 
-/** Builds the response to a browser's login: one half of the secret in the body, the other half in the cookie. */
+/** Builds the response to a browser's login. The body has one half of the secret, the cookie has the other half. */
 export function buildLoginResponse(login: BrowserLogin, cookies: BrowserCookies): Response {
   const { cookie, lasts_s, ...body } = login;
   return new Response(JSON.stringify(body), {

@@ -33,8 +33,8 @@ const PAGE = "index.html";
 const IMMUTABLE = "public, max-age=31536000, immutable";
 
 /**
- * Mounts the web console at / and /console/* (contract 17). Every path that is not a file answers the page, which has its own routes. An
- * unknown asset is 404, so that an open page of an older version notices.
+ * Mounts the web console at / and /console/* (contract 17). Every path that is not a file returns the page, which has its own routes. An
+ * unknown asset returns 404, so that an open page of an older version notices the upgrade.
  */
 export function mountConsole(app: App, open: () => Promise<ConsoleFiles>): void {
   for (const path of CONSOLE_PATHS) {

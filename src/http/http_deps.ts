@@ -16,7 +16,7 @@ export interface HttpDeps {
   clock: Clock;
   wakeups: Wakeups;
   hosts: Hosts;
-  /** Limits the bodies of callers without a token. */
+  /** Limits the size of all bodies that callers without a token send at the same time. */
   unknownBodies: BodyBudget;
   /** Opens the files of the web console; null when the configuration disables it. */
   openConsole: (() => Promise<ConsoleFiles>) | null;

@@ -7,7 +7,7 @@ import { openIncomingBody } from "./server/incoming_body.ts";
 
 /** Largest JSON body (contract 1.8). */
 export const BODY_MAX_BYTES = 1024 * 1024;
-/** Largest JSON body of a route below /api/auth/, and of every other one that needs no token. */
+/** Largest JSON body of routes below /api/auth/ and of all other routes that need no token. */
 export const AUTH_BODY_MAX_BYTES = 16 * 1024;
 
 /** Builds the strict schema of a query. Every route accepts `token` (contract 1.6). */
@@ -38,7 +38,9 @@ export function readQuery(url: URL): Record<string, string | string[]> {
 
 type Place = "body" | "query";
 
-/** Parses `input`. Throws `invalid_request` with the faulty fields and, for an unknown field, the known ones (contract 1.6). */
+/**
+ * Parses `input`. Throws `invalid_request` with the faulty fields. For an unknown field, the error lists the known fields (contract 1.6).
+ */
 export function parseInput<T extends z.ZodType>(
   schema: T,
   input: unknown,
@@ -134,8 +136,8 @@ function parseJsonBody(text: string): unknown {
 }
 
 /**
- * Reads a body of up to `max` bytes. `counted` limits it together with other bodies. Throws `payload_too_large`, `unavailable`, and
- * `invalid_request` for a body that is cut off or too slow.
+ * Reads a body of up to `max` bytes. `counted` limits it together with other bodies. Throws `payload_too_large`, `unavailable`, or
+ * `invalid_request` for a body that is incomplete or too slow.
  */
 export async function readBody(
   request: Request,
@@ -167,7 +169,7 @@ export async function readBody(
 
 const CAPACITY_MIN_BYTES = 1024;
 
-/** The bytes of a body so far. A list of pieces of one byte each would take a hundred times the memory. */
+/** The bytes of a body so far, in one buffer. A list of one-byte pieces would take a hundred times the memory. */
 class ArrivedBytes {
   readonly #max: number;
   readonly #counted: CountedBody | null;

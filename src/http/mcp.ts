@@ -22,7 +22,7 @@ interface McpSession {
   dispatch: Dispatch;
 }
 
-// Operations for people and operators, or with responses that no model can read.
+// Operations for people and operators, and operations with responses that no model can read.
 const NOT_FOR_AGENTS = ["chat", "auth", "system", "event"];
 
 /**
@@ -136,7 +136,7 @@ function buildInputSchema(route: AnyRoute): Schema {
 
 function buildBodyShape(route: AnyRoute): Record<string, z.ZodType> {
   if (!(route.body instanceof z.ZodObject)) return {};
-  // An update ignores these fields of objects that clients send back. A model does not need them.
+  // Updates ignore these fields, which clients send back with an object. A model does not need the fields.
   return Object.fromEntries(
     Object.entries(route.body.shape).filter(([, field]) => !isIgnored(field as z.ZodType)),
   ) as Record<string, z.ZodType>;

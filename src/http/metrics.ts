@@ -20,7 +20,7 @@ export function mountMetrics(app: App, { api, authority, lifecycle, hosts }: Htt
     const request = c.req.raw;
     const direct = !PROXY_HEADERS.some((name) => request.headers.has(name)) &&
       isLoopback(c.env.address) &&
-      // A page of another site whose name points here has the address of the browser.
+      // If another site's name resolves to this machine, a page of that site reaches the service from the browser's own address.
       isOwnHost(c.req.header("host") ?? new URL(request.url).host, hosts.allowed_hosts);
     if (!direct || request.headers.has("authorization")) {
       authorize((await authenticate(authority, request, new URL(request.url))).caller, {

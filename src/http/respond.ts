@@ -12,7 +12,7 @@ export function respond(answer: Answer<unknown>, route: AnyRoute, url: URL): Res
   const { status = 200 } = route;
   if (status === 204) return new Response(null, { status });
   const headers: Record<string, string> = { "content-type": "application/json" };
-  // Routes without a token may return one (login), and caches must not store it.
+  // A route that needs no token may return one (login), and caches must not store that response.
   if (route.access === "public") headers["cache-control"] = "no-store";
   if (total !== undefined) headers["x-total-count"] = formatTotal(total);
   if (next) headers.link = formatNextLink(url, next);

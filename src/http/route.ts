@@ -18,7 +18,7 @@ interface RouteRequest<Params, Query, Body> {
   /** The address of the client, which trusted proxies report. */
   address: string;
   raw: Request;
-  /** Counts the body of a caller without a token; null for routes that need one. */
+  /** Counts the bytes of a body from a caller without a token. null for routes that need a token. */
   counted: CountedBody | null;
 }
 
@@ -47,7 +47,7 @@ export interface Route<
   body?: Body;
   /** Schema of a body that the handler reads; only for the OpenAPI document. */
   ownBody?: z.ZodType;
-  /** Replaces BODY_MAX_BYTES or AUTH_BODY_MAX_BYTES (contract 1.8). */
+  /** Body limit of the route instead of BODY_MAX_BYTES or AUTH_BODY_MAX_BYTES (contract 1.8). */
   bodyMaxBytes?: number;
   /** Text fields of a multipart form with a file. A route with `body` and `form` accepts both. */
   form?: z.ZodType;

@@ -168,7 +168,7 @@ class Upload {
   }
 }
 
-// Browsers and `svc ctl` encode these characters in a name (HTML standard, multipart form data).
+// Browsers and `svc ctl` percent-encode these characters in a name (HTML standard, multipart form data).
 function decodeFormName(name: string): string {
   return name.replace(/%(22|0D|0A)/gi, decodeURIComponent);
 }

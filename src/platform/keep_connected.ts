@@ -6,7 +6,7 @@ import type { Connection } from "./connection.ts";
 /** State and pause after a failed session. */
 export interface Trouble {
   state: PlatformState;
-  /** Pause before the next try. null: a pause that grows with every failure. */
+  /** Pause before the next try. null means a pause that grows with every failure. */
   pauseMs: number | null;
 }
 
@@ -22,7 +22,7 @@ interface ConnectionLoop {
   classifyTrouble: (error: unknown) => Trouble;
 }
 
-/** Runs one session after the other until the signal aborts. Never throws. */
+/** Runs sessions one at a time until the signal aborts. Never throws. */
 export async function keepConnected(loop: ConnectionLoop): Promise<void> {
   const { connection, clock, signal, retry, session, classifyTrouble } = loop;
   let failures = 0;

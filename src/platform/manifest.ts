@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Clock } from "../base/clock.ts";
 import type { Platform } from "./platform.ts";
 
-/** Limits of one message. */
+/** Size limits of one message. */
 export interface Limits {
   /** Below the limit of the platform, since marks need some characters. */
   characters: number;

@@ -1,6 +1,9 @@
 import { scanMarkdown } from "../domain/chat/markdown.ts";
 
-/** Builds the markup of a platform. `escape` and `verbatim` get plain text, the other functions text in the dialect. */
+/**
+ * Functions that build the markup of a platform. `escape` and `verbatim` get plain text, the other functions get text in the platform's
+ * dialect.
+ */
 export interface Dialect {
   /** Escapes marks in plain text and code. */
   escape: (text: string) => string;
@@ -45,14 +48,16 @@ function isBalanced(label: string): boolean {
   return depth === 0;
 }
 
-/** Formats code with more backticks than it has in a row. */
+/** Formats code with more backticks around it than the code has in a row. */
 export function formatCodeSpan(text: string): string {
   const longest = Math.max(0, ...(text.match(/`+/g) ?? []).map((run) => run.length));
   const marks = "`".repeat(longest + 1);
   return longest === 0 ? `\`${text}\`` : `${marks} ${text} ${marks}`;
 }
 
-/** Formats a block with three backticks, since chats know no others. An invisible character splits those in the code. */
+/**
+ * Formats a code block with three backticks, the only number that chats know. An invisible character splits three backticks in the code.
+ */
 export function formatFencedBlock(text: string, language: string): string {
   return `\`\`\`${language}\n${text.replace(/`(?=``)/g, "`\u200b")}\n\`\`\``;
 }

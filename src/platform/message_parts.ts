@@ -38,8 +38,8 @@ export function truncate(text: string, maxCharacters: number): string {
 }
 
 /**
- * Cuts a text at paragraphs, lines, sentences or words. Closes a code block at a cut and opens it again as it was. Pieces of code keep
- * their blank lines and indentation.
+ * Cuts a text between paragraphs, lines, sentences or words. Closes a code block at a cut and opens it again in the next piece. Pieces of
+ * code keep their blank lines and indentation.
  */
 export function cutText(content: string, maxCharacters: number): string[] {
   const pieces: string[] = [];
@@ -69,13 +69,13 @@ interface Cut {
   at: number;
   /** Start of the next piece. */
   next: number;
-  /** Line break and line that close the code block of the piece. "" outside of code. */
+  /** Line break and the line that closes the code block of the piece. "" outside of code. */
   closing: string;
-  /** Line that opens the code block again. "" outside of code. */
+  /** The line that opens the code block again. "" outside of code. */
   opening: string;
 }
 
-/** Finds where the first piece of a text ends. The first `openingLength` characters open a code block again. */
+/** Finds the end of the first piece of a text. The first `openingLength` characters of the text open a code block again. */
 function findCut(text: string, openingLength: number, maxCharacters: number): Cut {
   const lines = listLines(text, maxCharacters);
   const limits = { openingLength, maxCharacters };
@@ -91,7 +91,7 @@ function findCut(text: string, openingLength: number, maxCharacters: number): Cu
     const cut = buildCut(lines, findBreak(window, openingLength), limits);
     if (cut.at > openingLength && cut.at + cut.closing.length <= maxCharacters) return cut;
   }
-  // The lines around the code do not fit.
+  // There is no space for the lines that close and open the code block.
   const at = keepPair(text.slice(0, maxCharacters)).length;
   return { at, next: at, closing: "", opening: "" };
 }
@@ -106,7 +106,7 @@ function listLines(text: string, before: number): MarkdownLine[] {
   return lines;
 }
 
-/** Moves a cut out of the lines that open and close code blocks. */
+/** Moves a cut that is inside a line that opens or closes a code block. */
 function buildCut(
   lines: readonly MarkdownLine[],
   at: number,
@@ -131,17 +131,17 @@ function buildCut(
   if (following?.kind === "close" && following.end <= maxCharacters) {
     return { at: following.end, next: following.next, closing: "", opening: "" };
   }
-  // The block ends here without a closing line.
+  // The code block ends here without a closing line.
   const isEnd = following !== undefined && following.fence !== fence;
   return { at: line.end, next: line.next, closing, opening: isEnd ? "" : opening };
 }
 
-// A longer text after the marks names no language and would be repeated in every piece.
+// A longer text after the marks is not the name of a language. Every piece would repeat it.
 const FENCE_MAX_CHARACTERS = 60;
 
 function formatOpening(fence: Fence, maxCharacters: number): string {
   const short = formatClosing(fence);
-  // A piece could not hold the lines around the code.
+  // A piece has no space for the lines that open and close the code block.
   if (4 * short.length > maxCharacters) return "";
   const line = `${short}${fence.info}`;
   return `${line.length > Math.min(FENCE_MAX_CHARACTERS, maxCharacters / 4) ? short : line}\n`;

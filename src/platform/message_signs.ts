@@ -15,7 +15,7 @@ interface Options {
 /** Shows a sign on a message until the reply, on platforms without a typing sign. */
 export class MessageSigns {
   readonly #options: Options;
-  /** Sign of each message. "": none, or removed. */
+  /** Sign of each message, or "" if it has none or the sign was removed. */
   readonly #signs = new LRUCache<string, Promise<string>>({ max: SIGNS_MAX });
 
   constructor(options: Options) {

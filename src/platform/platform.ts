@@ -17,25 +17,25 @@ export interface RemoteFile {
 /** A message, or a press of a button, from a platform. */
 export interface IncomingMessage {
   chat: string;
-  /** "": no thread. */
+  /** Id of the thread, or "" without one. */
   thread: string;
   /** Unique in its chat. A repeated id changes nothing. */
   id: string;
   sender: { id: string; name: string };
   text: string;
   files: RemoteFile[];
-  /** Messages that this one quotes or forwards. `files` has their files. */
+  /** Messages that this one quotes or forwards. Their files are in `files`. */
   excerpts: Excerpt[];
-  /** Nouns for content that the service cannot read, such as "a sticker". */
+  /** Nouns for the content that the service cannot read, such as "a sticker". */
   unreadable: string[];
-  /** Id of an album whose files arrive in several messages. A mention in one of them is valid for all. "": none. */
+  /** Id of an album, whose files arrive in several messages. A mention in one of them is valid for all. "" for no album. */
   album?: string;
   isDirect: boolean;
   /** The message mentions the bot, or replies to it. `text` is without the mention. */
   isMentioned: boolean;
-  /** The platform's id of the message that this replies to. "": none. */
+  /** The platform's id of the message that this one replies to, or "". */
   repliesTo: string;
-  /** Value of the pressed button. "": a message. */
+  /** Value of the pressed button, or "" for a message. */
   choice: string;
   /** An authenticated program sent the message. The service looks for no mentions, commands and answers in it. */
   isData: boolean;
@@ -61,7 +61,7 @@ export type Outcome = ReceiveResult["outcome"] | undefined;
 /** Stores a message. Resolves after the commit. Only then may a platform acknowledge. */
 export type Receive = (incoming: IncomingMessage) => Promise<ReceiveResult>;
 
-/** Gives a chat its new id. Resolves after the commit. */
+/** Stores the new id of a chat. Resolves after the commit. */
 export type MoveChat = (from: string, to: string) => Promise<void>;
 
 /** Last message of a conversation. */
@@ -94,7 +94,7 @@ export interface Delivery {
   key: string;
   chat: string;
   thread: string;
-  /** The platform's id of the message that this answers. "": none. */
+  /** The platform's id of the message that this one answers, or "". */
   answers: string;
   part: Part;
   /** Options of a question. */
@@ -144,7 +144,7 @@ export abstract class PlatformError extends Error {
     return "platform";
   }
 
-  /** Pause before the next connection. null: a pause that grows with every failure. */
+  /** Pause before the next connection. null means a pause that grows with every failure. */
   get pauseMs(): number | null {
     return this.retryAfterMs;
   }
@@ -178,11 +178,11 @@ export interface Health {
 export interface Progress {
   chat: string;
   thread: string;
-  /** The platform's id of the message that the run answers. "": none. */
+  /** The platform's id of the message that the run answers, or "". */
   answers: string;
-  /** Message to edit. "": a new one. */
+  /** Id of the message to edit, or "" to send a new one. */
   sentAs: string;
-  /** null: only the typing sign. "": delete the message. */
+  /** Text to show. null shows only the typing sign, and "" deletes the message. */
   text: string | null;
 }
 

@@ -3,7 +3,7 @@ import { createLogger } from "../base/log.ts";
 import type { Excerpt, IncomingMessage } from "./platform.ts";
 
 const log = createLogger("platform");
-// Slack and Feishu want the acknowledgement of a message within 3 s, and it comes after this request.
+// Slack and Feishu expect the acknowledgement of a message within 3 s. The service acknowledges only after this request.
 const READ_MS = 2_000;
 const EXCERPTS_MAX = 50;
 const EXCERPTS_MAX_BYTES = 64 * 1024;
@@ -20,7 +20,7 @@ export function isEmpty({ text, files, excerpts, unreadable }: MessageContent): 
   return text.trim() === "" && files.length + excerpts.length + unreadable.length === 0;
 }
 
-/** Reads a message. A message of an unknown form keeps `text`, and says that a part is missing. */
+/** Reads a message. If the form of the message is unknown, keeps `text` and names the message as partly unreadable. */
 export function readOrNote(platform: string, text: unknown, read: () => MessageContent): MessageContent {
   try {
     const content = read();
@@ -35,7 +35,7 @@ export function readOrNote(platform: string, text: unknown, read: () => MessageC
   }
 }
 
-// A field of another type would fail the store, and the platform would send the message again and again.
+// A field of another type would make the store fail, and the platform would send the message again and again.
 function requireTexts({ text, files, excerpts, unreadable }: MessageContent): void {
   const texts: unknown[] = [
     text,
@@ -56,7 +56,7 @@ export function joinContents(contents: readonly MessageContent[]): MessageConten
   };
 }
 
-/** Adds quoted or forwarded messages and their files to a message. Names a part over a limit in `unreadable`. */
+/** Adds quoted or forwarded messages and their files to a message. Adds whatever exceeds a limit to `unreadable`. */
 export function addExcerpts<T extends MessageContent>(message: T, added: MessageContent): T {
   const all = [...message.excerpts, ...added.excerpts];
   const excerpts = cutExcerpts(all);
@@ -84,7 +84,7 @@ function cutExcerpts(given: readonly Excerpt[]): Excerpt[] {
   });
 }
 
-/** Requests a quoted message. Returns null when the request fails or takes more than 2 s: the message itself must not be lost. */
+/** Requests a quoted message. Returns null when the request fails or takes more than 2 s, because the message itself must not be lost. */
 export async function readQuoted<T>(
   platform: string,
   read: (signal: AbortSignal) => Promise<T>,

@@ -3,7 +3,9 @@ import type { IncomingMessage, Outcome, Receive, ReceiveResult } from "./platfor
 
 const log = createLogger("platform");
 
-/** Stores a message. Returns null for one that can never be stored: it would come again and block the messages after it. */
+/**
+ * Stores a message. Returns null for a message that can never be stored: the platform would send it again and block the messages after it.
+ */
 export async function storeOrDrop(
   platform: string,
   receive: Receive,

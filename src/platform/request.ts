@@ -14,7 +14,7 @@ export async function requireAnswer<T>(platform: string, request: () => Promise<
   }
 }
 
-// Without a connection (TLS included) no byte of the request left. Only the texts of the runtime's errors say so.
+// If there was no connection (including TLS), no byte of the request was sent. Only the texts of the runtime's errors show this.
 function isNotConnected(error: unknown): boolean {
   const words = error instanceof Error ? `${error.message} ${error.cause}` : "";
   return /client error \(connect\)|connection refused|dns error|tcp connect/i.test(words);

@@ -24,9 +24,9 @@ interface Options {
 
 // Real messages are much smaller. Compression is off, since a few bytes could unpack to this limit.
 const MESSAGE_BYTES = 16 * 1024 * 1024;
-// Each fragment and each chunk costs some hundred bytes, even with one byte of payload. Platforms send messages in one frame.
+// Each fragment and each chunk costs some hundred bytes, even if it has one byte of payload. Platforms send each message in one frame.
 const FRAGMENTS_MAX = 1_024;
-// The largest message in packets of 1 KiB.
+// Enough for the largest message in packets of 1 KiB.
 const BUFFERED_CHUNKS_MAX = 16 * 1024;
 
 /** Starts to open a WebSocket, which fails after `handshakeMaxMs`. Loads the package `ws` on demand. */

@@ -21,7 +21,7 @@ import type { Claim } from "./claim.ts";
 import type { Briefing } from "./launch_options.ts";
 import type { Grant } from "./environment.ts";
 
-/** Returns the rights of a worker's run: the worker's scopes, or the default ones (contract 2). */
+/** Returns the rights of a worker's run: the worker's scopes, or the default scopes (contract 2). */
 export async function findGrant(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {
   return buildGrant(worker_id, (await findWorker(db, worker_id))?.scopes ?? []);
 }

@@ -47,7 +47,7 @@ export function startRun(execution: NewExecution, type: Task["type"]): Statement
   ];
 }
 
-/** Builds the guarded statements that start a gate for its possible run (contract 15). */
+/** Builds the guarded statements that start the gate of `execution`, which runs only if the gate passes (contract 15). */
 export function startGateRun(execution: NewExecution): Statement[] {
   return [...startGate(execution), ...markGateRunning(execution.task_id, execution.created_at)];
 }

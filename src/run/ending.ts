@@ -162,7 +162,7 @@ function postpone(
     }),
     endOccurrence(run.execution_id, "pending", now),
   ];
-  // The conversation gets one message about a long wait, not one for each limit that the task meets.
+  // The conversation gets one message about a long wait, not one for each limit that stops the task.
   const isNotified = runsBefore === 0 && limit.until - now >= ANNOUNCED_WAIT_MS &&
     hasConversation(run.session_key);
   if (!isNotified) return waiting;

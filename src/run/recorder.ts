@@ -106,7 +106,7 @@ export class Recorder {
     const { engine, task_id } = claim.execution;
     const resetsAt = outcome.reset === null ? null : resolveReset(outcome.reset, now, rules.defaultZone);
     const runsBefore = await countLimitedRuns(db, task_id);
-    // A runner has its own provider login, so its limit delays this task only (contract 18).
+    // A runner has its own provider login, so a limit there delays only this task (contract 18).
     if (claim.remote === true) {
       const before = { engine, until: now, strikes: runsBefore };
       return { limit: computeNextLimit(engine, before, resetsAt, now), runsBefore, blocks: "task" };
@@ -146,7 +146,7 @@ function recordStart(run: RunIdentity, at: number): Statement {
   return record(at, { kind: "execution.started", ...pickRunKeys(run) });
 }
 
-/** Builds the end of an execution. When the service ended the run, its reason wins over the engine's report (facts, engines 2.4). */
+/** Builds the end of an execution. If the service ended the run, the service's reason replaces the engine's report (facts, engines 2.4). */
 function buildExecutionEnd(
   sessionKey: string,
   outcome: RunOutcome,

@@ -93,7 +93,7 @@ export class RunnerLoop {
   async stop(graceMs: number, hurried: AbortSignal): Promise<void> {
     this.#stopping.abort();
     this.#onFree();
-    // A run from the last claim returns to the queue, too.
+    // If the last claim returned a run, the run goes back to the queue.
     await this.#claiming.catch(() => {});
     const { clock, config } = this.#options;
     const all = Promise.all([...this.#lastInDir.values()]);

@@ -16,7 +16,7 @@ const GATHER_MS = 50;
 
 type Kind = RunReport["kind"];
 
-// Only the latest report of these kinds is kept.
+// Of these kinds, only the latest report is kept.
 const LATEST: readonly Kind[] = ["usage", "step"];
 // Reports that the end of a run contains or makes obsolete.
 const OBSOLETE_AT_END: readonly Kind[] = ["started", "step"];
@@ -29,7 +29,7 @@ interface ReportOptions {
   signal: AbortSignal;
 }
 
-/** Sends the reports of a run numbered and in order. The service ignores repeated ones. */
+/** Sends the reports of a run in order, each with a number. The service ignores a report that it already has. */
 export class ReportSender {
   readonly #options: ReportOptions;
   #waiting: Unnumbered<RunReport>[] = [];

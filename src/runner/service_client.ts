@@ -57,7 +57,7 @@ interface SendOptions {
   ofRun?: boolean;
 }
 
-/** An answer, and when its request was sent: leases count from then. */
+/** An answer, with the time at which its request was sent. Leases count from that time. */
 export interface ServiceAnswer<T> {
   value: T;
   sentAt: Moment;

@@ -313,7 +313,7 @@ describe("errors and exit codes (contract 6)", () => {
     expect([code, err]).toEqual([4, "svc: Cannot log in: SVC_TOKEN is missing in this agent's run\n"]);
   });
 
-  it("in a run an error has a next step for an agent, and never to start a service", async () => {
+  it("an error in a run names a next step that an agent can take, never to start a service", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { token, executionId } = await startRun(app, ["read:workers"]);
     const run = { SVC_RUN_ID: executionId, SVC_TOKEN: token, SVC_URL: app.url };

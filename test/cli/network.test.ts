@@ -129,7 +129,7 @@ describe("svc ctl and the network (contract 8.14)", () => {
     },
   );
 
-  it("in a run it uses only SVC_URL", async () => {
+  it("a run uses only SVC_URL", async () => {
     await using app = await openApp();
     const env = { SVC_RUN_ID: "x", SVC_TOKEN: await app.token() };
     expect(await ctl(app, "worker list", { env })).toMatchObject({

@@ -88,7 +88,7 @@ describe("svc service print (contract 6)", () => {
     const print = (PATH: string, os: "linux" | "darwin" = "linux", ...flags: string[]) =>
       call(["print", ...flags], { os, uid: 1000 }, { HOME: "/home/ada", PATH });
 
-    it("with every directory of the user first, then the system's", async () => {
+    it("lists every directory of the user first, then the system's", async () => {
       const { out } = await print([...mine, "/usr/bin"].join(":"));
       expect(out).toContain(
         `\nEnvironment=PATH=${mine.join(":")}:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:`,
@@ -97,7 +97,7 @@ describe("svc service print (contract 6)", () => {
       expect(out.indexOf("Environment=PATH")).toBeLessThan(out.indexOf("EnvironmentFile="));
     });
 
-    it("without relative, empty, repeated and unprintable entries", async () => {
+    it("omits relative, empty, repeated and unprintable entries", async () => {
       const { out } = await print("/opt/a::.:bin:~/bin:/opt/b\n[Service]:/opt/\u0007c:/opt/a:/bin");
       expect(out).toContain(
         "\nEnvironment=PATH=/opt/a:/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin\n",
@@ -111,20 +111,20 @@ describe("svc service print (contract 6)", () => {
       );
     });
 
-    it("also for launchd, escaped for XML", async () => {
+    it("escapes the PATH for XML in a launchd unit", async () => {
       const { out } = await print("/Users/ada/.local/bin:/opt/a&b:bin", "darwin");
       expect(out).toContain(
         "<key>PATH</key><string>/Users/ada/.local/bin:/opt/a&amp;b:/usr/local/bin:/opt/homebrew/bin:/usr/bin:",
       );
     });
 
-    it("and with the system's directories alone when the shell has no PATH", async () => {
+    it("lists only the system's directories when the shell has no PATH", async () => {
       expect((await print("")).out).toContain(
         "\nEnvironment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
       );
     });
 
-    it("but not into the unit of the whole machine", async () => {
+    it("writes no PATH into the unit of the whole machine", async () => {
       const { out } = await call(["print"], {}, { PATH: mine.join(":") });
       expect(out).not.toContain("PATH=");
       const plist = await call(["print", "--system"], { os: "darwin" }, { PATH: mine.join(":") });
@@ -132,7 +132,7 @@ describe("svc service print (contract 6)", () => {
     });
   });
 
-  it("takes every flag, relative paths from here", async () => {
+  it("accepts every flag, and resolves relative paths from the current directory", async () => {
     const flags = splitWords("--run-as bee --env-file keys --name bees --program bin/svc -c my.yaml");
     const { out } = await call(["print", ...flags]);
     expect(out).toContain("\nUser=bee\n");

@@ -12,7 +12,7 @@ interface PageResponse {
   body: Record<string, unknown>;
 }
 
-/** Sends a request from a page. Status 0: the browser blocked it. */
+/** Sends a request from a page. Returns status 0 if the browser blocked the request. */
 function sendFromPage(
   page: Page,
   url: string,
@@ -240,7 +240,7 @@ describeConsole("a link with a code of another user (contract-3 20.9) [USR-3]", 
     expect(await getSession(page)).toBe(before);
   });
 
-  it("replaces the session after the answer yes", async () => {
+  it("replaces the session after the user confirms", async () => {
     const { app, mallory } = await open();
     await using _app = app;
     await using visitor = await visit(app.url, { at: "/" });

@@ -163,7 +163,7 @@ describeConsole("the console with failures", ({ open, visit }) => {
       await rows.locator(`[aria-setsize='${100 * (pages + 1)}']`).first().waitFor();
     }
     expect(await rows.getByRole("listitem").count()).toBeLessThan(60);
-    // A new task is listed once, before the loaded ones.
+    // A new task is listed once, before the tasks that were loaded earlier.
     await createSchedule(app, ada.id, "came meanwhile");
     await rows.locator("[aria-setsize='501']").first().waitFor();
     await rows.evaluate((box) => box.scrollTo(0, 0));

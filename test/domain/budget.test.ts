@@ -57,7 +57,7 @@ describe("the limit of a budget (contract 14, decision 0015)", () => {
     expect(mayStart(tokens, standing(100), 0)).toBe(false);
   });
 
-  it("of 0 blocks every run", () => {
+  it("blocks every run if it is 0", () => {
     expect(mayStart({ ...tokens, limit: 0 }, standing(0), 0)).toBe(false);
     expect(classifyBudget({ ...tokens, limit: 0 }, standing(0))).toBe("hard");
   });
@@ -74,7 +74,7 @@ describe("the limit of a budget (contract 14, decision 0015)", () => {
     expect([3, 4].map((open) => mustStop(runs, standing(0, open)))).toEqual([false, true]);
   });
 
-  it("without measured usage blocks and stops nothing", () => {
+  it("blocks and stops nothing while no usage is measured", () => {
     const unknown = { used: 500, reserved: 0, unmeasured: true };
     expect([mayStart(tokens, unknown, 1), mustStop(tokens, unknown), classifyBudget(tokens, unknown)])
       .toEqual([

@@ -20,7 +20,7 @@ const MINUTE_MS = 60_000;
 const UNUSUAL = ["Pacific/Apia", "Antarctica/Troll", "Africa/Casablanca", "Asia/Pyongyang", "America/Caracas"]
   .concat("Asia/Tehran", "Asia/Amman", "America/Havana", "Antarctica/Casey", "Australia/Lord_Howe");
 
-/** A change with no other one within two days. */
+/** A change of the clock without another change within two days. */
 const CHANGES: ZoneChange[] = [
   ...Intl.supportedValuesOf("timeZone").flatMap((zone) =>
     listZoneChanges(zone, Date.parse("2026-01-01"), Date.parse("2027-01-01"))
@@ -88,7 +88,7 @@ const isFixed = (expression: string) => !/[*/]/.test(expression.split(" ").slice
 const format = (times: number[]) => times.map((at) => new Date(at).toISOString().slice(0, 16));
 
 describe("times around a change of the clock (contract-3 20.2) [CRN-5]", () => {
-  // Each day is the one of UTC.
+  // Each day is a day in UTC.
   it.each([
     ["30 2,14 * * *", "America/New_York", "2026-03-08", "07:00 18:30"],
     ["0,30 2 * * *", "America/New_York", "2026-03-08", "07:00"],
@@ -121,7 +121,7 @@ describe("times around a change of the clock (contract-3 20.2) [CRN-5]", () => {
   });
 
   it(
-    `are the ones that counting minutes finds, in all zones and for the missed times: ${RUNS} expressions (seed ${SEED})`,
+    `are the times that counting minutes finds, in all zones, also for missed times: ${RUNS} expressions (seed ${SEED})`,
     () => {
       const expression = fc.oneof(generateExpression(["fixed"]), generateExpression(["fixed", "wild"]));
       const minutes = fc.integer({ min: -6 * 60, max: 6 * 60 });
@@ -175,7 +175,7 @@ describe("previewCron() [CRN-5]", () => {
     );
   const twice = "on this day the clock shows this time twice: the schedule fires";
 
-  it("says of each fixed time of a list what the clock does with it", () => {
+  it("reports for each fixed time of a list whether a clock change skips or repeats it", () => {
     expect(preview("0,30 1 * * *", "America/New_York", "2026-10-31T12:00Z", 3)).toEqual([
       `11-01T01:00-04:00 ${twice} the first time`,
       `11-01T01:30-04:00 ${twice} the first time`,
@@ -192,7 +192,7 @@ describe("previewCron() [CRN-5]", () => {
     ]);
   });
 
-  it("says of each repeated time of a step that it fires twice, and that skipped ones are left out", () => {
+  it("reports that each repeated time of a step fires twice, and that skipped times are left out", () => {
     expect(preview("*/30 1 * * *", "America/New_York", "2026-10-31T12:00Z", 4)).toEqual([
       `11-01T01:00-04:00 ${twice} both times`,
       `11-01T01:30-04:00 ${twice} both times`,

@@ -26,7 +26,7 @@ describe("formatExcerpt", () => {
     expect(quote("x", author).replace(/ +/g, " ")).toBe(`[Quoted from ${shown}]\n> x`.replace(/ +/g, " "));
   });
 
-  it("routes nothing, is no command and answers nothing, with any text and name", () => {
+  it("routes no message, is no command and answers no question, with any text and name", () => {
     const word = fc.constantFrom("@Ada", "/stop", "/answer yes", "yes", "]", "> ", " ", "x", ...BREAKS);
     const text = fc.oneof(
       fc.array(word, { maxLength: 12 }).map((words) => words.join("")),

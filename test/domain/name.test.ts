@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { tokenCreateSchema } from "../../src/domain/account/token.ts";
 import { userCreateSchema } from "../../src/domain/account/user.ts";
-import { buildLookKey } from "../../src/domain/call/name.ts";
+import { buildLookKey } from "../../src/domain/call/name_key.ts";
 import { webhookCreateSchema } from "../../src/domain/system/webhook.ts";
 import { optionInputs } from "../../src/domain/work/schedule.ts";
 import { budgetCreateSchema } from "../../src/domain/workers/budget.ts";
@@ -60,7 +60,7 @@ describe("names of workers, departments and sessions (contract 8.1)", () => {
     }
   });
 
-  it.each(FIELDS)("and of each %s contain none either, alone or between letters", (_kind, field) => {
+  it.each(FIELDS)("contain no character that shows nothing, alone or between letters: %s", (_kind, field) => {
     for (const code of HIDDEN) {
       const hidden = String.fromCodePoint(code);
       for (const name of [hidden, `Ad${hidden}a`, `Ada${hidden}`]) {

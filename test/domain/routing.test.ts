@@ -52,7 +52,7 @@ describe("routeByRules (contract 4.3)", () => {
     ["no mention", "bee"],
   ])("%j goes to %j", (text, expected) => expect(target(text)).toEqual(expected));
 
-  it("a name that two workers share matches neither", () => {
+  it("a name that two workers share matches neither worker", () => {
     expect(target("@ada hi", [ADA, worker("a2", "ada")])).toBe("bee");
   });
 
@@ -81,7 +81,7 @@ describe("routeByRules (contract 4.3)", () => {
     ["@ada @bob hi", ["@Ada", "@Bob: walks the dogs"]],
     ["@bob ask @ada lovelace", ["@Bob: walks the dogs", "@Ada Lovelace"]],
     ["@ada one\n@bob two\n@ada lovelace three", ["@Ada", "@Bob: walks the dogs", "@Ada Lovelace"]],
-  ])("answers %j with a hint, also where a session has a worker", (text, names) => {
+  ])("answers %j with a hint, also in a session that has a worker", (text, names) => {
     for (const own of [null, "a", "l"]) {
       expect(routeByRules(text, ALL, own)).toMatchObject({
         to: "nobody",
@@ -93,7 +93,7 @@ describe("routeByRules (contract 4.3)", () => {
     }
   });
 
-  it("gives a message of two names to the one outside of code and quotes", () => {
+  it("routes a message with two names to the worker that is named outside of code and quotes", () => {
     expect(target("> @ada wrote\n@bob answer her")).toEqual(["b", "> @ada wrote\n@bob answer her"]);
     expect(target("@bob run `mail @ada`")).toEqual(["b", "run `mail @ada`"]);
   });

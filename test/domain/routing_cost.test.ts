@@ -1,7 +1,7 @@
 import process from "node:process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { normalizeName } from "../../src/domain/call/name.ts";
+import { normalizeName } from "../../src/domain/call/name_key.ts";
 import { type Candidate, routeByRules, routeWithoutModel } from "../../src/domain/chat/routing.ts";
 
 const worker = (id: string, name: string, description = ""): Candidate => ({
@@ -49,9 +49,9 @@ it("routeByRules finds the same worker as a naive search, for any names and text
   );
 });
 
-// A quarter of it blocked the service for 13 s when each `@` was compared with each name, and combining marks took longer.
+// A quarter of a megabyte blocked the service for 13 s when each `@` was compared with each name. Combining marks took even longer.
 const MEGABYTE = 1_000_000;
-// Size limit of a merged message in bytes; here in characters, which is as much or more.
+// Size limit of a merged message. The limit is in bytes, but this text has as many characters, so it is at least as large.
 const MERGED_MAX_BYTES = 256 * 1024;
 const TURN_GOAL_MS = 50;
 const GOAL_MS = 250;

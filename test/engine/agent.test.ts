@@ -280,7 +280,7 @@ describe("agent: settings (contract 3, Worker; contract 7)", () => {
       usable: false,
       version: "",
       detail: expect.stringMatching(
-        /not found on PATH; engines\.\w+\.command names it. Correct the setting$/,
+        /not found on PATH; correct engines\.\w+\.command$/,
       ),
     });
     const home = await Deno.makeTempDir({ prefix: "svc-test-home-" });

@@ -5,7 +5,7 @@ const best = await detectIsolation();
 const LEVELS: Isolation[] = best === "namespace" ? ["namespace", "group"] : ["group"];
 const ORPHAN = new URL("../harness/fakes/orphan.ts", import.meta.url).pathname;
 
-/** Starts a foreign process with this environment, which lives until the test disposes of it. */
+/** Starts a foreign process with this environment. The process lives until the test disposes of it. */
 function bystander(env: Record<string, string>): { alive: () => Promise<boolean> } & AsyncDisposable {
   const child = new Deno.Command("/bin/sleep", { args: ["300"], clearEnv: true, env }).spawn();
   let ended = false;

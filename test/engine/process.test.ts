@@ -79,7 +79,7 @@ describe.each(LEVELS)("runProcess under %s", (level) => {
       },
     });
     expect(ran.reason).toBe("aborted");
-    // INT, 2 s, TERM, the grace of this test, KILL.
+    // The signals are INT, TERM after 2 s, and KILL after the grace of this test.
     expect(ran.ms).toBeLessThan(20_000);
     await expectGone(ran.runId);
   });

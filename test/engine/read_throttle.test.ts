@@ -32,7 +32,7 @@ describe("readThrottled() [CHD-6]", () => {
     expect(quiet.bytes).toBe(5_000);
     expect(done.map(({ bytes }) => bytes)).toEqual(Array(4).fill(200 * 65_536));
     for (const flood of done) expect(quiet.at).toBeLessThan(flood.at);
-    // 52 MB at 2 MB in 20 ms, and each reader gets its share.
+    // Reads 52 MB at 2 MB in 20 ms, and each reader gets its share.
     expect(performance.now() - started).toBeGreaterThan(200);
     expect(turns).toBeGreaterThan(50);
   });

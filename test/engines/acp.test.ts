@@ -12,7 +12,7 @@ const SPEAK: Record<string, { args: string[]; forgets?: boolean }> = {
 const full = new Set(selectPins().map(({ kind }) => kind));
 const brief = new Set(selectPins("SVC_TEST_ENGINES_BRIEF").map(({ kind }) => kind));
 const engines = PINS.filter(({ kind }) => kind in SPEAK && (full.has(kind) || brief.has(kind)));
-// In a brief run each agent covers one of the two.
+// In a brief run, each agent either asks or resumes.
 const asks = (kind: string) => full.has(kind) || kind === "gemini";
 const resumes = (kind: string) => full.has(kind) || kind !== "gemini";
 const PATIENCE_MS = 600_000;

@@ -33,7 +33,7 @@ describePins("$kind $version as the coordinator", selectPins(), 200_000, ({ kind
       .toEqual([["count it", "completed"], ["every week", "scheduled"], ["write it", "completed"]]);
   });
 
-  it("repeats an answer that is not a plan once, then notifies the person", async () => {
+  it("asks once more after an answer that is not a plan, then notifies the person", async () => {
     await using rig = await Rig.open({ kind, ...pin }, { bee: true });
     const message = await rig.ask("hello [[text:I would rather not.]]");
     const trace = await rig.app.call(`GET /api/messages/${message}/trace`);

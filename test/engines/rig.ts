@@ -175,8 +175,7 @@ export class Rig implements AsyncDisposable {
   }
 
   /**
-   * Lists processes with the mark of any run. For an engine that stays open: all of the worker except one
-   * idle process.
+   * Lists the processes with the mark of any run. For an engine that stays open, lists all processes of the worker except one idle process.
    */
   async leftovers(): Promise<number[]> {
     if (this.#staysOpen) {

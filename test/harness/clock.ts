@@ -42,7 +42,7 @@ export class TestClock implements Clock {
     }
   }
 
-  /** Sets the wall clock without time passing. */
+  /** Sets the wall clock. No monotonic time passes. */
   jump(to: number | string): void {
     this.#now = new Date(to).getTime();
   }

@@ -471,7 +471,7 @@ describe("messages of Discord (contract 10.1)", () => {
 });
 
 describe("replies to Discord (contract 10.3)", () => {
-  it("mention no person, are one message per key, and are plain when marks make them too long", async () => {
+  it("mention no person, are one message per key, and are plain text when Markdown makes them too long", async () => {
     await using world = new DiscordWorld();
     await using there = await startPlatform(world);
     const first = buildReply("@everyone <@7>", { key: "0b7c-1" });

@@ -55,7 +55,7 @@ describe("Slack (contract 10)", () => {
     expect(world.sent().filter(({ text }) => text === "dropped")).toHaveLength(1);
   });
 
-  it("reads missed messages once and in order, and no stored ones (contract 10.1)", async () => {
+  it("reads missed messages once and in order, and reads no stored message again (contract 10.1)", async () => {
     await using world = new SlackWorld();
     await using app = await open(world);
     const first = await world.say("say first");

@@ -134,7 +134,7 @@ describe("files of Telegram (contract 10.1)", () => {
     ]);
   });
 
-  it("that do not arrive delay the debounce window by at most 60 s; then the text names them", async () => {
+  it("delay the debounce window by at most 60 s if they do not arrive; the text then names them", async () => {
     await using fake = new FakeTelegram();
     const clock = new TestClock(Date.now());
     await using app = await openTelegram(fake, { allow: ["*"] }, clock);

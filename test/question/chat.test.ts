@@ -56,7 +56,7 @@ describe("an answer in the chat (contract 12)", () => {
     await run.end();
   });
 
-  it("to a free question is the first plain message within ten minutes; later ones are messages", async () => {
+  it("to a free question is the first plain message within ten minutes; later messages are ordinary", async () => {
     const clock = new TestClock();
     await using app = await open({ clock });
     const run = await startAskingRun(app);

@@ -30,7 +30,7 @@ interface Bench {
 
 interface Result {
   question: Question;
-  /** Accepted answers (200). */
+  /** Number of accepted answers (status 200). */
   taken: string[];
   /** How often the agent got the answer: read in its run, or delivered by a task. */
   learned: number;
@@ -40,7 +40,7 @@ function later<T>(ms: number, work: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => setTimeout(() => work().then(resolve, reject), ms));
 }
 
-/** Answers as a user; null if another answer was first. */
+/** Answers as a user. Returns null if another answer was first. */
 async function answer({ app, question }: Bench, words: string): Promise<string | null> {
   try {
     await app.server.api.question.answer(PERSON, question.id, words);

@@ -36,7 +36,7 @@ async function listExecutions(app: App): Promise<Json[]> {
 }
 
 describe("the answer reaches the same session (contract 12)", () => {
-  it("of its conversation", async () => {
+  it("the session of the conversation", async () => {
     const { app, worker, session } = await open();
     await using _ = app;
     const file = join(app.dataDir, "end");
@@ -49,7 +49,7 @@ describe("the answer reaches the same session (contract 12)", () => {
     expect(prompt).not.toContain("The task in which you asked");
   });
 
-  it("of a schedule's run, and leaves the session of the conversation unchanged", async () => {
+  it("the session of a schedule's run, and leaves the session of the conversation unchanged", async () => {
     const { app, worker, session } = await open();
     await using _ = app;
     const said = await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "ok one" });
@@ -66,7 +66,7 @@ describe("the answer reaches the same session (contract 12)", () => {
     expect(context.session_id).toBe(chat.session_id);
   });
 
-  it("whose totals are already counted, and does not count them twice", async () => {
+  it("a session whose totals are already counted, and does not count them twice", async () => {
     const { app, worker } = await open();
     await using _ = app;
     const file = join(app.dataDir, "end");
@@ -79,7 +79,7 @@ describe("the answer reaches the same session (contract 12)", () => {
     expect([asking.usage.cost_usd, answered.usage.cost_usd]).toEqual([0.5, 0.3]);
   });
 
-  it("or, after a clear of the context, a new one with the task of the question", async () => {
+  it("a new session with the task of the question, after the context was cleared", async () => {
     const { app, worker, session } = await open();
     await using _ = app;
     const file = join(app.dataDir, "end");

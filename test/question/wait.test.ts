@@ -77,7 +77,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await app.settle();
   });
 
-  it("does not end for its silence, but ends when it is silent without waiting", async () => {
+  it("is not ended by idle_timeout while it waits, but is once the wait has ended", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines({ idle_timeout: "1s" }) } });
     const run = await startAskingRun(app);
     const { id } = await run.ask();
@@ -114,7 +114,7 @@ describe("a run that waits for an answer (contract 12)", () => {
     await app.settle();
   });
 
-  it("learns that the question has ended, and does not mark the answer as seen if it leaves", async () => {
+  it("learns that the question has ended, and leaves the answer unseen if it stops waiting early", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const run = await startAskingRun(app);
     const expired = await run.ask({ text: "Now?", timeout_ms: 1_000 });

@@ -43,7 +43,7 @@ describe("keys [SEC-2, SEC-3]", () => {
     },
   );
 
-  it("masks a whole secret, one without its start, and one that was cut", () => {
+  it("masks a whole secret, a secret without its start, and a secret that was cut", () => {
     const secret = "abcdefghijklmnopqrstuvwxyz";
     const start = secret.slice(0, 15);
     const masked = (text: string) => maskText([secret], text);

@@ -42,7 +42,7 @@ it("repeated reports count once, and reports of foreign runs are refused [RUN-1]
     expect((await one.events(id, events)).status).toBe(200);
   }
   expect((await one.log(id, 3, "st\nsecond\nthird\n")).body).toEqual({ size: 19 });
-  // A gap is answered with the offset to continue from.
+  // If the log has a gap, the service answers with the offset to continue from.
   expect((await one.log(id, 30, "a gap")).body).toEqual({ size: 19 });
   expect((await one.log(id, 0, "not mine", { epoch: 7 })).status).toBe(409);
   for (const reply of [await other.log(id, 0, "lies\n"), await other.events(id, []), await other.end(id)]) {
@@ -88,7 +88,7 @@ it("a run accepts nothing after the end of its lease, even before it is lost [RU
   const runner = await createFakeRunner(app);
   await createTask(app, await createRemoteWorker(app, "echo"), "hello");
   const id = (await runner.claim()).body.run.execution.execution_id;
-  // As if another process had started as this runner, before the rescuer ran.
+  // The lease has expired and the rescuer has not run yet, as if another process had started as this runner.
   await app.db.write([{ sql: "update remote_run set lease_until = 0", args: [] }]);
   const replies = [
     await runner.log(id, 0, "late\n"),

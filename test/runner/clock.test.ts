@@ -114,7 +114,7 @@ describe("a runner with a wrong clock [RUN-1]", () => {
   );
 });
 
-it("Lease counts by the clock that shows more passed time (contract 18.7)", () => {
+it("Lease expires by whichever clock shows more elapsed time (contract 18.7)", () => {
   const clock = new TestClock();
   const moment = () => ({ wall: clock.now(), monotonic: clock.monotonic() });
   const lease = new Lease(clock, 120_000, moment());

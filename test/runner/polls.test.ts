@@ -85,7 +85,7 @@ it("a claim that ended during the round gets no run (contract 18)", async () => 
   expect((await runner.claim()).body.run.execution).toMatchObject({ task_id: task, attempt: 1 });
 });
 
-it("two claims with one request get one run, and a used request gets none immediately (contract 18)", async () => {
+it("two claims with one request get one run, and a used request is answered without a run immediately (contract 18)", async () => {
   await using app = await openApp();
   const runner = await createFakeRunner(app);
   await runner.claim({ wait_ms: 0 });
@@ -145,7 +145,7 @@ it("a removed runner's run stays reserved until its lease expires, and has no ri
   await waitUntilLost(app, id);
 });
 
-it("a repeated claim: only the last copy reports that there is no run (contract 18.6) [RUN-1]", async () => {
+it("of the copies of a repeated claim, only the last one reports that there is no run (contract 18.6) [RUN-1]", async () => {
   await using app = await openApp();
   const runner = await createFakeRunner(app);
   await runner.claim({ wait_ms: 0 });

@@ -236,7 +236,7 @@ describe("query plans (architecture, Style)", () => {
     }
   });
 
-  it("retention finds old rows by time, without the status column after their texts", async () => {
+  it("retention finds old rows by time, without reading the status column, which comes after long texts", async () => {
     await using db = await openDatabase();
     const explain = async (sql: string, args: Value[]) => {
       const plan = await db.read<{ detail: string }>(`explain query plan ${sql}`, args);

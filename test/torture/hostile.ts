@@ -58,7 +58,7 @@ export class Hostile {
     await waitUntilQuiet(await this.#victim.reach(), 180_000);
   }
 
-  /** Formats the effects on the neighbours. */
+  /** Formats the effects on the other clients. */
   report(): string[] {
     const times = this.#times.sort((a, b) => a - b);
     const at = (share: number) => (times[Math.floor((times.length - 1) * share)] ?? NaN).toFixed(0);

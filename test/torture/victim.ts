@@ -11,7 +11,7 @@ interface Deaths {
   kills: number;
   /** Kills by a fault point, of all kills. */
   faults: number;
-  /** Ms from each start to ready. */
+  /** Times from each start to ready, in ms. */
   starts: number[];
   /** The duration of each stop in ms. */
   stops: number[];
@@ -31,7 +31,7 @@ export class Victim {
   readonly dataDir: string;
   readonly agentLedger: string;
   readonly deaths: Deaths = { kills: 0, faults: 0, starts: [], stops: [] };
-  /** The client of the server; null without one. */
+  /** The client of the server, or null without a server. */
   api: Client | null = null;
   readonly #env: Record<string, string>;
   readonly #log: Deno.FsFile;

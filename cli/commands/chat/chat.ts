@@ -1,6 +1,6 @@
 import { load } from "../../../src/base/lazy_import.ts";
 import { conflict, notFound, ServiceError } from "../../../src/domain/call/error.ts";
-import { normalizeName } from "../../../src/domain/call/name.ts";
+import { normalizeName } from "../../../src/domain/call/name_key.ts";
 import type { Client } from "../../client/client.ts";
 import { resolveRef } from "../../client/resource_ref.ts";
 import { usageError } from "../../terminal/exit.ts";
@@ -16,10 +16,14 @@ export const group: AnyCommand = command({
   about: "Send a chat message and print the reply, or open a prompt",
   args: ["[text|-]"],
   options: {
-    session: option.text("--session <id|name>", "session to use, created if missing; a new one by default", {
-      completion: "session_name",
-    }),
-    last: option.flag("--last", "continue your latest session"),
+    session: option.text(
+      "--session <id|name>",
+      "conversation to use, created if missing; a new one by default",
+      {
+        completion: "session_name",
+      },
+    ),
+    last: option.flag("--last", "continue your latest conversation"),
     worker: option.text("--worker <id|name>", "worker to talk to", { completion: "worker_name" }),
     replyTo: option.text(
       "--reply-to <id>",

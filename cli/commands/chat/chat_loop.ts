@@ -12,12 +12,11 @@ interface ChatLoopOptions {
   known: string | null;
   /** Creates a session for the first line. */
   begin: (line: string) => Promise<string>;
-  /** A prefix of each line that is no answer. */
+  /** The prefix of each line that does not answer a question. */
   mention: string;
   limitMs: number;
 }
 
-/** An open question: its message and its options. */
 interface PendingQuestion {
   questionId: string;
   messageId: string;
@@ -71,7 +70,7 @@ export async function runChatLoop(
       // A user who pressed Ctrl-C needs no error message.
       if (!stopped) note(out.style.red(`svc: ${escapeControls(error.message)}`));
     }
-    // The run may end before the request to stop it does. The next prompt waits for the message about that request.
+    // The run may end before the request to stop it returns. The next prompt waits until that request has printed its message.
     await stopping;
   }
   note(session === null ? "" : `\nto continue: svc ctl chat --session ${session}`);
@@ -84,10 +83,10 @@ class QuestionPrompt {
   readonly #context: BaseContext;
   readonly #prompt: ChatPrompt;
   #asked: PendingQuestion | null = null;
-  /** The line of a prompt that opened for a question during a reply. */
+  /** The next line, when the prompt opened for a question during a reply. */
   #typing: Promise<string | null> | null = null;
   #talking: ChatTurn | null = null;
-  /** Whether a question is on the prompt, so that no other output may use its line. */
+  /** Whether the prompt shows a question. No other output may use its line then. */
   open = false;
 
   constructor(context: BaseContext, prompt: ChatPrompt) {
@@ -106,7 +105,7 @@ class QuestionPrompt {
     if (this.#asked !== null && await this.#openOptions(this.#asked.questionId) === null) this.#asked = null;
   }
 
-  // A caller may chat without the right to read questions. Then each line is an answer, as in the chat itself.
+  // Without the right to read questions the call fails. The question then counts as open without options, so each line answers it.
   async #openOptions(id: string): Promise<string[] | null> {
     return await this.#context.client.call("GET /api/questions/:id", { params: { id } })
       .then(({ value }) => value.status === "open" ? value.options : null, () => []);

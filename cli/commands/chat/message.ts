@@ -25,7 +25,7 @@ const MEDIA: Column = { name: "media", value: (row) => (row.media as Row | null)
 export const group: AnyCommand[] = [
   command({
     name: "send",
-    about: "Send a text, a file or both to the conversation of a message",
+    about: "Reply to a message in its conversation, with a text, a file or both",
     options: {
       messageId: option.text("--message-id <id>", "message to reply to", {
         completion: "message",
@@ -69,7 +69,11 @@ export const group: AnyCommand[] = [
     columns: toColumns("id status platform session_key received_at", MEDIA, "content"),
     options: {
       ...FILTERS,
-      status: filterOption("--status <statuses>", "status", INBOUND_STATUSES),
+      status: {
+        ...filterOption("--status <statuses>", "status", INBOUND_STATUSES),
+        about:
+          "filter by status (feeding: being routed, bee_processed: routed, merged: joined with a later message)",
+      },
       receivedFrom: option.time("--received-from <time>", "received at or after this time"),
       receivedTo: option.time("--received-to <time>", "received at or before this time"),
       ...pageOptions(100),

@@ -4,7 +4,7 @@ import { CONFIG_DEFAULT } from "../../../src/config/file.ts";
 import { usageError } from "../../terminal/exit.ts";
 import { type AnyCommand, command } from "../command.ts";
 
-// Only these commands pay for the whole schema (contract 6).
+// Imported lazily, so that only these commands load the whole schema (contract 6).
 function loadSchema() {
   return load<typeof import("../../../src/config/schema.ts")>(
     "../../../src/config/schema.ts",

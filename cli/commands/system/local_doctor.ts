@@ -86,7 +86,7 @@ async function checkService({ config }: DoctorInput): Promise<Finding> {
 }
 
 async function checkConfig({ configFlag, io }: DoctorInput): Promise<Finding> {
-  // Only this check pays for the whole schema.
+  // Imported lazily, so that only this check loads the whole schema.
   const { loadConfig } = await load<typeof import("../../../src/config/schema.ts")>(
     "../../../src/config/schema.ts",
     import.meta.url,

@@ -100,7 +100,7 @@ async function printLines(
 
 const FOLLOW_PAUSE_MS = 1_000;
 
-/** Drops the characters that were printed before and reports the number of new ones. */
+/** Drops the characters that were printed before, and reports how many new characters there are. */
 async function* skipPrinted(
   known: number,
   texts: AsyncIterable<string> | Iterable<string>,

@@ -20,7 +20,7 @@ interface WaitTarget {
   /** The number of a run. By default the end of the task, or of a schedule's current or next run. */
   runNo?: number | undefined;
   limitMs: number;
-  /** Prints nothing at the timeout. */
+  /** If set, prints nothing at the timeout. */
   isQuiet?: boolean;
 }
 
@@ -109,7 +109,7 @@ export async function throwUnlessRunDone(context: BaseContext, task: Task, runNo
   throw new Exit(EXIT.awaitedFailed, `run ${runNo} of task ${task.id} ${run.status}: ${why}`);
 }
 
-// A caller may read tasks without the right to read executions, and retention deletes old ones.
+// A caller may be allowed to read tasks but not executions, and retention deletes old executions.
 function ignoreMissing(error: unknown): null {
   if (error instanceof ServiceError && ["forbidden", "not_found"].includes(error.code)) return null;
   throw error;

@@ -110,7 +110,7 @@ async function readFleet(io: Io, file: string): Promise<Record<string, unknown>>
   return value as Record<string, unknown>;
 }
 
-// Only these commands pay for the YAML library.
+// Imported lazily, so that only these commands load the YAML library.
 function loadYaml() {
   return load<typeof import("../../../src/config/yaml.ts")>("../../../src/config/yaml.ts", import.meta.url);
 }

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { ServiceError } from "../../../src/domain/call/error.ts";
-import { normalizeName } from "../../../src/domain/call/name.ts";
+import { normalizeName } from "../../../src/domain/call/name_key.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { confirm } from "../../terminal/prompt.ts";
@@ -151,7 +151,10 @@ export const group: AnyCommand[] = [
   }),
 ];
 
-/** Asks before creating a second worker of a name, since a mention then reaches neither. Warns in a pipe (contract 8.11). */
+/**
+ * Asks before creating a second worker with the same name, because a mention of that name then reaches neither worker. In a pipe, only
+ * warns (contract 8.11).
+ */
 async function checkNamesake({ client, io, note }: BaseContext, name: string, yes: boolean): Promise<void> {
   const { value } = await client.call("GET /api/workers", { query: { ref: name, page_size: 5 } })
     // A caller may create workers without the right to list them.

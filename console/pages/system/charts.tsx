@@ -44,7 +44,7 @@ const CHARTS: readonly SeriesChartOptions[] = [
       { name: "runs", token: "busy", read: ({ executions }) => executions },
       { name: "failed", token: "bad", read: ({ failed }) => failed },
     ],
-    // The scale of runs has no fractions.
+    // A number of runs has no fractions, so the scale has none.
     format: (count) => Number.isInteger(count) ? formatCount(count) : "",
   },
   {

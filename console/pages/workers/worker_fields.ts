@@ -102,7 +102,7 @@ function formatCheck({ verify }: Worker): string {
   return verify?.command.join("\n") ?? "";
 }
 
-// The API keeps the arguments of engines that the request leaves out, and deletes empty ones.
+// When a request omits the arguments of an engine, the API keeps them. Empty arguments delete them.
 function parseEngineArgs(text: string, before: Worker | null): Record<string, string> {
   const removed = Object.keys(before?.engine_args ?? {}).map((engine) => [engine, ""]);
   const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);

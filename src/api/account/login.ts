@@ -168,13 +168,13 @@ interface LoginFrom {
   address: string;
   /** The cookie of this browser's OpenID sign-in. */
   flow: string | null;
-  /** Secret of the login that the browser has already, or null. */
+  /** Secret of the browser's current login, or null. */
   existing: string | null;
 }
 
 /**
- * Logs in with name and password, or a browser with a code. Throws `invalid_credentials`, `rate_limited`, or `conflict` when a code would
- * silently replace another user's login.
+ * Logs in with name and password, or logs in a browser with a code. Throws `invalid_credentials`, `rate_limited`, or `conflict` when a code
+ * would silently replace another user's login.
  */
 export async function logIn(
   deps: Deps<"db" | "clock" | "auth" | "authority" | "loginLimits"> & SignInDeps,
@@ -192,7 +192,8 @@ export async function logIn(
   return input.browser ? await openBrowserLogin(deps, who, options) : await openLogin(deps, who, options);
 }
 
-// Any page can have a link with a code of its author. Without this check, a click would replace the session of the reader (contract-3 20.9).
+// Any page can link to a code of the page's author. Without this check, a click on the link would replace the reader's session (contract-3
+// 20.9).
 async function checkReplacement(
   deps: Deps<"db" | "clock" | "authority"> & SignInDeps,
   existing: string,

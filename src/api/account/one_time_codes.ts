@@ -5,7 +5,7 @@ import { digest } from "../../base/bytes.ts";
 
 /** The browser login that a code permits. */
 export interface CodeGrant {
-  /** "" for the operator. */
+  /** Id of the user, or "" for the operator. */
   userId: string;
   /** Version of the user's password when the code was issued. A later change invalidates the code. */
   version: number;
@@ -36,14 +36,16 @@ export class OneTimeCodes {
     return code;
   }
 
-  /** Uses up a code and returns its grant, or null when it is unknown, used or expired. A wrong binding uses it up, too. */
+  /**
+   * Uses up a code and returns its grant. Returns null when the code is unknown, used or expired. A wrong binding uses up the code, too.
+   */
   take(code: string, binding: string): CodeGrant | null {
     const grant = this.find(code, binding);
     this.#grants.delete(digest(code));
     return grant;
   }
 
-  /** Returns the grant of a code without using it up, or null. */
+  /** Returns the grant of a code and keeps the code valid. Returns null for an unknown code. */
   find(code: string, binding: string): CodeGrant | null {
     const grant = this.#grants.get(digest(code));
     if (grant === undefined) return null;

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { invalid, ServiceError } from "../../domain/call/error.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { record } from "../../store/events/journal.ts";
 import { findAnyHash, findUserById, findUserByName, type UserRow } from "../../store/account/user.ts";
 import { limitByName } from "../call/login_limit.ts";
@@ -58,7 +58,7 @@ async function findCandidate(
   return { hash: other ?? credential?.password_hash ?? "", who: null };
 }
 
-/** Finds the network that attempts are counted by: a client may own a whole IPv6 network of addresses. */
+/** Returns the network for which attempts are counted, because a client may own all addresses of an IPv6 network. */
 export function findNetwork(address: string): string {
   if (!address.includes(":") || /^::ffff:[\d.]+$/i.test(address)) return address;
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];

@@ -6,9 +6,9 @@ import type { Listing } from "../../domain/call/page.ts";
 /** The JSON text of a T and values for headers. SQL builds the text where that is faster (decision 0003). */
 export interface Answer<T> {
   json: Json<T>;
-  /** Matching rows, counted up to COUNT_MAX + 1 (contract 1.4). */
+  /** Number of matching rows, at most COUNT_MAX + 1 (contract 1.4). */
   total?: number;
-  /** The query parameter of the next page; null on the last page. */
+  /** The query parameter of the next page, or null on the last page. */
   next?: NextPage | null;
   /** True for the stored answer of an earlier request with the same idempotency key. */
   replayed?: boolean;

@@ -24,7 +24,7 @@ export interface Authentication {
   claims: Claims;
 }
 
-/** Why a caller lost access during a request; null while access continues. */
+/** Why a caller lost access during a request, or null while access continues. */
 export type AccessEnd = "token_expired" | "revoked" | null;
 
 interface AuthorityOptions {

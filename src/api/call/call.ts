@@ -8,7 +8,7 @@ export interface Call {
   caller: Caller;
   /** Returns why the caller lost access, or null. Long waits call it once a second. */
   findAccessEnd: () => Promise<AccessEnd>;
-  /** From the header Idempotency-Key, or null. */
+  /** Value of the header Idempotency-Key, or null. */
   idempotency: IdempotencyKey | null;
 }
 

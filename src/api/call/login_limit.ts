@@ -15,7 +15,7 @@ const SAVED_MAX = 1_000;
 
 const log = createLogger("auth");
 
-/** A hash of the name or network whose failures are counted, and its limit per minute. */
+/** A hash of the name or network for which failures are counted, and its limit per minute. */
 interface FailureLimit {
   who: string;
   max: number;

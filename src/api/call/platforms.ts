@@ -12,7 +12,7 @@ export interface PlatformRules {
   readonly threads: "session" | "chat";
 }
 
-/** A configured platform; `platform` is null while it is disabled. */
+/** A configured platform. `platform` is null while it is disabled. */
 export interface PlatformConnection {
   rules: PlatformRules;
   config: Config["platforms"][string] | null;

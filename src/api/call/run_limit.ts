@@ -10,7 +10,7 @@ import type { Call } from "./call.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Database } from "../../store/db/database.ts";
 
-/** Limits of one run: far above the needs of a task, and low enough to end a loop early (reliability SCP-7). */
+/** Limits of one run, far above the needs of a task but low enough to end a loop early (reliability SCP-7). */
 export const RUN_TASKS_MAX = 100;
 export const RUN_MESSAGES_MAX = 500;
 export const RUN_MEMORY_MAX_BYTES = 1024 * 1024;

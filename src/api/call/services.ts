@@ -36,9 +36,9 @@ export interface Services {
   timeZone: string;
   /** Source of the operator's password. The password is read-only when the configuration or the environment sets it. */
   passwordSource: PasswordSource;
-  /** Watches the database's files; null for a server or a database in memory. */
+  /** Watches the database's files, or null for a server or a database in memory. */
   watch: DatabaseWatch | null;
-  /** The database server and its standbys; null for a local file. */
+  /** The database server and its standbys, or null for a local file. */
   owner: DatabaseOwner | null;
   /** All background stages and whether each is healthy. */
   stages: () => { name: string; well: boolean }[];

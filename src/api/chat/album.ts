@@ -14,7 +14,7 @@ export async function isAlbumMentioned(
   return isInAlbum(incoming) && (await listAlbums(db, platform)).includes(formatAlbum(incoming));
 }
 
-/** Stores that an album mentions the service, so that the mention is valid for its other messages. */
+/** Stores that an album mentions the service, because the mention is valid for the other messages of the album, too. */
 export async function rememberAlbum(
   db: Database,
   platform: string,

@@ -21,7 +21,7 @@ export interface Hook {
   /** Headers of the request by name in lower case. */
   headers: Readonly<Record<string, string>>;
   body: Uint8Array;
-  /** The caller behind a token with `write:hooks`; null without a token. */
+  /** The caller behind a token with `write:hooks`, or null without a token. */
   holder: Caller | null;
 }
 
@@ -137,7 +137,7 @@ function findMessageId({ hmac }: WebhookPlatformConfig, { headers, holder }: Hoo
   const signature = headers["x-hub-signature-256"];
   if (hmac === "github" && holder === null && signature) return signature.replace("sha256=", "");
   if (hmac === "slack" && typeof own.event_id === "string") return own.event_id;
-  // Slack signs the time and the body, so an equal signature is a repetition, too.
+  // Slack signs the time and the body, so a request with an equal signature is a repetition.
   const slack = headers["x-slack-signature"];
   if (hmac === "slack" && holder === null && slack) return slack.replace("v0=", "");
   const given = headers["webhook-id"] ?? headers["x-github-delivery"] ?? own.id;

@@ -96,7 +96,9 @@ async function readAlbum(
   return { ...incoming, isMentioned: true };
 }
 
-/** Replaces the old id of a chat. Its message ids get a mark, because the new chat numbers its messages anew. */
+/**
+ * Replaces the old id of a chat with its new id. Adds the old chat's id to the message ids, because the new chat numbers its messages anew.
+ */
 function followMove(incoming: IncomingMessage, moved: MovedChats): IncomingMessage {
   const { chat: old, id, repliesTo } = incoming;
   const chat = resolveChat(moved, old);
@@ -168,7 +170,7 @@ async function storeIncoming(
   }
 }
 
-/** Builds the notice that names unreadable content, in the batch that stores the message. A message without other content ends here. */
+/** Builds the notice that names the unreadable content. The same batch stores the message. A message without other content ends here. */
 function reportUnreadable(
   platform: string,
   { unreadable, ...rest }: IncomingMessage,

@@ -64,7 +64,7 @@ async function planUpload(
   id: string,
   file: IncomingFile,
 ): Promise<Creation<Media>> {
-  // Only a retry finds a finished file: the session was deleted during the first attempt.
+  // Only a retry finds a finished file here, if the session was deleted during the first attempt.
   if (file.finished) throw notFound("session", id);
   const media = await file.finish();
   const now = deps.clock.now();

@@ -7,7 +7,7 @@ import type { Deps } from "../call/services.ts";
 
 const log = createLogger("platform");
 
-/** New ids of chats by their old ones. */
+/** Maps old ids of chats to new ids. */
 export type MovedChats = Readonly<Record<string, string>>;
 
 export async function findMovedChats(db: Database, platform: string): Promise<MovedChats> {
@@ -20,8 +20,8 @@ export function resolveChat(moved: MovedChats, chat: string): string {
 }
 
 /**
- * Moves a chat with a new id: its conversation, open replies, tasks, schedules, questions, memory and engine sessions, in one batch
- * with the new id itself. A repeated move changes nothing, except for rows that a run stored under the old id meanwhile.
+ * Moves the conversation of a chat to the chat's new id: open replies, tasks, schedules, questions, memory and engine sessions. The same
+ * batch stores the new id. Repeating a move only moves rows that a run has stored under the old id since.
  */
 export async function moveChat(
   { db }: Deps<"db">,
@@ -31,7 +31,7 @@ export async function moveChat(
 ): Promise<void> {
   const isValid = [from, to].every((id) => id !== "" && id.length <= PLACE_MAX_CHARACTERS) && from !== to;
   const moved = await findMovedChats(db, platform);
-  // A chat that moved back would have no current id.
+  // If a chat moved back, neither id would be the current one.
   if (!isValid || resolveChat(moved, to) !== to) return;
   const earlier = Object.entries(moved).map(([old, current]) => [old, current === from ? to : current]);
   await db.write([

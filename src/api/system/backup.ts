@@ -23,7 +23,7 @@ const log = createLogger("backup");
 // Each database has at most one backup at a time, as each needs disk space for a copy.
 const inProgress = new WeakSet<Database>();
 
-// Limit of the report on a damaged copy.
+// Length limit of the report on a damaged copy.
 const FAULT_CHARACTERS = 1_000;
 
 interface Backup {

@@ -45,7 +45,7 @@ export async function examine(deps: DoctorDeps, call: Call): Promise<Answer<Doct
   }
   const checks: Check[] = [];
   for (const [name, check] of Object.entries(CHECKS)) {
-    // Runs one check at a time for a low load. A check that throws is a finding, too.
+    // Runs one check at a time for a low load. If a check throws, its error becomes its finding.
     try {
       checks.push({ name, ...await check(deps) });
     } catch (error) {
@@ -132,7 +132,7 @@ async function checkPermissions({ paths }: Deps<"paths">): Promise<Finding> {
   if (open.length === 0) return pass(`only the service's user can read ${paths.root}`);
   const words = `other users can read ${open.join(", ")}`;
   const hint = `chmod go= ${open.join(" ")}`;
-  // A closed root directory protects the other files, but they need their own permissions.
+  // While the root directory is closed, open files in it are only a warning: they become readable if the directory is opened later.
   return open.includes(paths.root) ? fail(words, hint) : warn(words, hint);
 }
 

@@ -167,7 +167,7 @@ export async function rotateKey(
       "Cannot rotate the signing key: auth.jwt_secret sets it. Change it there and restart the service.",
     );
   }
-  // A pending version would overwrite the one that replaceKey() sets.
+  // Waits until no version is pending, because a pending version would overwrite the version that replaceKey() sets.
   await authority.getOperatorVersion();
   const secret = randomBytes(KEY_BYTES).toString("base64url");
   const file = await prepareWhole(paths.secretKey, `${secret}\n`);

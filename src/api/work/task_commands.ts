@@ -9,7 +9,7 @@ interface CommandChange {
   /** Null when the commands stay unchanged. */
   call: Call | null;
   engines: Catalog;
-  /** The worker's engine; "" is the default. */
+  /** The worker's engine, or "" for the default engine. */
   engine: string;
 }
 

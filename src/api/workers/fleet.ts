@@ -11,7 +11,7 @@ import {
 } from "../../domain/workers/fleet.ts";
 import { findCycle, planFleet, type UnhashedPlan } from "../../domain/workers/fleet_plan.ts";
 import { findCronFault } from "../../domain/work/cron.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { checkFieldsOfType, findNextRunAt, resolveTimeZone } from "../../domain/work/task_plan.ts";
 import { guardFleetState, readFleetState } from "../../store/workers/fleet.ts";
 import { record } from "../../store/events/journal.ts";
@@ -95,7 +95,7 @@ export async function applyFleet(
       continue;
     }
     faultPoint("accept.post-commit");
-    // A crash from here on loses nothing: a start ends orphan runs.
+    // A crash after this point loses nothing: the next start of the service ends orphan runs.
     for (const end of work.afterwards) await end();
     return answer(shown);
   }
@@ -116,7 +116,7 @@ async function makeWorkDirs({ workers }: Fleet, workDirs: WorkDirs): Promise<voi
   }
 }
 
-// Removes only directories that were created for these workers. A requested one may belong to others.
+// Removes only the default directories of these workers. A directory that the file names may belong to other programs.
 async function removeOwnDirs(workDirs: WorkDirs): Promise<void> {
   await Promise.all(
     workDirs.filter(({ isOwn }) => isOwn).map(({ path }) => Deno.remove(path).catch(() => {})),

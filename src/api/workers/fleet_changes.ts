@@ -5,7 +5,7 @@ import { DEPARTMENTS_MAX } from "../../domain/workers/department.ts";
 import type { Fleet, PresentObject } from "../../domain/workers/fleet.ts";
 import type { PlannedChange } from "../../domain/workers/fleet_plan.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX } from "../../domain/workers/memory.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { WEBHOOKS_MAX } from "../../domain/system/webhook.ts";
 import { deleteBudget, insertBudget, updateBudget } from "../../store/workers/budget.ts";
 import type { Statement } from "../../store/db/database.ts";
@@ -31,7 +31,7 @@ import { cancelTask } from "../../store/work/task_transitions.ts";
 /** The statements and follow-up work of a plan. */
 interface PlanWork {
   statements: Statement[];
-  /** Directories to create before the commit, with the workers that they belong to. */
+  /** Directories to create before the commit, each with the worker that it belongs to. */
   workDirs: { worker: string; path: string; isOwn: boolean }[];
   /** Work after the commit, in this order. */
   afterwards: (() => Promise<void>)[];
@@ -79,7 +79,7 @@ export async function buildPlanWork(
     work.statements.push(...await buildWorkerDeletion(deps.db, present, context.actor, context.now));
     work.afterwards.push(() => endWorkerRuns(deps, present.id));
   }
-  // No kept department is below a deleted one, so deleted ones only leave each other.
+  // No department that stays is below a deleted one, so only deleted departments can have deleted parents.
   const deleted = listChanges("department").filter(({ action }) => action === "delete");
   for (const { present } of deleted) {
     work.statements.push(...updateDepartment(present?.id ?? "", { parent_id: null }, context.now));
@@ -96,7 +96,7 @@ export async function buildPlanWork(
   return work;
 }
 
-// New departments get parents after all exist, and moved ones first lose theirs, so no cycle occurs on the way.
+// First creates all new departments and removes the parents of moved ones, then sets the new parents. So no cycle occurs in between.
 function changeDepartments(
   { statements }: PlanWork,
   changes: readonly PlannedChange[],
@@ -167,7 +167,7 @@ function changeWorker(
     const change = Object.fromEntries(
       names.map((one) => [one, { ...fields, name }[one as "name"]]),
     ) as WorkerChange;
-    // Arguments merge by engine, so clear those of engines that the file omits.
+    // An update merges the arguments by engine, so this clears the arguments of engines that the file omits.
     const before = present?.fields.engine_args as Record<string, string>;
     if (change.engine_args !== undefined) {
       change.engine_args = {

@@ -13,7 +13,7 @@ import {
 } from "../../domain/workers/fleet.ts";
 import { parseJson } from "../../domain/call/json.ts";
 import { GLOBAL_SCOPE, type MemoryEntry } from "../../domain/workers/memory.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { type Listing, type Page, PAGE_SIZE_MAX, WORKER_PAGE_SIZE_MAX } from "../../domain/call/page.ts";
 import { FLEET_KINDS, type FleetKind } from "../../domain/call/vocabulary.ts";
 import { buildDefaultOptions, optionFields } from "../../domain/work/schedule.ts";

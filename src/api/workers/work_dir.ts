@@ -13,7 +13,7 @@ export function resolveWorkDir(requested: string, paths: DataPaths): string {
   return path;
 }
 
-/** Creates a work directory for a new worker. Throws `invalid_request` for a file, and when it cannot be created. */
+/** Creates a work directory for a new worker. Throws `invalid_request` if the path is a file or the directory cannot be created. */
 export async function makeWorkDir(path: string, field = "work_dir"): Promise<void> {
   try {
     await Deno.mkdir(path, { recursive: true, mode: 0o755 });

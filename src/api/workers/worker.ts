@@ -190,7 +190,7 @@ async function changeWorker(
   const departments = change.departments === undefined
     ? null
     : await resolveDepartments(db, change.departments);
-  // The directory was on a runner.
+  // The worker's directory was on a runner.
   if (change.runs_on?.length === 0) await makeWorkDir(resolveWorkDir(worker.work_dir, paths));
   const now = clock.now();
   const statements: Statement[] = [
@@ -288,9 +288,9 @@ function findEngines(json: string): string[] {
 }
 
 /**
- * Replaces `idle` with `unavailable` for workers whose engine the latest check or run could not start. Only such engines are checked again,
- * once for each engine of a list: programs read lists often, and looking at the disk would take most of the time (contract-3 20.4). Parses
- * the JSON only for them.
+ * Replaces `idle` with `unavailable` for workers whose engine cannot be started. Programs read lists often and a look at the disk is slow,
+ * so this checks only engines that the latest check or run could not start, once per engine of a list. Parses the JSON only if there is
+ * such a worker (contract-3 20.4).
  */
 async function markUnavailable<T extends Worker | Worker[]>(
   { engines, paths }: Deps<"engines" | "paths">,

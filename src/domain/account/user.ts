@@ -55,7 +55,7 @@ export const userCreateSchema = z.strictObject({
 }).meta({ id: "UserCreate", examples: [{ name: "ada", role: "operator" }] });
 export type UserCreate = z.output<typeof userCreateSchema>;
 
-/** Absent fields stay unchanged. PUT ignores the other fields that GET shows (contract 1). */
+/** A field that the request omits stays unchanged. PUT ignores the other fields that GET shows (contract 1). */
 export const userUpdateSchema = z.strictObject({
   name: personName,
   role,

@@ -23,9 +23,9 @@ export interface FieldError {
 interface ErrorExtras {
   errors?: FieldError[];
   required_scope?: string;
-  /** Seconds to wait before retrying; becomes the header Retry-After. */
+  /** Seconds to wait before retrying. The response has them in the header Retry-After. */
   retry_after_s?: number;
-  /** Methods of the path; becomes the header Allow. */
+  /** Methods of the path. The response has them in the header Allow. */
   allow?: string[];
   cause?: unknown;
 }
@@ -50,7 +50,7 @@ export function invalid(path: string, message: string): ServiceError {
   });
 }
 
-/** Creates a `not_found` error. Used for invisible objects, too (contract 1.7). */
+/** Creates a `not_found` error, also for objects that the caller cannot see (contract 1.7). */
 export function notFound(what: string, id: string): ServiceError {
   return new ServiceError("not_found", `Cannot find ${what} ${JSON.stringify(id)}: no such ${what}`);
 }

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { countBytes } from "../../base/bytes.ts";
-import { hasInvisible, isBlank } from "./name.ts";
 import { memoize } from "../../base/memoize.ts";
 
 // Default messages of all schemas. They say what a value must be (contract 1.7).
@@ -66,9 +65,13 @@ const buildTextRules = (max: number): Rule[] => [
   [(value) => !value.includes("\0"), "must not contain the character NUL"],
 ];
 
+// The last three characters are neither spaces nor ignorable, but show nothing: Braille, an object and a musical note.
+const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\u2800\ufffc\u{1d159}]/u;
+const BLANK = new RegExp(`^(\\s|${INVISIBLE.source})*$`, "u");
+
 const buildLineRules = (max: number): Rule[] => [
   ...buildTextRules(max),
-  [(value) => !isBlank(value), "must not be empty"],
+  [(value) => !BLANK.test(value), "must not be empty"],
   [(value) => !/[\p{Cc}\u2028\u2029]/u.test(value), "must not contain control characters"],
 ];
 
@@ -87,7 +90,7 @@ export function line(max: number) {
 
 /** Condition on names: invisible or direction-changing characters make two of them look alike (contract 8.1). */
 export const VISIBLE_RULE: Rule = [
-  (value) => !hasInvisible(value),
+  (value) => !INVISIBLE.test(value),
   "must not contain invisible characters, such as U+200B or U+202E",
 ];
 
@@ -108,7 +111,7 @@ export function content(max: number) {
   ]);
 }
 
-// No flags: the OpenAPI document contains the pattern, too.
+// Has no flags, because the OpenAPI document contains the pattern, too.
 const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$/;
 
 /** Returns whether `value` is a UUID. Callers check ids before they use them in a query or a path (reliability PTH-5). */
@@ -128,7 +131,7 @@ export const sessionKey = line(KEY_MAX_BYTES * 4)
 /** A session key in a filter. The prefix `cli:` with a message id exceeds 256 characters (contract 3, Task). */
 export const sessionKeyFilter = line(KEY_MAX_BYTES * 4 + 16);
 
-/** Session keys in a list filter; any of them matches (contract 8.2). */
+/** Session keys in a list filter. A row matches if it has any of them (contract 8.2). */
 export const sessionKeysFilter = parseTextList(sessionKeyFilter);
 
 /**

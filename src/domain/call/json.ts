@@ -15,11 +15,11 @@ export function parseJson<T>(json: Json<T>): T {
 /** Assigning to this key of an object sets its prototype, so libraries drop the key. The service refuses it instead. */
 export const PROTOTYPE_KEY = "__proto__";
 
-/** Returns the path of a key `__proto__` in a value that JSON.parse() built from `text`, or null. */
+/** Returns the path of a key `__proto__` in the value that JSON.parse() built from `text`, or null if no key has this name. */
 export function findPrototypeKey(value: unknown, text: string): string | null {
-  // An escape may spell the key, too.
+  // The text may also spell the key with an escape.
   if (!text.includes(PROTOTYPE_KEY) && !text.includes("\\u")) return null;
-  // Without recursion: JSON.parse() accepts any depth.
+  // Uses no recursion, because JSON.parse() accepts any depth.
   const open: Parent[] = [{ value, key: "", parent: null }];
   for (let at = open.pop(); at !== undefined; at = open.pop()) {
     if (typeof at.value !== "object" || at.value === null) continue;

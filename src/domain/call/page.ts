@@ -27,7 +27,7 @@ export interface Page {
 /** A page of a list of T: the JSON array as text, and the values of the headers. */
 export interface Listing<T> {
   json: Json<T[]>;
-  /** Matching rows, counted up to COUNT_MAX + 1. */
+  /** Number of matching rows, at most COUNT_MAX + 1. */
   total: number;
   /** Cursor of the next page, or null at the end. */
   next: string | null;

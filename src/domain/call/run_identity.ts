@@ -1,4 +1,4 @@
-/** The objects that a run belongs to; "" for absent ones. The bee has no worker and no task. */
+/** Ids of the objects that a run belongs to, or "". A run of the bee has no worker and no task. */
 export interface RunKeys {
   session_key: string;
   worker_id: string;

@@ -92,7 +92,7 @@ export interface Caller {
   scopes: readonly string[];
   /** Set for a run token. */
   run: RunBinding | null;
-  /** Set for people and for tokens that they gave to programs. */
+  /** Set for people, and for tokens that people gave to programs. */
   person: Person | null;
   /** Set for a runner machine, which may only call the runners' operations. */
   runner?: RunnerBinding;

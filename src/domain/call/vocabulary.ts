@@ -1,15 +1,15 @@
 // Words that the API, the rows and the clients share, each list once: schemas, command line and SQL CHECKs import them.
 // Without zod, so that the command line starts fast (contract 6.9).
 
-/** Rules of a task type: when it starts, its fields, its defaults. */
+/** Rules of a task type: when it starts, its fields and its defaults. */
 interface TaskTypeRules {
   /** Waits for a time, so the task can be changed, paused and run by hand. */
   isTimed: boolean;
   /** Waits for its next time after each run. */
   isRecurring: boolean;
-  /** Fields in addition to those of every task. */
+  /** Fields that tasks of this type have in addition to the common fields. */
   fields: readonly string[];
-  /** Default number of consecutive failures that pause the task; 0: never. */
+  /** Default number of consecutive failures that pause the task. 0 means never. */
   pauseAfterFailures: number;
   /** Fields that a plan of the bee must give, as text for its prompt. */
   needs: string;
@@ -56,7 +56,7 @@ export const OCCURRENCE_STATUSES = [
 ] as const;
 export type OccurrenceStatus = (typeof OCCURRENCE_STATUSES)[number];
 
-/** Outcome of the latest run of a schedule; '' before the first (contract 8.9). */
+/** Outcome of the latest run of a schedule, or '' before the first run (contract 8.9). */
 export const LAST_STATUSES = ["", ...ENDED_TASK_STATUSES] as const;
 
 export function isEndedTask(status: TaskStatus): boolean {
@@ -90,7 +90,7 @@ export type Failure = (typeof FAILURES)[number];
 
 export const BEE_RUN_STATUSES = ["running", "completed", "failed"] as const;
 
-/** Computed from runs: `working` during a run, `waiting` while its run waits for a person, else `paused` or `idle`. */
+/** Computed from runs: `working` during a run, `waiting` while the run waits for a person, otherwise `paused` or `idle`. */
 export const WORKER_STATUSES = ["idle", "working", "waiting", "paused"] as const;
 
 /** Statuses of a worker in responses: `unavailable` replaces `idle` while its engine cannot be used. */
@@ -109,7 +109,7 @@ type InboundStatus = (typeof INBOUND_STATUSES)[number];
 export const UNROUTED_STATUSES = ["received", "feeding"] as const satisfies InboundStatus[];
 export const ROUTED_STATUSES = ["bee_processed", "merged", "failed"] as const satisfies InboundStatus[];
 
-/** The recipient of a message: a worker, the coordinator with a reply, or none; '' until it is routed. */
+/** The recipient of a message: a worker, the coordinator with a reply, or none. '' until the message is routed. */
 export const ROUTED_TO = ["", "task", "reply", "nobody"] as const;
 export type RoutedTo = (typeof ROUTED_TO)[number];
 
@@ -133,7 +133,7 @@ export type ChatState = (typeof CHAT_STATES)[number];
 export const STREAM_ENDS = ["deleted", "shutdown", "token_expired", "revoked"] as const;
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 
-/** Sources of the operator's password. The API can change only `generated` and `operator` ones (contract 5.1). */
+/** Sources of the operator's password. The API can change the password only if its source is `generated` or `operator` (contract 5.1). */
 export const PASSWORD_SOURCES = ["generated", "config", "environment", "operator"] as const;
 export type PasswordSource = (typeof PASSWORD_SOURCES)[number];
 

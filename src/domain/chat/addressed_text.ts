@@ -2,15 +2,16 @@ import { type Fence, scanMarkdown } from "./markdown.ts";
 
 type Range = readonly [start: number, end: number];
 
-// Replaces a hidden character. No name contains it.
+// Replaces each hidden character, because no name contains it.
 const HIDDEN = "\0";
-// Each code block without a closing line costs another scan of the rest. Beyond this, the rest counts as code.
+// Each code block without a closing line causes another scan of the rest of the text. After this many characters, the rest is hidden as
+// code.
 const SCANNED_CHARACTERS = 300_000;
 const BLOCK_TICKS = 3;
 
 /**
- * Hides code and quotes, in which a mention addresses no worker. Every other character keeps its position.
- * Slack and Discord also close a code block inside a line.
+ * Hides code and quotes, because a mention in them addresses no worker. Every other character keeps its position. On Slack and Discord, a
+ * code block can also end inside a line.
  */
 export function hideCodeAndQuotes(text: string): string {
   if (!/[`~>]/.test(text)) return text;
@@ -36,14 +37,14 @@ interface Unclosed {
   fence: Fence;
 }
 
-/** Finds quotes and complete code blocks, and the first line of the block that has no end. */
+/** Finds quotes and complete code blocks. If a code block has no end, also finds its first line. */
 function findBlocks(text: string): { ranges: Range[]; unclosed: Unclosed | null } {
   const ranges: Range[] = [];
   let opening: Unclosed | null = null;
   let closedUpTo = 0;
   for (const { kind, start, end, quoted, fence } of scanMarkdown(text)) {
     if (quoted && kind === "text") {
-      // Slack and Discord quote everything after three marks.
+      // Slack and Discord quote everything after three quote marks.
       const isLong = /^ {0,3}>>>(?!>)/.test(text.slice(start, start + 7));
       ranges.push([start, isLong ? text.length : end]);
       if (isLong) return { ranges, unclosed: null };
@@ -58,7 +59,7 @@ function findBlocks(text: string): { ranges: Range[]; unclosed: Unclosed | null 
   return { ranges: ranges.slice(0, closedUpTo), unclosed: opening };
 }
 
-/** Finds the block whose last or first marks the scanner took for the start of one without an end. */
+/** Finds a block inside a line, of which the scanner took the closing or the opening backticks for the start of a block without an end. */
 function findInlineBlock(before: string, text: string, { start, end, fence }: Unclosed): Range | null {
   const { marks } = fence;
   if (!marks.startsWith("`")) return null;
@@ -91,7 +92,10 @@ function findRuns(text: string): Run[] {
   return Array.from(text.matchAll(/`+/g), ({ index, 0: run }) => ({ at: index, length: run.length }));
 }
 
-/** Hides code between equal runs of backticks. A short run ends with its paragraph. */
+/**
+ * Hides code between two runs of backticks of the same length. Code between fewer than three backticks ends with its paragraph at the
+ * latest.
+ */
 function hideSpans(text: string): string {
   const runs = findRuns(text);
   const partners = findPartners(runs);
@@ -111,7 +115,7 @@ function hideSpans(text: string): string {
   return hide(text, ranges);
 }
 
-/** Returns the index of the next run of the same length for each run. */
+/** Returns, for each run, the index of the next run of the same length. */
 function findPartners(runs: readonly Run[]): (number | undefined)[] {
   const following = new Map<number, number>();
   const partners: (number | undefined)[] = new Array(runs.length);

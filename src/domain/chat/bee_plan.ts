@@ -4,7 +4,7 @@ import { content, CONTENT_MAX_BYTES, line, NAME_MAX_BYTES, text, time } from "..
 import type { Candidate } from "./routing.ts";
 import type { TaskPlan } from "../work/task.ts";
 import { planTask } from "../work/task_plan.ts";
-import { normalizeName } from "../call/name.ts";
+import { normalizeName } from "../call/name_key.ts";
 import { TASK_TYPES, type TaskType } from "../call/vocabulary.ts";
 
 export const PLAN_TASKS_MAX = 20;

@@ -10,7 +10,7 @@ export interface Excerpt {
 
 const AUTHOR_SHOWN_CHARACTERS = 100;
 const LABELS = { quoted: "Quoted from", forwarded: "Forwarded from" };
-// All line breaks of Unicode: a line without its mark would count as the person's own.
+// All line breaks of Unicode. A line that the quote marks miss would count as the person's own text.
 const LINE_BREAK = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
 const DATA =
   /^\[(?:Quoted from|Forwarded from) [^\n]*\]\n(?:> [^\n]*(?:\n|$))+|^\[Cannot read [^\n]*\](?:\n|$)/gm;
@@ -19,7 +19,7 @@ const DATA =
 export function formatExcerpt({ kind, author, text }: Excerpt): string {
   const body = cutToBytes(text.replaceAll("\0", ""), CONTENT_MAX_BYTES).trim();
   if (body === "") return "";
-  // Without brackets and mentions, a chosen name stays a part of the label.
+  // Removes brackets and mentions, so that a name that a person chose cannot end the label.
   const name = author.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}@[\]]+/gu, " ").trim().slice(
     0,
     AUTHOR_SHOWN_CHARACTERS,
@@ -28,18 +28,18 @@ export function formatExcerpt({ kind, author, text }: Excerpt): string {
   return [`[${LABELS[kind]} ${name.toWellFormed() || "another person"}]`, ...lines].join("\n");
 }
 
-/** Formats the line for the agent that names the unreadable content. */
+/** Formats a line for the agent with the names of the unreadable content. */
 export function formatUnreadable(unreadable: readonly string[]): string {
   return unreadable.length === 0 ? "" : `[Cannot read ${joinNouns(unreadable)}]`;
 }
 
-/** Formats the notice to the person that names the unreadable content. */
+/** Formats a notice to the person with the names of the unreadable content. */
 export function formatUnreadableNotice(unreadable: readonly string[], isRestRead: boolean): string {
   const rest = isRestRead ? "The rest of the message was received." : "Send text or a file.";
   return `Cannot read ${joinNouns(unreadable)}. ${rest}`;
 }
 
-/** Returns the text that the person typed: the content without excerpts and without lines of the service. */
+/** Returns the text that the person typed: the content without excerpts and without lines that the service added. */
 export function findOwnText(content: string): string {
   return content.replace(DATA, "").trim();
 }

@@ -1,4 +1,4 @@
-/** The first line of a code block, and how to repeat it. */
+/** The first line of a code block, with what is needed to repeat it. */
 export interface Fence {
   /** Start of every line of the fence: quote marks and indentation. */
   prefix: string;
@@ -15,7 +15,7 @@ export interface Fence {
 export interface MarkdownLine {
   kind: "text" | "open" | "code" | "close";
   start: number;
-  /** Without the line break. */
+  /** End of the line, without its line break. */
   end: number;
   /** Start of the next line. */
   next: number;
@@ -26,7 +26,7 @@ export interface MarkdownLine {
   fence: Fence | null;
 }
 
-// A longer row of marks, or one that is farther from the start of its line, is text: its repetition would fill a message.
+// A longer row of marks, or a row that is indented further, counts as text: repeated in every piece, it would fill a message.
 const OPEN =
   /((?:[ \t]{0,40}(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])){0,8}[ \t]{0,40})(?:(`{3,32})(?!`)(?=[^`\r\n]*(?:[\r\n]|$))|(~{3,32})(?!~))([^\r\n]*)/y;
 const QUOTE = /[ \t]{0,40}(?:(?:[-+*]|\d{1,9}[.)])[ \t]+){0,8}>/y;
@@ -34,8 +34,8 @@ const LIST_MARK = /[-+*]|\d{1,9}[.)]/g;
 const CLOSING_INDENT = 3;
 
 /**
- * Yields the lines of a Markdown text and finds its code blocks as CommonMark does, also quoted, in lists, with tildes, with more than
- * three marks and with any line break. A block without an end reaches to the end of its quote or of the text.
+ * Yields the lines of a Markdown text and finds its code blocks as CommonMark does: in quotes and lists, with tildes, with more than three
+ * marks and with any line break. A block without an end extends to the end of its quote or of the text.
  */
 export function* scanMarkdown(text: string): Generator<MarkdownLine> {
   let fence: Fence | null = null;
@@ -65,7 +65,7 @@ export function* scanMarkdown(text: string): Generator<MarkdownLine> {
   }
 }
 
-/** Returns the line that closes a code block. */
+/** Returns the line that closes the code block of a fence. */
 export function formatClosing({ prefix, marks }: Fence): string {
   return `${prefix}${marks}`;
 }

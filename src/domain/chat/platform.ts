@@ -14,7 +14,7 @@ export const PAIRINGS_MAX = 20;
 /** Strangers per platform that get an answer in a minute. Others get none, and can write again later. */
 export const STRANGERS_PER_MINUTE_MAX = 5;
 
-/** Limit of the id of a chat or thread, which is part of a session key. */
+/** Length limit of the id of a chat or thread, because the id is part of a session key. */
 export const PLACE_MAX_CHARACTERS = 100;
 
 export const platformSchema = z.strictObject({
@@ -65,7 +65,7 @@ export type PlatformTest = z.output<typeof platformTestSchema>;
 
 interface ChatAddress {
   chat: string;
-  /** "": no thread. */
+  /** Id of the thread, or "" without one. */
   thread: string;
 }
 
@@ -92,7 +92,7 @@ export function formatPlatformMessageId(chat: string, id: string): string {
   return `${encode(chat)}:${encode(id)}`;
 }
 
-/** Formats the id of another file of a message, or of a press of one of its buttons. */
+/** Formats the id of a further file of a message, or of a press of one of the message's buttons. */
 export function formatFurtherId(id: string, what: number | `click-${string}`): string {
   return `${id}#${what}`;
 }
@@ -103,8 +103,8 @@ export function parseOwnMessageId(platformMessageId: string): string {
 }
 
 /**
- * Returns the platform's own id of an answered message, or "" for a message of another chat: a group that became a supergroup
- * numbers its messages anew.
+ * Returns the platform's own id of an answered message. Returns "" if that message is in another chat, because a group that became a
+ * supergroup numbers its messages anew.
  */
 export function parseAnsweredId(platformMessageId: string | null | undefined, chat: string): string {
   if (!platformMessageId || decode(platformMessageId.split(":")[0] ?? "") !== chat) return "";

@@ -40,7 +40,7 @@ export function formatContextFile(context: RunContext, instruction: string): str
 interface PromptExtras {
   /** The conversation before the message, for an engine session that restarts in the middle of it. */
   said: readonly ConversationEntry[];
-  /** The task whose question this task answers, for an engine session that does not know it; "" for none. */
+  /** The task whose question this task answers, for an engine session that does not know it. "" if there is none. */
   asked?: string;
   /** An earlier run of the task was interrupted. */
   interrupted: boolean;
@@ -106,7 +106,7 @@ function formatEntries(memory: Record<string, string>, scope: string, leftOut: n
   return (leftOut > 0 ? [...lines, more] : lines).join("\n");
 }
 
-// Without variables: some engines refuse commands that contain any, unless they have full permissions.
+// Contains no shell variables, because some engines without full permissions refuse commands with variables.
 function formatService({ id, session_key }: RunContext["message"], ctl: string): string {
   const scope = `--scope ${quoteShellWord(session_key)}`;
   const talk = hasConversation(session_key)

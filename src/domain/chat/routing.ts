@@ -1,5 +1,5 @@
 import { memoize } from "../../base/memoize.ts";
-import { normalizeName } from "../call/name.ts";
+import { normalizeName } from "../call/name_key.ts";
 import type { RoutingRule } from "../call/vocabulary.ts";
 import { hideCodeAndQuotes } from "./addressed_text.ts";
 
@@ -12,7 +12,7 @@ export interface Candidate {
   departments: string[];
 }
 
-/** Where a message goes, and why; `message trace` shows it. */
+/** Where a message goes, and why. `message trace` shows the reason. */
 export type Route =
   | { to: "worker"; workerId: string; instruction: string; reason: string }
   | { to: "bee" }
@@ -119,9 +119,9 @@ export function routeData(text: string, candidates: readonly Candidate[], name: 
 }
 
 interface Mentions {
-  /** The named workers, in order. A name that two workers share names neither, except next to another name. */
+  /** The named workers, in order. If two workers share a name, it names neither of them, unless the text names another worker, too. */
   workers: Candidate[];
-  /** The text without a mention at its start, else the whole text. */
+  /** The text without a mention at its start, or the whole text if no mention is there. */
   rest: string;
 }
 
@@ -135,7 +135,7 @@ export function findMentions(given: string, candidates: readonly Candidate[]): M
   const found = new Map<Candidate, readonly Candidate[]>();
   let rest = given;
   for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", at + 1)) {
-    // Excludes most of a hostile text before more expensive ones.
+    // Skips most positions of a hostile text before the expensive checks.
     if (!names.next.has(folded.charCodeAt(at + 1))) continue;
     // An @ inside a word belongs to an address such as ada@example.org.
     if (at > 0 && isWordCharacter(text[at - 1] ?? "")) continue;
@@ -154,13 +154,13 @@ export function findMentions(given: string, candidates: readonly Candidate[]): M
   };
 }
 
-/** Removes a mention at the start. In `@Ada's turn` the mention is part of a sentence, which stays whole. */
+/** Removes a mention at the start of a text. In `@Ada's turn` the mention is part of a sentence, so it stays. */
 function removeMention(given: string, mention: string): string {
   const rest = removePrefix(given, mention);
   return APOSTROPHE.test(rest) ? given : rest.replace(/^[\s:,.!-]+/, "");
 }
 
-// Also what keyboards have in its place, before a letter.
+// Also matches the characters that keyboards type instead of an apostrophe, before a letter.
 const APOSTROPHE = /^(?:['\u2019\u02bc\uff07]|[\u2018\u00b4\u02b9`]\p{L})/u;
 
 // Longest run of non-ASCII characters that is composed in one step.
@@ -195,7 +195,7 @@ function foldCase(text: string): string {
   return text.replaceAll("\u0130", "i").toLowerCase().replaceAll("\u03c2", "\u03c3");
 }
 
-/** A character in the tree of names: the possible next ones, and by normalizeName() the workers whose name ends here. */
+/** A node in the tree of names: the nodes of possible next characters, and the workers whose name ends here, by normalizeName(). */
 interface NameNode {
   next: Map<number, NameNode>;
   ending: Map<string, Candidate[]>;
@@ -278,7 +278,7 @@ function findWords(text: string): Set<string> {
     )
   ) {
     if (!isWordLike || COMMON.has(segment)) continue;
-    // Two Latin letters say little; two Chinese characters are a word.
+    // A match of two Latin letters means little, but two Chinese characters are a word.
     if (/^\p{ASCII}{1,2}$/u.test(segment)) continue;
     found.add(segment.replace(/(?<=\w{3})s$/, ""));
   }

@@ -9,7 +9,7 @@ export const heldBySchema = z.strictObject({
   until: time.nullable().meta({ description: "when it ends if nothing changes; null: unknown" }),
 }).meta({ id: "HeldBy" });
 
-/** The blocked tasks of a queue: all, those of one conversation, or those that no person waits for. */
+/** Which blocked tasks of a queue: all, those of one conversation, or those that no person waits for. */
 type BlockedTasks = { kind: "all" } | { kind: "conversation"; session_key: string } | { kind: "patient" };
 
 /** Formats the end of a block for its `reason`. */

@@ -132,7 +132,9 @@ export interface MissedOccurrences {
   count: number;
 }
 
-/** Limit of the count: a clock that was wrong by decades must not cost minutes (reliability CRN-3). */
+/**
+ * Limit of the number of missed occurrences that are counted. A clock that was wrong by decades must not cost minutes (reliability CRN-3).
+ */
 export const MISSED_COUNT_MAX = 500;
 
 /** Returns the occurrences from `from` to `now` inclusive, or null for none. The work is bounded for any gap. */
@@ -174,15 +176,15 @@ function findLatest(schedule: Schedule, known: number, now: number): number {
 type Schedule = (after: number) => number | null;
 
 /**
- * Parses a valid expression. A fixed time that the clock skips fires at the first moment after the gap, and one that the clock
- * shows twice fires the first time. Other times follow the clock (contract-3 20.2).
+ * Parses a valid expression. If a clock change skips a fixed time, the schedule fires at the first moment after the gap. If the clock shows
+ * a fixed time twice, the schedule fires the first time only. Other times follow the clock (contract-3 20.2).
  */
 function parseSchedule(expression: string, timeZone: string): Schedule {
   if (!isFixedTime(expression)) {
     const cron = parseCron(expression, timeZone);
     return (after) => findNext(cron, after);
   }
-  // croner leaves out a fixed time when its gap ends on another day, as in Nuuk each March.
+  // croner omits a fixed time when its gap ends on another day, as in Nuuk each March.
   const cron = parseCron(expression, "UTC");
   const clock = createZoneClock(timeZone);
   return (after) => {
@@ -192,7 +194,7 @@ function parseSchedule(expression: string, timeZone: string): Schedule {
   };
 }
 
-/** Whether minute and hour have neither `*` nor a step: a fixed time runs once on each of its days (contract-3 20.2). */
+/** Returns whether minute and hour have neither `*` nor a step. Such a fixed time runs once on each of its days (contract-3 20.2). */
 function isFixedTime(expression: string): boolean {
   return !/[*/]/.test(expression.trim().split(/\s+/).slice(0, 2).join(" "));
 }
@@ -205,7 +207,7 @@ function findNext(cron: Cron, after: number): number | null {
   return cron.nextRun(new Date(after))?.getTime() ?? null;
 }
 
-// More than the offset of any zone from UTC.
+// More than any zone's offset from UTC.
 const OFFSET_SPAN_MS = 15 * 60 * MINUTE_MS;
 
 /** Returns the first time at which a zone's clock shows a local time, or the end of the gap that skips it. */
@@ -221,10 +223,10 @@ function findInstant(clock: ZoneClock, local: number): number {
   return local - before < late ? local - before : Math.max(late, local - after);
 }
 
-// No clock changes by more, and none changes twice in so short a time.
+// No clock is changed by more than this, and no clock is changed twice within this time.
 const CHANGE_MAX_MS = 3 * 60 * MINUTE_MS;
 
-// No clock goes back and forward again within a week.
+// In no zone, the clock is set back and forward again within a week.
 const STEADY_MS = 7 * 24 * 60 * MINUTE_MS;
 
 /**
@@ -258,7 +260,7 @@ type ZoneClock = (at: number) => number;
 interface Preview {
   clock: ZoneClock;
   isFixed: boolean;
-  /** Whether the expression names a local time from `from` to before `to`, whether or not the clock shows it. */
+  /** Returns whether the expression names a local time in the range from `from` to before `to`, even if the clock skips that time. */
   names: (from: number, to: number) => boolean;
 }
 

@@ -45,7 +45,7 @@ export const optionFields = {
   max_runs,
 };
 
-/** The same options in requests. */
+/** The same options as they appear in requests. */
 export const optionInputs = {
   ...optionFields,
   name: text(NAME_MAX_BYTES).refine((name) => name === "" || line(NAME_MAX_BYTES).safeParse(name).success, {

@@ -91,7 +91,7 @@ export const taskCreateSchema = z.strictObject({
 export type TaskCreate = z.output<typeof taskCreateSchema>;
 
 /**
- * Changes a schedule or a countdown. Absent fields stay unchanged; PUT ignores the read-only ones (contract 15, contract
+ * Changes a schedule or a countdown. A field that the request omits stays unchanged. PUT ignores read-only fields (contract 15, contract
  * 1.2).
  */
 export const taskUpdateSchema = z.strictObject({

@@ -85,7 +85,7 @@ export const budgetCreateSchema = z.strictObject({
 });
 export type BudgetCreate = z.output<typeof budgetCreateSchema>;
 
-/** Absent fields stay unchanged; PUT ignores the read-only ones (contract 1.2). */
+/** A field that the request omits stays unchanged. PUT ignores read-only fields (contract 1.2). */
 export const budgetUpdateSchema = z.strictObject({
   ...settings,
   ...ignoreFields("id", "lifted_until", "used", "reserved", "state", "resets_at", "created_at", "updated_at"),
@@ -125,7 +125,7 @@ export function getAmount(amounts: Amounts, unit: BudgetUnit): number {
   return amounts[COUNTED[unit].field];
 }
 
-/** Returns the limit as a whole number of the counted unit. */
+/** Returns the limit as a whole number of the smallest unit: nano-dollars, ms, tokens or runs. */
 export function getCountedLimit({ limit, unit }: Pick<StoredBudget, "limit" | "unit">): number {
   return Math.round(limit * COUNTED[unit].one);
 }

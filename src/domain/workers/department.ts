@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { id, ignoreFields, line, NAME_MAX_BYTES, nameText, time } from "../call/field.ts";
 
-/** Limit of departments: the list is one response without pages. */
+/** Limit of the number of departments, because the list is one response without pages. */
 export const DEPARTMENTS_MAX = 2_000;
 
 const shown = {
@@ -49,7 +49,7 @@ export const departmentCreateSchema = z.strictObject({
 }).meta({ id: "DepartmentCreate", examples: [{ name: "Research", sort_order: 10 }] });
 export type DepartmentCreate = z.output<typeof departmentCreateSchema>;
 
-/** Absent fields stay unchanged; PUT ignores the read-only ones (contract 1.2). */
+/** A field that the request omits stays unchanged. PUT ignores read-only fields (contract 1.2). */
 export const departmentUpdateSchema = z.strictObject({
   name,
   parent_id: parent,

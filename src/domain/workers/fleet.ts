@@ -3,7 +3,7 @@ import { budgetCreateSchema } from "./budget.ts";
 import { departmentCreateSchema } from "./department.ts";
 import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, NAME_MAX_BYTES, nameText, text } from "../call/field.ts";
 import { MEMORY_ENTRIES_MAX } from "./memory.ts";
-import { normalizeName } from "../call/name.ts";
+import { normalizeName } from "../call/name_key.ts";
 import { taskCreateSchema } from "../work/task.ts";
 import { FLEET_ACTIONS, FLEET_KINDS, type FleetKind } from "../call/vocabulary.ts";
 import { webhookCreateSchema } from "../system/webhook.ts";
@@ -11,7 +11,7 @@ import { workerCreateSchema } from "./worker.ts";
 
 export const FLEET_MAX_BYTES = 16 * 1024 * 1024;
 
-/** Limit of each kind of object in a fleet. */
+/** Limit of the number of objects of each kind in a fleet. */
 const FLEET_OBJECTS_MAX = 10_000;
 
 const FLEET_DEFAULT = "default";

@@ -1,5 +1,5 @@
 import type { FleetChange, FleetObject, FleetPlan, PresentObject } from "./fleet.ts";
-import { normalizeName } from "../call/name.ts";
+import { normalizeName } from "../call/name_key.ts";
 import type { FleetKind } from "../call/vocabulary.ts";
 
 interface PlanOptions {
@@ -75,7 +75,7 @@ export function planFleet(
   return { changes, conflicts };
 }
 
-/** Returns the names on a cycle of departments, or null. `parents` maps each key to that of its parent. */
+/** Returns the names of departments in a cycle, or null. `parents` maps each department's key to the key of its parent. */
 export function findCycle(parents: ReadonlyMap<string, string>): string[] | null {
   const safe = new Set<string>();
   for (const start of parents.keys()) {

@@ -6,7 +6,7 @@ import { buildPageQuery } from "../call/page.ts";
 /** The scope that all conversations share. Any other scope is a session key. */
 export const GLOBAL_SCOPE = "global";
 
-/** Limit of entries per scope: prompts contain all of them. */
+/** Limit of the number of entries per scope, because prompts contain all of them. */
 export const MEMORY_ENTRIES_MAX = 1_000;
 
 export const memorySchema = z.strictObject({
@@ -26,7 +26,7 @@ export const memoryListQuery = { scope, ...buildPageQuery(), cursor: key.optiona
 
 export const memoryEntryQuery = { scope, key };
 
-// A fleet file has memory by key.
+// In a fleet file, memory is an object by key.
 const savedKey = key.refine((name) => name !== PROTOTYPE_KEY, { error: `${PROTOTYPE_KEY} is not a key` });
 
 export const memorySaveSchema = z.strictObject({ scope, key: savedKey, value: text(CONTENT_MAX_BYTES) })

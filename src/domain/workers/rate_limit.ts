@@ -13,7 +13,7 @@ export interface RateLimit {
 // Delays for a provider that names no time: 1, 4, 16 minutes, then an hour each.
 const RETRY: Backoff = { firstMs: 60_000, lastMs: 3_600_000, factor: 4 };
 const WAIT_MIN_MS = 1_000;
-// Weekly quotas are the longest known ones. A later time must be an error.
+// The longest known quotas are weekly. A later time must be an error.
 const WAIT_MAX_MS = 8 * 86_400_000;
 
 /** A task fails after this many runs that met a limit, so that it does not wait forever. */

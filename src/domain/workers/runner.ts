@@ -11,7 +11,7 @@ export const RUNNERS_MAX = 1_000;
 const LABELS_MAX = 20;
 export const RUNS_PER_RUNNER_MAX = 1_000;
 const ENGINES_MAX = 100;
-/** Limits of one request: reports, and bytes of a log. */
+/** Limits of one request: the number of reports, and the bytes of a log. */
 const EVENTS_PER_REQUEST_MAX = 100;
 export const LOG_CHUNK_MAX_BYTES = 512 * 1024;
 /** Limit of a run's outcome. A result of 256 KiB fits in the longest JSON escape. */

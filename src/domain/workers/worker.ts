@@ -80,7 +80,7 @@ export const workerSchema = z.strictObject({
 }).meta({ id: "Worker" });
 export type Worker = z.output<typeof workerSchema>;
 
-/** Absent fields stay unchanged; PUT ignores the read-only ones (contract 1.2). */
+/** A field that the request omits stays unchanged. PUT ignores read-only fields (contract 1.2). */
 export const workerUpdateSchema = z.strictObject({
   name: nameText(),
   ...attributes,

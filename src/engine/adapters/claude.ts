@@ -77,10 +77,10 @@ export const claude: Adapter = {
       ],
       env: {
         ...(stateDir === null ? {} : { CLAUDE_CONFIG_DIR: stateDir }),
-        // Updates and telemetry cost a run seconds, most of all behind a firewall.
+        // Updates and telemetry delay a run by seconds, especially behind a firewall.
         DISABLE_AUTOUPDATER: "1",
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
-        // Claude Code's ten tries take minutes and occupy a slot; our own retries do not (facts, engines 2.13).
+        // Claude Code's ten retries take minutes and occupy a slot. The service's own retries do not (facts, engines 2.13).
         CLAUDE_CODE_MAX_RETRIES: "4",
         // As root, Claude Code skips permissions only in a sandbox.
         ...(root && permissions === "full" ? { IS_SANDBOX: "1" } : {}),
@@ -187,7 +187,7 @@ function parseSystem(line: Line): AgentEvent[] {
   return [];
 }
 
-// An error of the model's API comes as a message of the assistant.
+// An error of the model's API arrives as a message of the assistant.
 function parseAssistant(line: Line): AgentEvent[] {
   if (line.is_api_error_message !== true) {
     return [...parseStepUsage(getObject(line, "message")), ...parseAssistantMessage(line)];
@@ -246,7 +246,7 @@ function parseResult(line: Line): AgentEvent[] {
     { kind: "usage", span: "session", usage: { cost_usd: getNumber(line, "total_cost_usd") } },
   ];
   if (line.is_error !== true) {
-    // With a schema, the answer is in a separate field.
+    // If the run has a schema, the answer is in a separate field.
     const structured = line.structured_output;
     const answer = structured === undefined || structured === null ? text : JSON.stringify(structured);
     return [...counted, { kind: "done", ok: true, text: answer, failure: null }];

@@ -1,6 +1,6 @@
 import type { BuiltInAdapter } from "../protocol/adapter.ts";
 
-/** For trials and tests: the answer is the instruction (contract 7). */
+/** An engine for trials and tests, which answers with the instruction (contract 7). */
 export const echo: BuiltInAdapter = {
   driver: "built_in",
   kind: "echo",

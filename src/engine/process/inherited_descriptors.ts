@@ -6,7 +6,7 @@ const CLOSE_ON_EXEC = 1;
 
 /**
  * Marks inherited file descriptors, such as a supervisor's pipe, close-on-exec, so that agents do not inherit them (reliability CHD-11).
- * Deno marks only the ones it opened. Linux only; does nothing where the C library cannot be called.
+ * Deno marks only the descriptors that it opened. Works on Linux only, and does nothing where the C library cannot be called.
  */
 export function closeDescriptorsOnExec(): void {
   if (Deno.build.os !== "linux") return;

@@ -104,7 +104,7 @@ function buildNamespaceArgs(): string[] {
     "--fork",
     "--kill-child=SIGKILL",
     "--mount-proc",
-    // Disks that are mounted later appear inside, too.
+    // Disks that are mounted later appear in the namespace, too.
     "--propagation",
     "slave",
     "--",
@@ -113,7 +113,7 @@ function buildNamespaceArgs(): string[] {
 
 const tools = new Map<string, string | null>();
 
-/** Finds a small system program, or null. Searched once, on the service's PATH and never on an agent's. */
+/** Finds a small system program, or null. Searches once, on the service's PATH and never on an agent's PATH. */
 function findTool(name: string): string | null {
   const cached = tools.get(name);
   if (cached !== undefined) return cached;
@@ -171,7 +171,7 @@ export async function findMarked(runIds: ReadonlySet<string>): Promise<number[]>
       const marker = /(?:^|\0)SVC_RUN_ID=([^\0]*)/.exec(environment)?.[1];
       if (marker !== undefined && runIds.has(marker)) found.push(pid);
     } catch {
-      // The process has ended, or belongs to another user.
+      // The process has ended, or it belongs to another user.
     }
   }
   return found;
@@ -189,7 +189,7 @@ export async function findTree(isolation: Isolation, leader: number, runId: stri
     if (!/^\d+$/.test(name)) continue;
     if (++read % PIDS_PER_TURN === 0) await yieldToLoop();
     try {
-      // State and parent follow the name of the program, which may contain any character.
+      // In this file, state and parent follow the name of the program, which may contain any character.
       const [, parent] = Deno.readTextFileSync(`/proc/${name}/stat`).split(") ").at(-1)?.split(" ") ?? [];
       parents.set(Number(name), Number(parent));
     } catch {

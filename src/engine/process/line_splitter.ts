@@ -32,7 +32,7 @@ export class LineSplitter {
     }
   }
 
-  /** Ends the stream; the rest is the last line. */
+  /** Ends the stream. The remaining bytes are the last line. */
   end(): void {
     if (this.#size > 0) this.#emit();
   }
@@ -41,7 +41,7 @@ export class LineSplitter {
     if (part.length === 0) return;
     this.#size += part.length;
     if (this.#size <= this.#maxBytes) this.#parts.push(part.slice());
-    // Only the start of a too long line is kept.
+    // If a line is too long, keeps only its start.
     else if (this.#parts.length > 0) this.#parts = [concatBytes(this.#parts).slice(0, HEAD_BYTES)];
     else this.#parts = [part.slice(0, HEAD_BYTES)];
   }

@@ -5,7 +5,7 @@ export function maskText(secrets: readonly string[], text: string): string {
 
 // Shorter parts would match ordinary text.
 const PART_MIN_CHARACTERS = 12;
-// A text is cut at its end, or before the service's mark for a cut.
+// A text may be cut at its end, or before the mark with which the service cuts it.
 const CUT = /\s*(?:…|\[cut\b|$)/y;
 
 function maskSecret(text: string, secret: string): string {
@@ -23,7 +23,7 @@ function maskEnd(text: string, secret: string): string {
   });
 }
 
-// A cut text may end inside a secret. Elsewhere a start is no secret, because all tokens start alike.
+// A cut text may end inside a secret. Elsewhere the start of a secret is harmless, because all tokens start alike.
 function maskStart(text: string, secret: string): string {
   const letters = secret.slice(0, PART_MIN_CHARACTERS);
   return maskParts(text, letters, (at) => {

@@ -1,4 +1,4 @@
-/** Reads the mounts that this process sees; "" where the system does not list them. */
+/** Returns the mounts that this process sees, or "" on a system that does not list them. */
 export function readMounts(): string {
   try {
     return Deno.readTextFileSync("/proc/self/mountinfo");
@@ -7,10 +7,10 @@ export function readMounts(): string {
   }
 }
 
-/** Filters the lines of `mounts` to those of mount points at or below a real path. */
+/** Returns the lines of `mounts` with mount points at or below a real path. */
 export function listMountsBelow(path: string, mounts: string = readMounts()): string[] {
   return mounts.split("\n").filter((line) => {
-    // Blanks in a path are octal escapes.
+    // The list writes blanks in a path as octal escapes.
     const point = (line.split(" ")[4] ?? "").replace(
       /\\([0-7]{3})/g,
       (_, code) => String.fromCharCode(parseInt(code, 8)),

@@ -2,7 +2,7 @@ import { quoteShellWord } from "../../base/shell.ts";
 import { buildWaitingLaunch, ORDER_NEWLINE } from "./isolation.ts";
 import { readMounts } from "./mounts.ts";
 
-/** An absolute program with its directory and its whole environment. */
+/** A program with its absolute path, its directory and its whole environment. */
 interface Program {
   command: string;
   args: string[];
@@ -12,7 +12,7 @@ interface Program {
 }
 
 const READY_MAX = 2;
-// Creating a namespace should not slow down the run that has just started. An empty pool is filled sooner.
+// Creating a namespace should not slow down the run that has just started. When the pool is empty, it is filled sooner.
 const REFILL_AFTER_MS = 50;
 const EMPTY_AFTER_MS = 5;
 // The shell reads its order byte by byte, because the program's stdin follows it.
@@ -23,7 +23,7 @@ const READ_ONLY = ["UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINF
 
 interface Waiting {
   child: Deno.ChildProcess;
-  /** The mounts of this process from before the namespace copied them. */
+  /** The mounts of this process, read before the namespace copied them. */
   mounts: string;
 }
 
@@ -50,7 +50,7 @@ export function startInPool(program: Program): Deno.ChildProcess | null {
 function takeCurrent(): Deno.ChildProcess | undefined {
   if (ready.length === 0) return undefined;
   const mounts = readMounts();
-  // A waiting shell ends when its stdin closes.
+  // The shell that waits in a namespace ends when its stdin closes.
   for (const { child } of ready.filter((one) => one.mounts !== mounts)) {
     void child.stdin.close().catch(() => {});
   }

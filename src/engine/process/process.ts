@@ -11,7 +11,7 @@ const log = createLogger("engine");
 
 /** A program to run as an agent, and its limits. */
 export interface ProcessSpec {
-  /** SVC_RUN_ID of the environment. */
+  /** SVC_RUN_ID in the environment. */
   runId: string;
   /** Absolute path; see findProgram(). */
   command: string;
@@ -22,13 +22,16 @@ export interface ProcessSpec {
   stdin: string | ((input: ProcessInput) => void);
   isolation: Isolation;
   umask: number;
-  /** Absent: no limit. */
+  /** If absent, there is no limit. */
   timeoutMs?: number;
-  /** Limit without output. Absent: none. */
+  /** Limit of a time without output. If absent, there is no limit. */
   idleTimeoutMs?: number;
   stopGraceMs: number;
   signal: AbortSignal;
-  /** How long the run has waited for a person so far, in ms. This time does not count for idleTimeoutMs. Absent: 0. */
+  /**
+   * Returns how long the run has waited for a person so far, in ms. This time does not count for idleTimeoutMs. If absent, the run never
+   * waits.
+   */
   waitedMs?: () => number;
   /** Called when the program has exited. Its children and output may last longer. */
   onExit?: () => void;
@@ -50,9 +53,9 @@ export class SpawnError extends Error {
   }
 }
 
-// First INT, on which agents save their session, then TERM, then KILL (contract 3, Execution).
+// The first signal is INT, on which agents save their session, then TERM, then KILL (contract 3, Execution).
 const INTERRUPT_GRACE_MS = 2_000;
-// An escaped process can keep the pipes open.
+// Limit for reading output after the end, because an escaped process can keep the pipes open.
 const PIPES_MAX_MS = 2_000;
 
 /** Runs a program until it and all its children have ended, and passes on its output. Throws only SpawnError. */
@@ -94,7 +97,7 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
       stdin: "piped",
       stdout: "piped",
       stderr: "piped",
-      // In a new session, so that signals to the service do not reach the agents.
+      // Starts agents in a new session, so that signals to the service do not reach them.
       detached,
     }).spawn();
   } catch (error) {
@@ -196,8 +199,8 @@ async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<v
 }
 
 /**
- * Finds the absolute path of a program: the command itself when it contains a slash, else on `path`. Throws a SpawnError with the reason,
- * where the shell would only return 127.
+ * Finds the absolute path of a program: the command itself when it contains a slash, else on `path`. Throws a SpawnError with the reason. A
+ * shell would only return 127.
  */
 export function findProgram(command: string, path: string): string {
   const places = command.includes("/")

@@ -9,7 +9,7 @@ const log = createLogger("engine");
 export interface RunLogOptions {
   path: string;
   maxBytes: number;
-  /** Whether each line starts with the time. */
+  /** Whether each line starts with a timestamp. */
   stamped: boolean;
   now: () => number;
   /** Called after each write. */
@@ -44,7 +44,7 @@ export class RunLog {
 
   /** Opens the file for appending, mode 0600, and makes its directory. Throws errors of the file system. */
   static open(options: RunLogOptions): RunLog {
-    // A synchronous call takes microseconds. An asynchronous one waits for another thread and for a turn of the event loop.
+    // A synchronous call takes microseconds. An asynchronous call waits for another thread and for an iteration of the event loop.
     const open = () => Deno.openSync(options.path, { append: true, create: true, mode: 0o600 });
     let file: Deno.FsFile;
     try {
@@ -85,7 +85,7 @@ export class RunLog {
     this.#emit(bytes.subarray(0, bytes.length - heldBytes));
   }
 
-  /** Stores all output of `work` by one write to the file, also when `work` throws. */
+  /** Collects the output during `work` and writes it to the file once, also when `work` throws. */
   writeTogether(work: () => void): void {
     const gathered: Uint8Array[] = [];
     this.#gathered = gathered;

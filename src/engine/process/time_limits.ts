@@ -1,6 +1,6 @@
 /** A timer that fires this late shows that the service was stopped, by a signal or with its machine (reliability CHD-9). */
 export const STOPPED_MIN_MS = 1_000;
-// A longer timer fires immediately.
+// A timer with a longer delay fires immediately.
 const TIMER_MAX_MS = 2_147_483_647;
 
 /** Time limits of a run. Absent: none. */
@@ -11,7 +11,7 @@ interface LimitTimes {
   waitedMs?: () => number;
 }
 
-/** Calls `onLimit` once when a run lasts too long or is silent for too long. After a stop of the service pending output is read first. */
+/** Calls `onLimit` once when a run lasts too long or is silent for too long. If the service was suspended, pending output is read first. */
 export class TimeLimits {
   readonly #times: Required<LimitTimes>;
   readonly #onLimit: (reason: "timeout" | "idle_timeout") => void;
@@ -43,7 +43,7 @@ export class TimeLimits {
     clearTimeout(this.#idle);
   }
 
-  // A run may have ended while the service was stopped. Its end must be read before the limit applies.
+  // A run may have ended while the service was suspended. The service must read that end before the limit applies.
   #checkTotal(): void {
     const left = this.#deadline - performance.now();
     if (left > TIMER_MAX_MS) this.#total = setTimeout(() => this.#checkTotal(), TIMER_MAX_MS);
@@ -58,7 +58,7 @@ export class TimeLimits {
     const waited = waitedMs() - this.#waitedThen;
     let left = this.#outputAt + waited + idleTimeoutMs - now;
     if (left < -STOPPED_MIN_MS) {
-      // The service was stopped and could not read.
+      // The service was suspended and could not read.
       this.restart();
       left = idleTimeoutMs;
     }

@@ -24,7 +24,7 @@ const AGAIN_MS = 1_000;
 /** Forms with more fields are declined. */
 const FIELDS_MAX = 5;
 
-/** Answers a `session/request_permission`: by the engine's permissions, or else by a person. Never throws. */
+/** Answers a `session/request_permission` by the engine's permissions. If they don't decide, asks a person. Never throws. */
 export async function answerPermission(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
   const call = getObject(params, "toolCall");
   const options = getList(params, "options");
@@ -171,7 +171,7 @@ async function askPerson(env: Order["env"], question: Question, signal: AbortSig
       if (now.status !== "open") return now.status === "answered" ? getText(now, "answer") : null;
     }
   } catch {
-    // The question failed, or the run ends. Both deny permission, and a later answer would be too late.
+    // The question failed, or the run ends. In both cases permission is denied, and a later answer would be too late.
     const cancel = { method: "POST", path: `/api/questions/${id}/cancel`, body: {} };
     if (id !== "") void sendUntilAnswered(env, cancel, AbortSignal.timeout(CANCEL_MAX_MS)).catch(() => {});
     return null;

@@ -21,7 +21,7 @@ export type EngineFailureKind =
 export interface EngineFailure {
   kind: EngineFailureKind;
   words: string;
-  /** When a rate limit ends; null where the engine does not say. */
+  /** When a rate limit ends, or null if the engine does not report that. */
   reset: Reset | null;
 }
 
@@ -39,7 +39,7 @@ export interface ProviderWindow {
 }
 
 export type AgentEvent =
-  /** The id of the open session; null: the requested one. */
+  /** The id of the open session, or null for the requested session. */
   | { kind: "session"; id: string | null }
   /** Text of the agent. A `piece` continues the last one, a `part` starts on a new line, a `whole` replaces all before it. */
   | { kind: "text"; text: string; mode: "piece" | "part" | "whole" }
@@ -54,9 +54,9 @@ export type AgentEvent =
     key?: string;
   }
   | { kind: "windows"; windows: ProviderWindow[] }
-  /** Fails the run, too, unless the agent writes or calls a tool afterwards. */
+  /** Fails the run, too, unless the agent writes or calls a tool after it. */
   | { kind: "failure"; failure: EngineFailure }
-  /** The engine's final event. `text` is the answer; null: the answer is the last text. */
+  /** The engine's final event. `text` is the answer, or null if the last text is the answer. */
   | { kind: "done"; ok: boolean; text: string | null; failure: EngineFailure | null };
 
 export type Line = Record<string, unknown>;
@@ -64,7 +64,7 @@ export type Line = Record<string, unknown>;
 /** A tool server for the agent over HTTP (Model Context Protocol). */
 export interface ToolServer {
   url: string;
-  /** The environment variable that holds its token. */
+  /** The environment variable that contains the token. */
   tokenVariable: string;
   /** The token, only for files in the run's private directory, never for arguments. */
   token: string;
@@ -79,20 +79,20 @@ export interface Order {
   workDir: string;
   /** A private directory for this run. */
   runDir: string;
-  /** Directory of the logins and sessions of this worker; null: the shared default. */
+  /** Directory of this worker's logins and sessions, or null for the shared default. */
   stateDir: string | null;
   /** Absolute path of `svc`. */
   ctl: string;
   model: string;
   permissions: "read" | "edit" | "full";
-  /** engines.<name>.args and the worker's own. They follow the adapter's. */
+  /** engines.<name>.args and the worker's own arguments. They follow the adapter's arguments. */
   extraArgs: readonly string[];
   /** Whether the service and the engine run as root. */
   root: boolean;
   env: Readonly<Record<string, string>>;
   /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
-  /** JSON Schema for the answer; null: any text. */
+  /** JSON Schema of the answer. null allows any text. */
   schema: object | null;
 }
 
@@ -108,7 +108,7 @@ export interface AgentCommand {
   args: string[];
   /** Variables that the operator may override. */
   env: Record<string, string>;
-  /** Variables that override the operator's. */
+  /** Variables that override the operator's variables. */
   fixedEnv?: Record<string, string>;
   files?: EngineFile[];
   /** The file where the engine writes its usage when it ends. */
@@ -125,14 +125,16 @@ export interface OpenMode {
    * SVC_TOKEN_FILE.
    */
   buildCommand(order: Order): AgentCommand;
-  /** Whether the process may stay open with these operator arguments. Absent: always. */
+  /** Returns whether the process may stay open with these operator arguments. If absent, it always may. */
   acceptsArgs?(args: readonly string[]): boolean;
   /**
    * Whether the agent writes a line before it asks its model. If so, silence means that the model got no request, and another process
    * may run the turn.
    */
   writesBeforeModel: boolean;
-  /** Whether output between turns shows that the agent works without a request, which ends its process. Absent: never. */
+  /**
+   * Returns whether output between turns shows that the agent works without a request. Then its process ends. If absent, no output does.
+   */
   showsWork?(text: string): boolean;
   /** Starts a dialogue with a new process; `order` belongs to its first turn. */
   startDialogue(order: Order, link: Link): Dialogue;
@@ -188,11 +190,11 @@ export type AnyAdapter = Adapter | ProgramAdapter | BuiltInAdapter;
 export interface ProgramAdapter {
   driver: "program";
   kind: string;
-  /** The program's name on PATH; "" when the configuration must name it. */
+  /** The program's name on PATH, or "" if the configuration must name the program. */
   program: string;
 }
 
-/** An engine inside this process (driver: built_in.ts). */
+/** An engine inside this process (built_in.ts runs it). */
 export interface BuiltInAdapter {
   driver: "built_in";
   kind: string;
@@ -201,15 +203,15 @@ export interface BuiltInAdapter {
 }
 
 /**
- * The manifest of one agent CLI: data and pure functions that build its command and parse its output (facts, engines 12; driver:
- * agent.ts).
+ * The manifest of one agent CLI: data, and pure functions that build its command and parse its output (facts, engines 12). agent.ts runs
+ * it.
  */
 export interface Adapter {
   driver: "agent";
   kind: string;
   /** The program's name on PATH. */
   program: string;
-  /** Lines of stderr that are neither logged nor part of a failure. */
+  /** Lines of stderr that are neither logged nor reported as part of a failure. */
   noise?: RegExp;
   /**
    * The tested package and version; null when the configuration may name any program. `release`: the package's version, if it differs.
@@ -219,7 +221,7 @@ export interface Adapter {
   reportsLiveUsage?: boolean;
   /** Whether the engine reports its cost in US dollars. */
   reportsCost?: boolean;
-  /** How to install `<version>`. Absent: `npm install -g` with the package. */
+  /** How to install `<version>`. If absent, with `npm install -g` and the package. */
   install?: string;
   /** Another required program, such as a version of Node. */
   needs?: string;
@@ -234,7 +236,7 @@ export interface Adapter {
    */
   reservedFlags: readonly string[];
   buildCommand(order: Order): AgentCommand;
-  /** Absent: each process ends after one turn. */
+  /** If absent, each process ends after one turn. */
   open?: OpenMode;
   /** Starts a dialogue with a process for one turn. Absent: stdin is the prompt. */
   startDialogue?(order: Order, link: Link): Dialogue;

@@ -6,7 +6,7 @@ export function parseAssistantMessage(line: Line): AgentEvent[] {
   // The log contains tools and text of a subagent; the answer does not.
   const nested = typeof line.parent_tool_use_id === "string";
   const message = getObject(line, "message");
-  // A message of text only may be a string.
+  // A message that has only text may be a string.
   const plain = getText(message, "content");
   const parts = plain === "" ? getList(message, "content") : [{ type: "text", text: plain }];
   return parts.flatMap((part: Line): AgentEvent[] => {

@@ -17,7 +17,7 @@ const INITIALIZE_MAX_MS = 60_000;
 const SESSION_MAX_MS = 120_000;
 const METHOD_NOT_FOUND = -32_601;
 
-/** The sandbox of a thread by the engine's permissions; the arguments have the rest. */
+/** The sandbox of a thread by the engine's permissions. The arguments set the rest. */
 const SANDBOX: Record<Order["permissions"], string> = {
   read: "read-only",
   edit: "workspace-write",
@@ -198,7 +198,7 @@ function buildFailedTurn(failure: EngineFailure): AgentEvent[] {
   return [{ kind: "done", ok: false, text: "", failure }];
 }
 
-/** Converts a notification's item to that of `codex exec`. */
+/** Converts the item of a notification to an item of `codex exec`. */
 function convertItem(params: Line): Line {
   const item = getObject(params, "item");
   const changes = getList(item, "changes").map((change) => ({
@@ -239,7 +239,7 @@ export function parseWindows(
   });
 }
 
-/** Formats the length of a window as its name; "" for 0 minutes. */
+/** Formats the length of a window as its name. Returns "" for 0 minutes. */
 function formatWindowName(minutes: number): string {
   if (minutes === 0) return "";
   return minutes % 1_440 === 0

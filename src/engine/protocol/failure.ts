@@ -22,10 +22,13 @@ const UNKNOWN_SESSION = new RegExp(
   ].join("|"),
   "i",
 );
-// Sessions of tools and of logins have the same name.
+// The word "session" also names sessions of tools and logins.
 const OTHER_SESSION = /\bmcp\b|\btmux\b|\bd-?bus\b|\blog ?in\b|\btoken\b/i;
 
-/** Whether a line reports that the session to resume is unknown. An adapter knows its engine's words; most engines have similar ones. */
+/**
+ * Returns whether a line reports that the session to resume is unknown. The adapter has its engine's phrases; most engines use similar
+ * ones.
+ */
 export function isSessionUnknown({ unknown_session }: Endings, line: string): boolean {
   return unknown_session?.test(line) === true || UNKNOWN_SESSION.test(line) && !OTHER_SESSION.test(line);
 }

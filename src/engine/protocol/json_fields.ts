@@ -86,7 +86,7 @@ export function mergeJson(defaults: object, present: string | null, ours: object
 
 /** Merges two objects recursively. The second wins. */
 function mergeObjects(first: Line, second: Line): Line {
-  // Assigning to a key would lose `__proto__`.
+  // An assignment to the key `__proto__` would lose its value.
   const all = new Map(Object.entries(first));
   for (const [key, value] of Object.entries(second)) {
     const before = all.get(key);

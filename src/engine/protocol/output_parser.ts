@@ -26,7 +26,7 @@ const LINE_MAX_BYTES = 1024 * 1024;
 // A parser of deeper lines would need a deeper stack.
 const LINE_MAX_DEPTH = 200;
 const TEXT_MAX_CHARACTERS = 400_000;
-// Each session is stored immediately. An agent reports one, and another one after a restart.
+// Limit of stored sessions, because each is stored immediately. An agent reports one, and after a restart another one.
 const SESSIONS_MAX = 20;
 const PLAIN_ID = /^[^\p{C}]{1,200}$/u;
 const STDERR_TAIL_CHARACTERS = 4_000;
@@ -40,7 +40,7 @@ export class OutputParser {
   done: Extract<AgentEvent, { kind: "done" }> | null = null;
   /** The last failure; cleared when the agent writes or acts after it. */
   failure: EngineFailure | null = null;
-  /** The line outside the events that reports an unknown session, or "". */
+  /** The output line, outside of events, that reports an unknown session, or "". */
   unknownSession = "";
   readonly usage: UsageCounter;
   readonly #options: ParserOptions;
@@ -49,7 +49,7 @@ export class OutputParser {
   readonly #err: LineSplitter;
   #sessions = 0;
   #answer = "";
-  /** The last text before a tool call. */
+  /** The last text before the latest tool call. */
   #before = "";
   #acted = false;
   #stderr = "";
@@ -67,7 +67,7 @@ export class OutputParser {
     this.#err = new LineSplitter(STDERR_LINE_MAX_BYTES, (line) => this.#errorLine(line), tooLong("stderr"));
   }
 
-  /** The text of the final event, or else the last text of the turn. A final event that reports a failure has no other text than its own. */
+  /** The text of the final event. If it has none, the last text of the turn, unless the final event reports a failure. */
   get text(): string {
     const text = this.done?.text ?? null;
     const said = this.#answer.trim() === "" ? this.#before : this.#answer;
@@ -200,7 +200,7 @@ function hasMore(text: string, most: number, ...letters: string[]): boolean {
   return false;
 }
 
-// Of two reports of one limit, the first has the more exact time.
+// If an engine reports a limit twice, the first report has the more exact time.
 function mergeFailures(before: EngineFailure | null, failure: EngineFailure): EngineFailure {
   const same = before?.kind === "rate_limited" && failure.kind === "rate_limited";
   return same ? { ...failure, reset: before.reset ?? failure.reset } : failure;

@@ -1,25 +1,25 @@
 import { findZone } from "./reset_zone.ts";
 
 /**
- * When a limit ends: at a time (Unix ms), after a time span, or at the next time of a cron expression. The expression counts in `zone`,
- * or else in the time zone of the engine's process.
+ * When a limit ends: at a time (Unix ms), after a time span, or at the next time of a cron expression. The expression is in the time zone
+ * `zone`, or without one in the time zone of the engine's process.
  */
 export type Reset = { at: number } | { inMs: number } | ClockReset;
 
 export interface ClockReset {
   cron: string;
   zone?: string | undefined;
-  /** The day, counted from today. */
+  /** Days from today until the day of the reset. */
   inDays?: number | undefined;
-  /** The year of the date. */
+  /** The year, if the provider named one. */
   year?: number | undefined;
-  /** Absent: the whole minute must end. */
+  /** The second of the minute. Without one, the limit ends after the whole minute. */
   seconds?: number | undefined;
 }
 
 const WORDS_MAX_CHARACTERS = 20_000;
 const TAIL_MAX_CHARACTERS = 200;
-// A provider names its time after one of these words.
+// In a provider's message, one of these words comes before the time.
 const TRIGGER =
   /again|back|resets?|retry|refresh(?:es)?|renews?|available|until|try|wait|limit reached(?=\|)/gi;
 const FILLER_WORDS =
@@ -29,7 +29,7 @@ const FILLER = new RegExp(String.raw`^(?:[\s:="'(\[{|·•,~_–—-]|\\|(?:${FI
 
 /** Parses the time in a message about a limit, such as "try again at 2:38 PM" or "retry in 41.5s". Returns null without one. */
 export function parseReset(words: string): Reset | null {
-  // JSON has keys such as retryAfterSeconds.
+  // Splits keys of JSON, such as retryAfterSeconds, into words.
   const text = words.slice(0, WORDS_MAX_CHARACTERS)
     .replace(/(retry|resets?)(After|At|In|Time|Delay)(?:(Ms|Seconds)|\b)/gi, "$1 $2 $3");
   for (const { index, 0: trigger } of text.matchAll(TRIGGER)) {

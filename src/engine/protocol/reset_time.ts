@@ -48,7 +48,7 @@ function listDays(reset: ClockReset, local: number): number[] {
   if (hasDate(reset)) {
     const year = new Date(local).getUTCFullYear();
     const years = reset.year === undefined ? [year - 1, year, year + 1] : [reset.year];
-    // The 31st of a month without one is no day.
+    // Omits days that a month does not have, such as the 31st.
     return years.map((one) => Date.UTC(one, month - 1, day)).filter((at) =>
       new Date(at).getUTCDate() === day
     );
@@ -58,7 +58,10 @@ function listDays(reset: ClockReset, local: number): number[] {
   return Number.isNaN(weekday) ? days : days.filter((at) => new Date(at).getUTCDay() === weekday);
 }
 
-/** Lists the times at which a clock shows a local time: two after it goes back. One that it skips is counted on from before the jump. */
+/**
+ * Lists the times at which a clock shows a local time. There are two after the clock goes back. If the clock skips the local time, returns
+ * the time that it would have been before the jump.
+ */
 function listTimes(local: number, clock: ZoneClock): number[] {
   const before = clock(local - DAY_MS);
   const offsets = [...new Set([before, clock(local + DAY_MS)])];

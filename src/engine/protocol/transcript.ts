@@ -53,7 +53,7 @@ export class Transcript {
     if (parts.length > 0) this.#log.line(`[used ${parts.join(", ")}]`);
   }
 
-  // Masks before a text is cut. A failure's words are cut already, which maskText() recognizes by the mark.
+  // Masks secrets before a text is cut. The words of a failure are already cut, and maskText() recognizes that by the mark.
   #safe(text: string): string {
     return this.#log.maskText(stripEscapes(text));
   }
@@ -63,7 +63,7 @@ export function stripEscapes(text: string): string {
   return text.includes("\u001b") ? stripVTControlCharacters(text) : text;
 }
 
-/** Cuts a text, with a mark at the cut. */
+/** Cuts a text and adds a mark at the cut. */
 export function shorten(text: string, maxCharacters: number, maxLines: number): string {
   const head = text.slice(0, maxCharacters).split("\n").slice(0, maxLines).join("\n");
   return head.length === text.length ? text : `${head} …`;

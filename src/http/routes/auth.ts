@@ -114,7 +114,7 @@ export const authRoutes = [
   }),
 ] as const;
 
-// Addresses of the sign-in contain codes: no cache may store them.
+// The addresses of a sign-in contain codes, so no cache may store the responses.
 function redirect(location: string, cookie?: string): Response {
   const headers = new Headers({ location, "cache-control": "no-store" });
   if (cookie !== undefined) headers.set("set-cookie", cookie);

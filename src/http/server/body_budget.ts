@@ -1,11 +1,11 @@
 import { ServiceError } from "../../domain/call/error.ts";
 
-/** Most bytes of all bodies of callers without a valid token, over all connections. */
+/** Limit for the sum of all bodies of callers without a valid token, over all connections. */
 export const UNKNOWN_BODIES_MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Limits the bytes of all bodies of unknown callers in memory. When the limit is reached, the largest body that still arrives is refused,
- * so that large bodies cannot keep out a login.
+ * Limits the memory that all bodies of callers without a valid token use. At the limit, the budget refuses the largest body that is still
+ * arriving, so that large bodies cannot prevent a login.
  */
 export class BodyBudget {
   readonly #maxBytes: number;
@@ -21,7 +21,7 @@ export class BodyBudget {
     return this.#bytes;
   }
 
-  /** Opens a body without bytes. The caller must close it at the end of its request. */
+  /** Opens an empty body. The caller must close it at the end of its request. */
   open(): CountedBody {
     const body = new CountedBody({
       take: (bytes) => this.#take(body, bytes),
@@ -56,12 +56,12 @@ interface Counter {
   close: () => void;
 }
 
-/** The bytes of one body in a BodyBudget. */
+/** A body whose bytes a BodyBudget counts. */
 export class CountedBody {
   bytes = 0;
-  /** Whether the whole body has arrived. Its request is handled, so the budget no longer refuses it. */
+  /** Whether the whole body has arrived. The budget refuses only incomplete bodies. */
   complete = false;
-  /** Ends the reading of this body when the budget refuses it for another one. */
+  /** Stops reading this body when the budget refuses it in favor of a smaller one. */
   onRefused: (error: ServiceError) => void = () => {};
   readonly #counter: Counter;
 
@@ -69,7 +69,7 @@ export class CountedBody {
     this.#counter = counter;
   }
 
-  /** Counts more bytes. Throws `unavailable` when this body is the largest one and the budget is spent. */
+  /** Counts more bytes. Throws `unavailable` when the budget is used up and this body is the largest. */
   take(bytes: number): void {
     this.#counter.take(bytes);
     this.bytes += bytes;

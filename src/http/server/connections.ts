@@ -19,11 +19,11 @@ import { TcpStream } from "./tcp_stream.ts";
 
 const log = createLogger("http");
 
-/** Limits of open connections. */
+/** Limits of the number of open connections. */
 export interface ConnectionLimits {
   /** Most connections of all clients (server.max_connections). */
   total: number;
-  /** Most connections of one address (server.max_connections_per_address). */
+  /** Limit of connections from one address (server.max_connections_per_address). */
   perAddress: number;
   /** Addresses of proxies, which may have more connections than `perAddress`. */
   proxies: readonly string[];
@@ -32,7 +32,7 @@ export interface ConnectionLimits {
 export interface RequestHandler {
   /** `handle` calls `onCaller` after authentication. */
   handle: (request: Request, address: string, onCaller: (caller: Caller) => void) => Promise<Response>;
-  /** Reports an error that no response reports to the client. */
+  /** Called with an error that no response reports to the client. */
   onError: (error: unknown) => void;
   /** Builds the response for a request beyond the limits. */
   onFull: () => Response;
@@ -51,10 +51,10 @@ const MALFORMED_STATUS: Record<string, string> = {
   HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
   ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
 };
-// The kernel resets clients in the backlog of a port that closes, so the port closes after a pause without new ones.
+// When a port closes, the kernel resets the clients in its backlog. So the port closes only after no client has connected for a while.
 const QUIET_TURNS = 8;
 const QUIET_WAIT_MS = 1_000;
-// A request can be on its way over an idle connection.
+// A client may have just sent a request over an idle connection.
 const IDLE_GRACE_MS = 250;
 const PORT_CLOSE_MS = 20;
 
@@ -110,8 +110,9 @@ export class Connections {
   }
 
   /**
-   * Closes the port and every connection. Each client gets a whole response or a refused connection: new requests are answered with 503, and
-   * answers in progress have up to `maxMs`. No response is sent before the port is closed, or its client would connect in that moment.
+   * Closes the port and every connection. Each client gets either a whole response or a refused connection: `Connections` answers new
+   * requests with 503, and responses in progress have up to `maxMs`. The 503 responses wait until the port is closed. Otherwise their
+   * clients could connect again before that.
    */
   async close(maxMs: number): Promise<void> {
     clearInterval(this.#sweeper);
@@ -129,7 +130,7 @@ export class Connections {
 
   async #waitForQuiet(): Promise<void> {
     let [accepted, turns] = [this.#accepted, 0];
-    // Counts turns of the event loop: on a busy machine, time can pass without one.
+    // Counts iterations of the event loop instead of time, because on a busy machine time can pass without an iteration.
     await waitAtMost(QUIET_WAIT_MS, () => {
       turns = accepted === this.#accepted ? turns + 1 : 0;
       accepted = this.#accepted;
@@ -140,7 +141,7 @@ export class Connections {
   #createServer(): Server {
     const server = createServer({
       maxHeaderSize: HEADERS_MAX_BYTES,
-      // node:http sends this limit to clients as a header. The sweep enforces it.
+      // node:http sends this limit to clients in a header. The sweep enforces the limit.
       keepAliveTimeout: IDLE_MAX_MS,
       // IncomingBody limits slow bodies. A large body that arrives steadily has no limit.
       requestTimeout: 0,
@@ -153,7 +154,7 @@ export class Connections {
     return server;
   }
 
-  // The response of node:http has no Referrer-Policy. A response in progress must not be mixed with this one.
+  // The default response of node:http has no Referrer-Policy header. No response may be written into one that is in progress.
   #refuseMalformed({ code = "" }: NodeJS.ErrnoException, socket: Duplex): void {
     const requests = this.#byStream.get(socket)?.requests ?? 0;
     if (!socket.writable || requests > 0) return void socket.destroy();
@@ -255,7 +256,7 @@ export class Connections {
     return earlier;
   }
 
-  // A client may pipeline many requests: each counts like a connection.
+  // A client may pipeline many requests. Each request counts like a connection.
   #hasRoomFor({ address }: OpenConnection): boolean {
     const { total, perAddress, proxies } = this.#limits;
     if (countRequests(this.#open) > total) return false;
@@ -263,7 +264,7 @@ export class Connections {
       countRequests(this.#byAddress.get(address) ?? []) <= perAddress;
   }
 
-  /** Closes a stream of the greediest user if streams would take the connections that are kept for short requests. */
+  /** If streams would use the connections that are reserved for short requests, closes a stream of the user with most streams. */
   #startStream(connection: OpenConnection): void {
     const { total, perAddress, proxies } = this.#limits;
     connection.streams = true;

@@ -4,12 +4,12 @@ import type { TcpStream } from "./tcp_stream.ts";
 /** User of a connection before its request is authenticated. */
 export const NO_TOKEN = "";
 const PERSON_PREFIX = "person:";
-/** Connections of a person that are not closed for a new connection or an agent: a browser opens six to one host. */
+/** A person keeps this many connections when one must be closed for a new connection or an agent. A browser opens six to one host. */
 const PERSON_KEEPS_MIN = 6;
-/** Streams leave one of this many connections free for short requests. */
+/** Of this many connections, streams leave one free for short requests. */
 const FREE_OF_STREAMS = 8;
 
-/** Names the user of a connection: all connections and tokens of a person have one name. */
+/** Returns the user of a connection. All connections and tokens of a person have the same user. */
 export function nameUser({ person, run, runner }: Caller): string {
   if (runner !== undefined) return `runner:${runner.id}`;
   return run?.execution_id ?? `${PERSON_PREFIX}${person?.userId ?? ""}`;
@@ -28,7 +28,7 @@ export interface OpenConnection {
   since: number;
   /** NO_TOKEN, or the name of a user by nameUser(). */
   usedBy: string;
-  /** Whether a response is being sent that has no end yet, such as a stream, a long poll or a download. */
+  /** Whether an unfinished response is being sent, such as a stream, a long poll or a download. */
   streams: boolean;
 }
 
@@ -42,8 +42,8 @@ export function createOpenConnection(stream: TcpStream | null, address: string):
 }
 
 /**
- * Chooses the connection to close for a new one: the one that was idle for longest, else one in use without a token, else one of the
- * greediest user. Returns null when people use all of them and none has many (reliability BYT-3).
+ * Chooses the connection to close for a new one: the connection that has been idle longest, else one in use without a token, else one of
+ * the user with most connections. Returns null when people with few connections use all of them (reliability BYT-3).
  */
 export function chooseForClosing(connections: ReadonlySet<OpenConnection>): OpenConnection | null {
   const all = [...connections];
@@ -52,8 +52,8 @@ export function chooseForClosing(connections: ReadonlySet<OpenConnection>): Open
 }
 
 /**
- * Chooses the stream to close for the latest one, or null while enough of `max` connections are free of streams. Chooses
- * the oldest stream of the user with most streams.
+ * Chooses the stream to close after `latest` was opened: the oldest stream of the user with most streams. Returns null while enough of
+ * `max` connections are free of streams.
  */
 export function chooseStreamForClosing(
   connections: ReadonlySet<OpenConnection>,
@@ -86,15 +86,15 @@ function findLongestIdle(connections: readonly OpenConnection[]): OpenConnection
   return found;
 }
 
-// A browser opens its stream again.
+// Prefers streams, because a browser opens its stream again.
 function chooseOfGreediest(connections: readonly OpenConnection[]): OpenConnection | null {
   const greediest = findGreediest(connections);
   return findOldest(greediest.filter(({ streams }) => streams)) ?? findOldest(greediest);
 }
 
 /**
- * Finds the connections of the user with most: an agent, a runner, or a person with more than PERSON_KEEPS_MIN. A runner repeats a request
- * that was cut off, so agents and runners give way before people with as many.
+ * Finds the connections of the user with most connections: an agent, a runner, or a person with more than PERSON_KEEPS_MIN. Agents and
+ * runners come before people with the same number, because a runner repeats a request that was cut off.
  */
 function findGreediest(connections: readonly OpenConnection[]): readonly OpenConnection[] {
   const groups = [...Map.groupBy(connections, ({ usedBy }) => usedBy)];
@@ -106,7 +106,7 @@ function isPerson(usedBy: string): boolean {
   return usedBy.startsWith(PERSON_PREFIX);
 }
 
-/** Returns the first of the largest groups, or an empty one. */
+/** Returns the largest group (the first of several), or an empty group. */
 function findLargest(groups: readonly OpenConnection[][]): readonly OpenConnection[] {
   return groups.reduce<OpenConnection[]>(
     (largest, group) => group.length > largest.length ? group : largest,

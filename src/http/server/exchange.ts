@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Closes a connection in the middle of a response on purpose: not an error of the server. */
+/** Thrown to close a connection on purpose in the middle of a response. The server logs no error for it. */
 export class DeliberateClose extends Error {
   constructor(message: string) {
     super(message);
@@ -8,21 +8,22 @@ export class DeliberateClose extends Error {
   }
 }
 
-// An unread rest of a body of this size has mostly arrived: Node reads it, and the connection stays open.
+// If the unread rest of a body has at most this size, most of it has arrived already. Node reads the rest, and the connection stays open.
 const SHORT_REST_MAX_BYTES = 64 * 1024;
-// Large pieces come from files: the disk and the network work at the same time. Events are read after the client has taken the last ones.
+// Large pieces come from files and are read ahead, so that the disk and the network work at the same time. Events are read only after the
+// client has taken the previous ones.
 const READ_AHEAD_MIN_BYTES = 32 * 1024;
 // A Response made from a text needs two on Deno 2.9.6, and a copied Response needs more.
 const BODY_IN_MEMORY_MICROTASKS = 10;
 const NOT_YET = Promise.resolve(null);
 
-/** The header of every response: an address may contain a token, and no page of a link may see it (contract 2.4). */
+/** Header of every response. An address may contain a token, and pages that a link leads to must not see it (contract 2.4). */
 export const NO_REFERRER = ["referrer-policy", "no-referrer"] as const;
 
 interface ExchangeHooks {
-  /** Called when a response has no end yet. */
+  /** Called when a response is still being produced while it is sent. */
   onStream: () => void;
-  /** Whether the connection closes after this response. */
+  /** Returns whether the connection closes after this response. */
   isLast: () => boolean;
 }
 

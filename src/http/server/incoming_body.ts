@@ -45,7 +45,7 @@ export class IncomingBody {
     }
   }
 
-  /** Ends the reading with an error, also a read in progress. */
+  /** Makes this read and all later reads fail with an error. */
   stop(error: ServiceError): void {
     this.#stopped = error;
     this.#stopReading(error);

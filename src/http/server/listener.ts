@@ -65,7 +65,7 @@ export class Listener {
     this.#announced = announced;
   }
 
-  /** `http://host:port` for clients on this machine; "" before listen(). */
+  /** `http://host:port` for clients on this machine, or "" before listen(). */
   get url(): string {
     return this.#connections === null ? "" : this.#address;
   }
@@ -81,7 +81,7 @@ export class Listener {
     const handler: RequestHandler = {
       handle: (request, address, onCaller) => this.handle(request, address, onCaller),
       onError: (error) => {
-        // The response refused a late body after its headers were sent. Its client retries.
+        // The service refused a late body after it had sent the headers of the response. The client retries.
         if (error instanceof ServiceError) return;
         log.error("Cannot complete a request: {error}", { error });
       },

@@ -7,7 +7,7 @@ import { type BodySource, buildBody } from "./body_source.ts";
 import { DeliberateClose } from "../server/exchange.ts";
 
 interface StreamStep {
-  /** Encoded SSE frames; empty without new events. Readers of the same step share the bytes. */
+  /** Encoded SSE frames, empty if there are no new events. Readers of the same step share the bytes. */
   frames: Uint8Array;
   after: number;
   /** Set when the streamed object was deleted. */
@@ -15,7 +15,7 @@ interface StreamStep {
 }
 
 interface StreamSource {
-  /** Finds the reason that ends the caller's access, or null. */
+  /** Returns the reason why the caller's access has ended, or null. */
   whyEnded: () => Promise<AccessEnd>;
   /** Name of the notification for new events. */
   wakeup: string;
@@ -37,8 +37,8 @@ const NO_FRAMES = new Uint8Array();
 const HEARTBEAT = encoder.encode(":\n\n");
 
 /**
- * Builds a response of Server-Sent Events. The stream reads rows when the client has taken the last ones, so a client that stops reading
- * costs one step. Reconnecting is the same query.
+ * Builds a response of Server-Sent Events. The stream reads more rows only after the client has taken the previous ones, so a client that
+ * stops reading costs one read. A client that reconnects sends the same query.
  */
 export function buildEventStream(parts: StreamDeps, source: StreamSource): Response {
   return new Response(buildBody(new EventStream(parts, source)), {
@@ -131,7 +131,7 @@ class EventStream implements BodySource {
 /** Formats one event as an SSE frame. Data is JSON, so no content can break out of its line (reliability SSE-8). */
 export function formatFrame(event: string, data: unknown, id?: number): string {
   const text = typeof data === "string" ? data : JSON.stringify(data);
-  // JSON text contains no line break of SSE, and U+2028 is none.
+  // JSON text contains no line break that SSE knows. U+2028 is not a line break in SSE.
   return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${text}\n\n`;
 }
 

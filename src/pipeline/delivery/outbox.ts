@@ -52,7 +52,7 @@ export class Outbox {
   readonly #names: string[];
   /** Session keys that are being served, by platform. */
   readonly #busy = new Map<string, Set<string>>();
-  /** Ids of the messages that are being sent. A conversation can get a new key meanwhile. */
+  /** Ids of the messages that are being sent. Session keys would not do, because a conversation can get a new key meanwhile. */
   readonly #sendingIds = new Set<string>();
   readonly #sending = new Set<Promise<void>>();
   #isRecovered = false;
@@ -246,7 +246,7 @@ export class Outbox {
       return;
     }
     const cooldownEnd = delayOutbound(message.id, reason, until);
-    // An event for each reason, not for each retry of a long outage.
+    // Records one event for each reason, not for each retry of a long outage.
     await db.write(
       message.error === reason
         ? cooldownEnd

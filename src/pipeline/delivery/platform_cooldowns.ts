@@ -5,7 +5,7 @@ import { LONGEST_PAUSE_MS } from "../../platform/retry_after.ts";
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 300_000 };
 
 interface Cooldown {
-  /** Monotonic ms: setting the clock back must not extend a cooldown. */
+  /** Monotonic ms, because setting the clock back must not extend a cooldown. */
   endsAt: number;
   strikes: number;
 }

@@ -25,7 +25,7 @@ interface ProgressOptions extends StageServices {
   /** Platforms that can show progress. */
   platforms: readonly Platform[];
   steps: RecentActivity;
-  /** The cooldowns of the outbox, which apply to progress messages, too. */
+  /** The cooldowns of the outbox. They apply to progress messages, too. */
   cooldowns: PlatformCooldowns;
 }
 

@@ -3,7 +3,7 @@ import { createId } from "../../base/id.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { createLogger } from "../../base/log.ts";
 import { pickRunKeys } from "../../domain/call/run_identity.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { TO_WEBHOOK } from "../../domain/system/notice.ts";
 import { matchEventKinds, RETRIES_MS } from "../../domain/system/webhook.ts";
 import { type DeliveryResult, sendEvent } from "../../platform/webhook_event.ts";

@@ -241,7 +241,7 @@ class AdmissionRound {
   ): Promise<number | null> {
     const limit = getCountedLimit(budget);
     const open = used + reserved - budget.settled;
-    // A run that needs more than the whole limit starts only when nothing else is used.
+    // A run that needs more than the whole limit starts only when no other run uses the budget.
     const most = more > limit ? -open : Math.min(limit - 1, limit - more) - open;
     if (limit === 0 || most < 0) return null;
     return await findCapacityTime(this.#options.db, budget, most, {

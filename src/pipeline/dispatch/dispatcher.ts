@@ -31,12 +31,12 @@ interface DispatcherOptions extends StageServices {
     readonly running: readonly { execution_id: string }[];
     /** Runs an execution to its end. Never throws. */
     execute: (claim: Claim) => Promise<void>;
-    /** Asks the gate first, which decides whether the execution runs (contract 15). */
+    /** Runs the gate first. The gate decides whether the execution runs (contract 15). */
     executeGated: (claim: Claim, gate: Gate) => Promise<void>;
   };
 }
 
-/** A stored claim, and the gate that decides whether it runs. */
+/** A stored claim, with the gate that decides whether it runs. */
 interface StoredClaim {
   execution: NewExecution;
   gate: Gate | null;
@@ -162,7 +162,7 @@ export class Dispatcher {
       case "block":
         return { kind: "note", notes: buildBlockNote(task, start.block, now) };
       case "later": {
-        // The missing runner is available again, so the task only waits for its turn.
+        // The missing runner is available again, so the task only has to wait in the queue.
         const isOver = task.held.startsWith("runner:");
         return isOver ? { kind: "note", notes: [unblockTasks(task.worker_id, task.held, now)] } : null;
       }
@@ -216,7 +216,7 @@ export class Dispatcher {
   async #storeClaim({ task, reservation, slot }: TaskStart, now: number): Promise<StoredClaim | null> {
     const { db, engines, placement } = this.#options;
     const work = await findWork(db, task.id);
-    // A gate that has passed is not asked again (contract 15).
+    // A gate that has passed does not run again (contract 15).
     const gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
     // The schedule received a gate meanwhile, and gates run on this machine only.
     if (gate !== null && slot !== null) return null;

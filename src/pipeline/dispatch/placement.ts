@@ -55,7 +55,7 @@ export class Placement {
     const { db } = this.#options;
     const away = tasks.filter(({ runs_on }) => runs_on !== "[]");
     if (away.length === 0) return new PlacementRound(this.#options, [], [], now);
-    // Most workers have a home runner and run nowhere else, so the other runners are not read.
+    // Most workers have a home runner and run nowhere else. So this does not read the other runners.
     const homes = away.every(({ home }) => home !== "") ? [...new Set(away.map(({ home }) => home))] : null;
     const runners = await listRunnerRows(db, homes);
     const busy = await listBusyWorkDirs(db, runners.map(({ id }) => id));

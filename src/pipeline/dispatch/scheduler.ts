@@ -48,8 +48,8 @@ interface SchedulerOptions extends StageServices {
 }
 
 /**
- * Creates the stage that fires due tasks: never early, and at most once per task and minute. Its cost depends on the due tasks, not on
- * the stored ones.
+ * Creates the stage that fires due tasks: never early, and at most once per task and minute. The cost of a step depends on the number of
+ * due tasks, not of stored tasks.
  */
 export function createScheduler(options: SchedulerOptions): Stage {
   const { db, clock, defaultZone, catchUpWindowMs, interruptRun } = options;
@@ -110,7 +110,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
     try {
       next = findNext(task, now);
     } catch (error) {
-      // Fails when the system no longer knows a time zone, for example. `fire` reports it when the task is due.
+      // Fails, for example, when the system no longer knows a time zone. `fire` reports that when the task is due.
       log.error("Cannot compute the next time of task {id}: {error}", { id: task.id, error });
       return;
     }
@@ -177,7 +177,7 @@ export function createScheduler(options: SchedulerOptions): Stage {
         insertOccurrence(id, at, "time", now),
       ]);
     } catch (error) {
-      // The minute fired before the clock was set back.
+      // The task already fired for this minute before the clock was set back.
       if (!isDuplicate(error)) throw error;
       await db.write([clearQueuedTime(id, at)]);
     }

@@ -57,7 +57,7 @@ async function read(
   here: readonly ConversationQuestion[],
 ): Promise<MessageMeaning> {
   return readAnswer(here, {
-    // An answer has only text that its sender typed.
+    // Only text that the sender typed can be an answer.
     content: findOwnText(content),
     hasMedia: media !== "null" || message.has_file === 1,
     receivedAt: message.received_at,

@@ -44,7 +44,7 @@ export function createIntake(
       const [first] = parts;
       const last = parts.at(-1);
       if (first === undefined || last === undefined) continue;
-      // The attachments stage always clears this flag.
+      // The attachments stage clears this flag in every case.
       if (parts.some((part) => part.has_file === 1)) continue;
       const windowMs = getQuietWindowMs(last.platform, config.bee.quiet_window);
       const until = computeQuietUntil(first.received_at, last.received_at, windowMs);
@@ -52,7 +52,7 @@ export function createIntake(
       if (!isComplete && until > now && first.received_at <= now) soonest = Math.min(soonest, until - now);
       else closed.push(...groupParts(parts));
     }
-    // In order of arrival across conversations.
+    // Lists messages in order of arrival across conversations.
     closed.sort((a, b) => (a.at(-1)?.id ?? "") < (b.at(-1)?.id ?? "") ? -1 : 1);
     const bySession = Map.groupBy(closed, ([first]) => first?.session_key);
     await Promise.all(closed.map(async (parts, index) => {

@@ -1,4 +1,4 @@
-// Groups the received messages that become one message.
+// Groups received messages to be joined into one message.
 import { LRUCache } from "lru-cache";
 import type { Config } from "../../config/schema.ts";
 import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
@@ -11,16 +11,16 @@ import { findDefaultWorker } from "./routing_rules.ts";
 // Messages whose mentions are remembered between rounds.
 const REMEMBERED_MESSAGES = 1_000;
 
-/** Messages that become one. A complete group does not wait for more. */
+/** Messages to be joined into one. A complete group does not wait for more messages. */
 interface MessageGroup {
   parts: WaitingMessage[];
   isComplete: boolean;
 }
 
 interface OpenGroup extends MessageGroup {
-  /** The worker that the group is for, if a rule names it already. */
+  /** The worker that the group is for, if a rule has already chosen one. */
   workerId: string | null;
-  /** Whether the message names several workers. Only its own files join it. */
+  /** Whether the message names several workers. Then only its own files join the group. */
   isForSeveral: boolean;
 }
 
@@ -28,9 +28,9 @@ interface OpenGroup extends MessageGroup {
 export class MessageGrouping {
   readonly #db: Database;
   readonly #config: Pick<Config, "platforms">;
-  /** Ids of the workers that a message names. */
+  /** Cache: ids of the workers that each message names. */
   readonly #named = new LRUCache<string, string[]>({ max: REMEMBERED_MESSAGES });
-  /** Ids and names of the workers for which `#named` holds. */
+  /** Ids and names of the workers for which `#named` is valid. If they change, group() empties `#named`. */
   #workers = "";
 
   constructor(db: Database, config: Pick<Config, "platforms">) {
@@ -92,7 +92,7 @@ export class MessageGrouping {
 
 function joins(message: WaitingMessage, named: readonly string[], group: OpenGroup): boolean {
   if (group.isComplete) return false;
-  // A further file of the message before.
+  // A further file of the message before it.
   if (message.bytes === 0) return true;
   if (group.isForSeveral || named.length > 1) return false;
   const addressee = findAddressee(message, named);

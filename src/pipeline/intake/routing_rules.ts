@@ -46,7 +46,7 @@ export function findRoute(
   }
 }
 
-/** Finds the worker of a message that names none: of its session, of the message that it replies to, or of its platform. */
+/** Finds the worker of a message that names none: the worker of its session, of the message that it replies to, or of its platform. */
 export function findDefaultWorker(
   { platforms }: Pick<Config, "platforms">,
   { platform, worker_id }: Pick<FeedingMessage, "platform" | "worker_id">,
@@ -56,7 +56,7 @@ export function findDefaultWorker(
   return worker_id ?? (name === "" ? null : findByName(candidates, name)?.id ?? null);
 }
 
-/** Builds the batch that routes a message. `counted` means that this attempt is stored already. */
+/** Builds the batch that routes a message. `counted` means that an earlier batch has already counted this attempt. */
 export function buildRoute(
   route: Route,
   message: FeedingMessage,

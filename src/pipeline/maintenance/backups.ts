@@ -47,7 +47,7 @@ export function createBackups(options: BackupOptions): Stage {
       await makeBackup(options, signal);
       await storeResult(options, now, "");
     } catch (error) {
-      // The next start makes the backup.
+      // The service stops. Its next start makes the backup.
       if (signal.aborted) return Infinity;
       if (error instanceof ServiceError && error.code === "conflict") return BUSY_MS;
       const fault = error instanceof Error ? error.message.replace(/ \(os error.*/, "") : String(error);

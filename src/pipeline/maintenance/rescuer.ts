@@ -19,7 +19,7 @@ const log = createLogger("rescuer");
 
 interface RescuerOptions extends StageServices {
   rules: Rules;
-  /** In-memory state of runs on runners, which is dropped with a lost run. */
+  /** In-memory state of runs on runners. It is dropped when a run is lost. */
   waits: HumanWaits;
   steps: RecentActivity;
   /** Ids of all runs in progress in this process, the coordinator's included. */

@@ -47,7 +47,7 @@ const LEDGER_MS = 35 * DAY_MS;
 // Most notice rules suppress repetitions for less time. After this time, the next notice counts as the first.
 const NOTICES_MS = 30 * DAY_MS;
 const POLL_MS = 15 * 60_000;
-// A pause between two batches lets other writes through.
+// A pause between two batches, so that other writes can run.
 const PAUSE_MS = 20;
 // The other stages are busy right after a start.
 const START_DELAY_MS = 10 * 60_000;
@@ -117,7 +117,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
   return await pruneUploads(options, oldest.messages) || more;
 }
 
-// Files are deleted first: after a crash the rows still exist, and the next round continues.
+// Deletes the files before the rows. After a crash the rows still exist, and the next round continues.
 async function pruneExecutions({ db, paths }: RetentionOptions, before: number): Promise<boolean> {
   const ids = await listOldExecutions(db, before);
   if (ids.length === 0) return false;
@@ -168,7 +168,7 @@ async function removeOrphanUploads(
         await removeOld(path, now);
       }
     }
-    // Removing a folder with files fails. A young folder may be in use.
+    // Removing a folder that has files fails, which is intended. A young folder may be in use.
     await removeOld(join(paths.uploads, folder), now);
   }
 }

@@ -50,10 +50,10 @@ export class DingTalkError extends PlatformError {
 export interface DingTalkSettings {
   client_id: string;
   client_secret: string;
-  /** "": the id of the app. */
+  /** Code of the robot. "" means the id of the app. */
   robot_code: string;
   base_url: string;
-  /** Address of the older interface. "": `base_url`. */
+  /** Address of the older interface. "" means `base_url`. */
   oapi_url: string;
 }
 

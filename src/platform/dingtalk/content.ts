@@ -25,7 +25,7 @@ interface Body extends Piece {
   recognition?: string;
   title?: string;
   messageUrl?: string;
-  /** Messages of a forwarded conversation, or JSON of them. */
+  /** Messages of a forwarded conversation, as a list or as JSON. */
   chatRecord?: Replied[] | string;
   summary?: string;
   isReplyMsg?: boolean;
@@ -74,7 +74,7 @@ function readQuote({ text, content, quoteMessage, chatbotUserId }: RobotContent)
   const replied = text?.repliedMsg ?? content?.repliedMsg ?? quoteMessage;
   const isReply = text?.isReplyMsg ?? content?.isReplyMsg ?? false;
   if (replied === undefined) return createContent(isReply ? { unreadable: ["the quoted message"] } : {});
-  // The conversation has the robot's own message.
+  // Omits the robot's own message, because the conversation already has it.
   return replied.senderId !== undefined && replied.senderId === chatbotUserId
     ? createContent()
     : readInner(replied, "quoted");

@@ -44,7 +44,7 @@ interface Frame {
 }
 
 interface Settings extends DingTalkSettings {
-  /** Template from the card editor. "": questions have no buttons. */
+  /** Template from the card editor. With "", questions have no buttons. */
   card_template: string;
 }
 

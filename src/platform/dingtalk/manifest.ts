@@ -11,7 +11,7 @@ const settings = z.strictObject({
   robot_code: z.string().default(""),
   /** Id of a template from the card editor. Buttons need one. */
   card_template: z.string().default(""),
-  /** Address of the older interface, which stores files. "": base_url. */
+  /** Address of the older interface, which stores files. "" means base_url. */
   oapi_url: optionalAddress,
 });
 

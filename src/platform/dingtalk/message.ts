@@ -8,7 +8,7 @@ export interface RobotMessage extends RobotContent {
   /** "1": direct chat, "2": group. */
   conversationType: string;
   conversationId: string;
-  /** "": the person is outside of the organization. */
+  /** Id of the person in the organization, or "" for a person outside of it. */
   senderStaffId?: string;
   senderId: string;
   senderNick?: string;
@@ -29,7 +29,7 @@ export interface PressValue {
   chat: string;
 }
 
-/** Parses a message. Returns null for one of the robot itself, an empty one, and one that the robot can't answer. */
+/** Parses a message. Returns null for a message of the robot itself, an empty message, and a message that the robot can't answer. */
 export function parseMessage(message: RobotMessage): IncomingMessage | null {
   const { msgId, conversationId, senderStaffId = "", senderId, senderNick = "", chatbotUserId } = message;
   if (typeof msgId !== "string" || typeof conversationId !== "string") {

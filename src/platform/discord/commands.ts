@@ -10,8 +10,8 @@ const TEXT = 3;
 type Command = (typeof COMMANDS)[number];
 
 /**
- * Registers the chat commands, since Discord sends `/` only for registered ones. Keeps other commands of the bot. Logs an error: `!`
- * works without registration.
+ * Registers the chat commands, because Discord sends only registered `/` commands. Keeps other commands of the bot. Only logs an error,
+ * because `!` commands work without registration.
  */
 export async function registerCommands(
   client: DiscordClient,
@@ -37,7 +37,7 @@ const COMMANDS = Object.entries(CHAT_COMMANDS).map(([name, description]) => ({
   options: name === "answer" ? [{ type: TEXT, name: "text", description: "the answer", required: true }] : [],
 }));
 
-// Discord adds fields, and drops empty and false ones.
+// Discord adds its fields, and drops empty and false fields.
 function buildKey({ name, description, type = TYPED, options = [] }: Partial<Command>): string {
   const shown = options.map((one) => [one.type, one.name, one.description, one.required === true]);
   return JSON.stringify([name, description, type, shown]);

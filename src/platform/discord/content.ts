@@ -12,9 +12,9 @@ export interface Author {
 
 interface Attachment {
   url: string;
-  /** In ASCII. */
+  /** The file's name in ASCII. */
   filename: string;
-  /** The sender's name, with or without its extension, when it is another than `filename`. */
+  /** The sender's name of the file, with or without its extension, if `filename` differs from it. */
   title?: string;
   size: number;
 }
@@ -28,7 +28,7 @@ interface Embed {
   footer?: { text?: string };
 }
 
-/** A button, or a block of a message that is built from blocks. */
+/** A button, or a block of a message that consists of blocks. */
 export interface Component {
   label?: string;
   custom_id?: string;
@@ -36,7 +36,7 @@ export interface Component {
   components?: Component[];
 }
 
-/** Content of a message, of a forwarded one, or of the one that it replies to. */
+/** Content of a message, of a forwarded message, or of the message that it replies to. */
 export interface Content {
   author?: Author;
   content?: string;
@@ -57,7 +57,7 @@ export function nameAuthor(author: Author | undefined, nick?: string | null): st
   return nick ?? author?.global_name ?? author?.username ?? "";
 }
 
-/** Content of other messages in a message, as data. */
+/** Content of the other messages in a message, as data. */
 export interface Borrowed {
   excerpts: Excerpt[];
   files: RemoteFile[];
@@ -74,7 +74,7 @@ export function readQuoted(replied: Content | null | undefined): Borrowed {
   return replied ? join([readOther(replied, "quoted"), readForwards(replied)]) : join([]);
 }
 
-/** Reads a person's own embeds. Discord adds a preview of each address in the text, which the agent has already. */
+/** Reads a person's own embeds. Discord adds a preview of each address in the text. The agent already has those addresses. */
 export function readOwnEmbeds(message: Content): Borrowed {
   if (/https?:/.test(message.content ?? "")) return join([]);
   const { author, embeds = [], components = [] } = message;
@@ -112,7 +112,7 @@ function findName({ filename, title = "" }: Attachment): string {
   return title.toLowerCase().endsWith(extension.toLowerCase()) ? title : title + extension;
 }
 
-/** Lists content without a text and a file. */
+/** Lists the content that is neither text nor a file. */
 export function listUnreadable({ sticker_items, stickers, poll, activity, call }: Content): string[] {
   const found: [boolean, string][] = [
     [(sticker_items ?? stickers ?? []).length > 0, "a sticker"],

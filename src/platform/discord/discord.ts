@@ -33,7 +33,7 @@ const STEADY_MS = 60_000;
 // Discord wants a pause of 1 to 5 times this before a new session.
 const NEW_MS = 1_000;
 const CONTENT_FLAGS = (1 << 18) | (1 << 19);
-/** Answers to an interaction: change the message, or send one that only the person sees. */
+/** Types of a response to an interaction: change the message, or send a message that only the person sees. */
 const CHANGE = 7;
 const ANSWER = 4;
 const ALONE = 64;

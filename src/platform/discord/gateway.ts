@@ -33,7 +33,7 @@ const FORGOTTEN = [4007, 4009];
 export interface Session {
   id: string;
   url: string;
-  /** Number of the last stored event. Discord sends later ones again. */
+  /** Number of the last stored event. Discord sends later events again. */
   seq: number;
 }
 
@@ -118,7 +118,7 @@ class Socket {
       wire.terminate();
       this.#ended.abort();
       signal.removeEventListener("abort", stop);
-      // The events must be in the store before the next socket asks for later ones.
+      // The events must be stored before the next socket asks for later events.
       await this.#handling.catch(() => {});
     }
   }

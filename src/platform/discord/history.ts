@@ -11,7 +11,7 @@ import { buildChannelPath } from "./send.ts";
 const log = createLogger("discord");
 const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
-// Limit for one channel.
+// Limit of the messages that are read from one channel.
 const HISTORY_PAGES_MAX = 5;
 // Limit for one gap, in addition to the known conversations.
 const HISTORY_CHANNELS_MAX = 200;
@@ -45,7 +45,7 @@ export class History {
   readonly #openParts = new Set<string>();
   #isOpen = false;
   #limitedMs = 0;
-  /** Newest message before the gap. null: the bot never got one. */
+  /** Newest message before the gap, or null if the bot never received one. */
   #lastHeard: bigint | null = null;
 
   constructor(parts: Services) {

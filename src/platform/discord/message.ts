@@ -58,7 +58,7 @@ const BY_PEOPLE = [0, 19];
 const COMMAND = 2;
 const COMPONENT = 3;
 
-/** Parses a message. Returns null for one of a bot or webhook, and for a notice of Discord. */
+/** Parses a message. Returns null for a message of a bot or webhook, and for a notice of Discord. */
 export function parseMessage(message: Message, where: ChannelPlace, me: BotIdentity): IncomingMessage | null {
   const { author, content: said = "", mentions = [], mention_roles = [] } = message;
   if (!BY_PEOPLE.includes(message.type) || message.webhook_id !== undefined) return null;
@@ -66,7 +66,7 @@ export function parseMessage(message: Message, where: ChannelPlace, me: BotIdent
   const isOurs = message.referenced_message?.author.id === me.id;
   const own: Borrowed = { excerpts: [], files: listFiles(message), unreadable: listUnreadable(message) };
   const parts = [own, readOwnEmbeds(message), readForwards(message)];
-  // The conversation has the bot's own messages already.
+  // Omits the bot's own messages, because the conversation already has them.
   const quoted = isOurs ? [] : [readQuoted(message.referenced_message)];
   if (said.trim() === "" && isEmpty(join(parts))) own.unreadable.push("a message of an unknown kind");
   const { excerpts, files, unreadable } = join([...parts, ...quoted]);

@@ -69,7 +69,7 @@ export function buildChannelPath({ chat, thread }: Pick<Delivery, "chat" | "thre
 function buildText(text: string, flags = NO_EMBEDS): object {
   const marked = translateMarkdown(text, DISCORD_MARKDOWN);
   return {
-    // Escapes can make the text too long. Discord reads plain Markdown, too.
+    // Escapes can make the text too long. Discord shows plain Markdown as well.
     content: marked.length <= TEXT_CHARACTERS ? marked : text,
     allowed_mentions: { parse: [], replied_user: true },
     flags,

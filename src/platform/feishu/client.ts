@@ -132,7 +132,7 @@ export class FeishuClient {
     return sent.file_key;
   }
 
-  /** Opens a file at the first of its paths that has it. Throws as call() does. */
+  /** Opens a file at the first of these paths that has the file. Throws as call() does. */
   async download(paths: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const [path = "", ...others] = paths.split(" ");
     try {

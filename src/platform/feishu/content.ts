@@ -3,7 +3,7 @@ import { createContent, isEmpty, type MessageContent, readOrNote } from "../quot
 import { parseJsonObject } from "../request.ts";
 import { formatCard } from "./received_card.ts";
 
-/** A mention. An event has an object as `id`, a requested message a text. */
+/** A mention. Its `id` is an object in an event and a string in a requested message. */
 export interface Mention {
   key: string;
   id: { open_id?: string } | string;
@@ -11,10 +11,10 @@ export interface Mention {
 }
 
 interface MessageBody {
-  /** Messages that can have the files. */
+  /** Ids of the messages that may have the files. */
   sources: readonly string[];
   type: string;
-  /** JSON. */
+  /** Content as JSON. */
   content: string;
   mentions?: readonly Mention[] | undefined;
 }
@@ -76,7 +76,7 @@ const NOUNS: Record<string, string> = {
   system: "a system message",
 };
 
-/** Reads the content of a message. `ours` are mentions of the bot, which the text leaves out. */
+/** Reads the content of a message. Removes the mentions `ours`, those of the bot, from the text. */
 export function readContent(body: MessageBody, ours: readonly string[] = []): MessageContent {
   const { type, mentions = [] } = body;
   const content = readOrNote("Feishu", "", () => readType(body));
@@ -123,7 +123,7 @@ function readType({ sources, type, content }: MessageBody): MessageContent {
   return createContent({ text: formatFacts(type, said) });
 }
 
-/** Formats a message of facts. Returns "" for another type. */
+/** Formats a message that consists of fields, such as a location. Returns "" for another type. */
 function formatFacts(type: string, said: Content): string {
   const { name = "", latitude, longitude, summary, start_time, end_time, due_time, topic = "" } = said;
   const place = latitude === undefined ? "" : ` (${latitude}, ${longitude})`;
@@ -172,7 +172,7 @@ function formatTime(time: string | undefined): string {
 
 const POST_DEPTH_MAX = 2;
 
-/** Finds the post, which can be in objects by language. */
+/** Finds the post. Some messages have one post per language. */
 function findPost(said: object, depth = 0): Post {
   if ("content" in said && Array.isArray(said.content)) return said as Post;
   if (depth === POST_DEPTH_MAX) return {};

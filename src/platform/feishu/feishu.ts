@@ -14,7 +14,7 @@ import { Pieces } from "./pieces.ts";
 import { Quotes } from "./quotes.ts";
 import { deliver, isMessageId, showText } from "./send.ts";
 
-// Limits of the ping interval that Feishu asks for, so that the service notices a dead connection.
+// Feishu asks for a ping interval. These limits make sure that the service notices a dead connection.
 const PING_MAX_MS = 30_000;
 const PING_MIN_MS = 1_000;
 

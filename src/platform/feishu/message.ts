@@ -50,7 +50,7 @@ export function isMessage(event: FeishuEvent): event is FeishuEvent & { event: M
   return event.header.event_type === "im.message.receive_v1";
 }
 
-/** Parses an event. Returns null for one of a bot, and for an empty message. */
+/** Parses an event. Returns null for a message of a bot and for an empty message. */
 export function parseEvent(given: FeishuEvent, botId: string): IncomingMessage | null {
   if (isPress(given)) return parsePress(given.event, given.header.event_id);
   return isMessage(given) ? parseMessage(given.event, botId) : null;

@@ -17,12 +17,12 @@ interface Item {
   deleted?: boolean;
 }
 
-// Threads of which the process knows that their conversation has the start.
+// Threads whose start their conversation already has, as far as this process knows.
 const KNOWN_MAX = 1_000;
 const CONVERSATION = "merge_forward";
 type Kind = "quoted" | "forwarded";
 
-/** Adds the message that a message replies to, and the messages of a forwarded conversation. */
+/** Adds the message that a message replies to, and the messages of a forwarded conversation, as excerpts. */
 export class Quotes {
   readonly #client: FeishuClient;
   readonly #appId: string;
@@ -33,7 +33,7 @@ export class Quotes {
     this.#appId = appId;
   }
 
-  /** Marks the thread of a message whose conversation has the start now. */
+  /** Remembers that the conversation of this message's thread now has the start of the thread. */
   remember({ chat, thread, isDirect, isMentioned }: IncomingMessage): void {
     if (thread !== "" && (isDirect || isMentioned)) this.#known.set(`${chat} ${thread}`, true);
   }
@@ -45,10 +45,10 @@ export class Quotes {
     let complete = incoming;
     if (message_type === CONVERSATION) {
       const forwarded = await this.#read(message_id, "forwarded");
-      // Until now, the message only says that it has a forwarded conversation.
+      // So far, the message only names a forwarded conversation as unreadable. The conversation itself follows.
       if (forwarded !== null) complete = addExcerpts({ ...incoming, unreadable: [] }, forwarded);
     }
-    // All messages of a thread reply to its start.
+    // Every message of a thread replies to the start of the thread.
     const isKnown = parent_id === root_id && this.#known.has(`${chat} ${thread}`);
     if (parent_id === "" || !isDirect && !isMentioned || isKnown) return complete;
     const quoted = await this.#read(parent_id, "quoted");
@@ -62,7 +62,7 @@ export class Quotes {
       const [root] = items;
       if (root === undefined || isOwn(root, this.#appId)) return createContent();
       const parents = new Set(items.map(({ upper_message_id }) => upper_message_id));
-      // The messages of a forwarded conversation stand in the list, too.
+      // The list also has the messages of the forwarded conversation.
       const said = items.filter(({ message_id, msg_type }) =>
         msg_type !== CONVERSATION || !parents.has(message_id)
       );
@@ -77,7 +77,7 @@ function isOwn({ sender }: Item, appId: string): boolean {
 
 function readItem({ message_id, msg_type, body, sender, mentions, deleted }: Item, root: Item, kind: Kind) {
   if (deleted === true) return createContent({ unreadable: ["a deleted message"] });
-  // Feishu has the files of a forwarded conversation in one of both messages.
+  // Feishu returns a file of a forwarded conversation for only one of the two messages.
   const sources = [...new Set([message_id, root.message_id])];
   const { text, ...content } = readContent({
     sources,

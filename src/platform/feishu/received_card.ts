@@ -1,6 +1,6 @@
 import { createContent, type MessageContent } from "../quotes.ts";
 
-/** An element of a card, in one of Feishu's three forms of cards. */
+/** An element of a card, in one of Feishu's three card formats. */
 interface Node {
   tag?: string;
   href?: string;
@@ -24,9 +24,9 @@ const INNER = [
   "rows",
 ];
 const INLINE = ["text", "a", "at", "emotion", "img", "button"];
-// A person can use a control, but not an agent.
+// Controls, which a person can use and an agent cannot.
 const CONTROLS = /^(?:action|button|input|overflow|select|picker|date|checker|form_button|multi_select)/;
-/** Feishu's text for a card that it does not describe. */
+/** Feishu's text in place of a card that it does not describe. */
 const NO_TEXT = /^\s*请升级至最新版本客户端.{0,3}以查看内容\s*$/;
 
 /** Formats the text of a card. Images of a card cannot be fetched. */

@@ -39,7 +39,7 @@ const formatPlain: Formatter = ({ text, value = "" }) =>
 const formatNothing: Formatter = () => "";
 const isFilled = (text: string) => text.trim() !== "";
 
-// A person can press a button, but not an agent.
+// Controls, which a person can use and an agent cannot.
 const FORMATTERS: Record<string, Formatter> = {
   rich_text: ({ elements }, inside) => inside(elements, "\n"),
   rich_text_section: ({ elements }, inside) => inside(elements, ""),
@@ -92,7 +92,7 @@ function formatEach(blocks: readonly Block[], unreadable: string[], depth: numbe
   });
 }
 
-/** Checks for blocks that only repeat the text of the message. */
+/** Returns whether the blocks only repeat the text of the message. */
 export function isRichText(blocks: readonly Block[]): boolean {
   return blocks.every(({ type }) => type === "rich_text");
 }

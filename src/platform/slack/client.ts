@@ -101,7 +101,7 @@ export class SlackClient {
     throw new SlackError(status === 429 ? "ratelimited" : `status ${status}`);
   }
 
-  /** Opens a file by its address, or by its id when the message has no address. Throws as call() does. */
+  /** Opens a file by its address, or by its id if the message has no address. Throws as call() does. */
   async download(ref: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array> | NamedBytes> {
     if (!FILE_ID.test(ref)) return await this.#open(ref, signal);
     const { file } = await this.call<{ file: SlackFile }>("files.info", { file: ref }, signal);

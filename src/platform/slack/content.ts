@@ -17,7 +17,7 @@ export interface SlackFile {
   url_private_download?: string;
 }
 
-/** A shared message, the preview of a link, or a part of a message of an app. */
+/** A shared message, the preview of a link, or a part of an app's message. */
 export interface Attachment {
   is_share?: boolean;
   is_msg_unfurl?: boolean;
@@ -46,7 +46,7 @@ export interface Said {
   attachments?: Attachment[];
 }
 
-// Slack's text for a message of blocks only.
+// Slack's text for a message that consists only of blocks.
 const NO_TEXT = /^\s*(?:This content can't be displayed\.?|\[no preview available\])\s*$/i;
 const DEPTH_MAX = 4;
 
@@ -77,7 +77,7 @@ export function readExcerpt(said: Said, kind: "quoted" | "forwarded", author: st
   return { ...content, text: "", excerpts: [own, ...content.excerpts] };
 }
 
-// Other attachments are previews of links, which stand in the text.
+// Other attachments are previews of links that the text already has.
 function isMessage(attachment: Attachment): boolean {
   const { is_share, is_msg_unfurl, is_app_unfurl, from_url, files = [] } = attachment;
   return is_share || is_msg_unfurl || is_app_unfurl || from_url === undefined || files.length > 0;

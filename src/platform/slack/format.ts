@@ -16,7 +16,7 @@ export const SLACK_MRKDWN: Dialect = {
 const MARKUP = /<([^<>]+)>|&(?:amp|lt|gt);/g;
 const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">" };
 
-/** Returns the text that the person typed. A link that the person labeled becomes a link of Markdown. */
+/** Returns the text as the person typed it. A link with a label becomes a Markdown link. */
 export function formatPlainText(text: string): string {
   return text.replace(MARKUP, (found, inside?: string) => {
     if (inside === undefined) return ENTITIES[found] ?? found;
@@ -29,7 +29,7 @@ function decodeEntities(text: string): string {
   return text.replace(MARKUP, (found) => ENTITIES[found] ?? found);
 }
 
-/** Formats `<target|label>`. The label of a mention is its name. */
+/** Formats `<target|label>`. The label of a mention is a name. */
 function formatMarkup(target: string, label: string): string {
   const [, sign = "", id = ""] = /^([@#])(\w+)$/.exec(target) ?? [];
   if (sign !== "") return `${sign}${label.replace(/^[@#]/, "") || id}`;
@@ -52,10 +52,10 @@ function formatLink(address: string, label: string): string {
   return isTypedAddress(label, address) ? label : `[${label}](${address})`;
 }
 
-/** Checks whether Slack itself made the link, from an address, e-mail address or phone number that the person typed. */
+/** Returns whether Slack made the link itself, from an address, e-mail address or phone number that the person typed. */
 function isTypedAddress(label: string, address: string): boolean {
   if (address.startsWith("tel:")) {
-    // The address can have the code of the country in place of the first zero.
+    // In the address, a country code may replace the first zero.
     const digits = label.replace(/\(0\)|\D/g, "").replace(/^0+/, "");
     return digits !== "" && !/\p{L}/u.test(label) && address.replace(/\D/g, "").endsWith(digits);
   }
@@ -63,7 +63,7 @@ function isTypedAddress(label: string, address: string): boolean {
   return [label, `${scheme}${label}`].some((typed) => normalizeAddress(typed) === normalizeAddress(address));
 }
 
-// Slack adds a scheme and a path, writes the host in lower case, and escapes other characters.
+// Slack adds a scheme and a path to an address, writes the host in lower case, and escapes other characters.
 function normalizeAddress(address: string): string {
   const href = (URL.parse(address)?.href ?? address).replace(/\/$/, "");
   return href.startsWith("mailto:") ? href.toLowerCase() : href;

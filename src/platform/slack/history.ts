@@ -8,7 +8,7 @@ import { type Event, parseMessage } from "./message.ts";
 const log = createLogger("slack");
 const HISTORY_AGE_MAX_MS = 24 * 60 * 60 * 1000;
 const PAGE = 100;
-// Limit for one channel or thread.
+// Limit of the messages that are read from one channel or thread.
 const HISTORY_PAGES_MAX = 5;
 // Slack allows some apps one request per minute.
 const PAUSE_MS = 60_000;
@@ -38,8 +38,8 @@ interface Place {
 }
 
 /**
- * Reads the missed messages of the known conversations, at most a day old, one place after the other and each in order. A repeated
- * message changes nothing.
+ * Reads the missed messages of the known conversations, at most a day old, one conversation at a time and each in order. A message that was
+ * already stored changes nothing.
  */
 export async function* readMissedMessages(
   deps: HistoryDeps,
@@ -47,7 +47,7 @@ export async function* readMissedMessages(
   const oldest = String((deps.clock.now() - HISTORY_AGE_MAX_MS) / 1000);
   for (const place of listPlaces(deps, oldest)) {
     const said = await readPlace(deps, place);
-    // The newest pages come first. Storing only them would hide the older ones.
+    // The newest pages come first. If only they were stored, the older messages would never be read.
     if (deps.signal.aborted) return;
     said.sort((a, b) => (a.ts ?? "") < (b.ts ?? "") ? -1 : 1);
     for (const one of said) {

@@ -3,7 +3,7 @@ import { createContent, isEmpty, type MessageContent, readOrNote } from "../quot
 import { readContent, readExcerpt, type Said } from "./content.ts";
 import { formatPlainText } from "./format.ts";
 
-/** A message. In a history it has no channel. */
+/** A message. In a history, a message has no channel. */
 export interface Event extends Said {
   type: string;
   subtype?: string;
@@ -15,7 +15,7 @@ export interface Event extends Said {
   thread_ts?: string;
   /** Author of the first message of the thread. */
   parent_user_id?: string;
-  /** Audio or video call. */
+  /** An audio or video call. */
   room?: { created_by?: string };
   /** Name of an app. */
   username?: string;
@@ -48,7 +48,7 @@ export function parseEnvelope(envelope: Envelope, botId: string): IncomingMessag
   return envelope.type === "events_api" ? parseMessage(envelope.payload.event, botId) : null;
 }
 
-/** Parses a message. Returns null for one of a bot. */
+/** Parses a message. Returns null for a message of a bot. */
 export function parseMessage(event: Event, botId: string): IncomingMessage | null {
   const { type, subtype, channel, bot_id, text = "", ts, thread_ts = "" } = event;
   if (!["message", "app_mention"].includes(type) || !BY_PEOPLE.includes(subtype)) return null;
@@ -81,12 +81,12 @@ function createMention(botId: string): RegExp {
   return new RegExp(`<@${botId}(?:\\|[^>]*)?>`, "g");
 }
 
-/** Finds the start of the thread of a message, unless the message or the bot is the start. Returns "" without one. */
+/** Returns the id of the message that starts the thread, or "" if there is no thread, or if this message or the bot started it. */
 export function findThreadStart({ ts, thread_ts = "", parent_user_id }: Event, botId: string): string {
   return thread_ts === ts || parent_user_id === botId ? "" : thread_ts;
 }
 
-/** Reads the start of a thread as an excerpt. The conversation has a start that mentions the bot already. */
+/** Reads the start of a thread as an excerpt. Skips a start that mentions the bot, because the conversation already has it. */
 export function readThreadStart(start: Event, botId: string): MessageContent {
   const isKnown = start.user === botId || (start.text ?? "").search(createMention(botId)) >= 0;
   if (isKnown) return createContent();

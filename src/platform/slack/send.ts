@@ -5,7 +5,7 @@ import type { Delivery, Progress } from "../platform.ts";
 import { type SlackClient, SlackError } from "./client.ts";
 import { SLACK_MRKDWN } from "./format.ts";
 
-// A message with buttons consists of sections. Limits of a section without and with marks.
+// A message with buttons consists of sections. Length limits of a section's text before and after its Markdown is translated.
 const SECTION_CHARACTERS = 2_500;
 const MARKED_CHARACTERS = 3_000;
 const LABEL_CHARACTERS = 75;

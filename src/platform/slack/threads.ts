@@ -4,10 +4,10 @@ import { addExcerpts, createContent, readQuoted } from "../quotes.ts";
 import type { SlackClient } from "./client.ts";
 import { type Event, findThreadStart, readThreadStart } from "./message.ts";
 
-// Threads of which the process knows that their conversation has the start.
+// Threads whose start their conversation already has, as far as this process knows.
 const KNOWN_MAX = 1_000;
 
-/** Adds the start of a thread to the first message of the thread for the bot. */
+/** Adds the start of a thread to the first message in the thread that mentions the bot. */
 export class Threads {
   readonly #client: SlackClient;
   readonly #known = new LRUCache<string, true>({ max: KNOWN_MAX });
@@ -16,17 +16,17 @@ export class Threads {
     this.#client = client;
   }
 
-  /** Marks threads whose start their conversation has. */
+  /** Remembers that the conversations of these threads already have the starts. */
   remember(conversations: readonly Pick<LastMessage, "chat" | "thread">[]): void {
     for (const { chat, thread } of conversations) this.#known.set(`${chat} ${thread}`, true);
   }
 
-  /** Marks the thread of a message that is its start, or that got it. */
+  /** Remembers the thread of a message that is the start or has received it as an excerpt. */
   rememberMessage(message: IncomingMessage): void {
     if (message.id === message.thread || isAddressed(message)) this.remember([message]);
   }
 
-  /** Returns the message with the start of its thread. */
+  /** Returns the message with the start of its thread as an excerpt. */
   async complete(incoming: IncomingMessage, event: Event, botId: string): Promise<IncomingMessage> {
     const { chat, thread } = incoming;
     const ts = findThreadStart(event, botId);

@@ -1,9 +1,9 @@
 import { LRUCache } from "lru-cache";
 import type { IncomingMessage } from "../platform.ts";
 
-// Telegram delivers the messages of an album together, or in two polls.
+// Telegram delivers the messages of an album in one poll or in two.
 const HELD_MS = 3_000;
-// Limits for groups where people send many albums without a mention.
+// Limits for groups in which people send many albums without a mention.
 const ALBUMS_KEPT = 100;
 const MESSAGES_KEPT = 10;
 
@@ -14,8 +14,8 @@ interface HeldMessage {
 }
 
 /**
- * Keeps messages of albums in groups until another message of the same album mentions the bot. The bot does not confirm a new
- * one for some seconds, so Telegram delivers it again after a restart.
+ * Keeps album messages of groups until another message of the same album mentions the bot. For some seconds the bot does not confirm a new
+ * album message, so Telegram delivers it again after a restart.
  */
 export class Albums {
   readonly #held = new LRUCache<string, HeldMessage[]>({ max: ALBUMS_KEPT });
@@ -35,7 +35,7 @@ export class Albums {
     return held.map((one) => one.incoming);
   }
 
-  /** Finds the first update that the bot must not confirm yet. */
+  /** Returns the first update that the bot must not confirm yet. */
   findUnconfirmed(now: number): number | undefined {
     const fresh = [...this.#held.values()].flat().filter(({ until }) => until > now);
     return fresh.length === 0 ? undefined : Math.min(...fresh.map(({ updateId }) => updateId));

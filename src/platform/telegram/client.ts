@@ -8,7 +8,7 @@ const BASE_URL = "https://api.telegram.org";
 export class TelegramError extends PlatformError {
   readonly code: number;
 
-  /** New id of the chat, a group that became a supergroup. "": none. */
+  /** New id of a group that became a supergroup. "" if the id has not changed. */
   readonly movedTo: string;
 
   constructor(code: number, description: string, retryAfterMs: number | null, movedTo = "") {

@@ -14,7 +14,7 @@ interface Chat {
   username?: string;
 }
 
-/** First sender of a forwarded message. */
+/** The first sender of a forwarded message. */
 interface Origin {
   sender_user?: User;
   sender_user_name?: string;
@@ -28,7 +28,7 @@ interface FileShape {
   file_size?: number;
 }
 
-/** Content of a message, of the message that it replies to, or of one in another chat. */
+/** Content of a message, of the message that it replies to, or of a message in another chat. */
 export interface Content {
   text?: string;
   caption?: string;
@@ -57,12 +57,12 @@ export interface Reply {
   reply_to_message?: RepliedMessage;
   /** A message of another chat, or of another topic. */
   external_reply?: Content & { origin?: Origin };
-  /** The part of the other message that the person chose. */
+  /** The part of the other message that the person selected. */
   quote?: { text: string };
   reply_to_story?: unknown;
 }
 
-/** Content without a text or file, by the field that has it. */
+/** Names of content that is neither text nor a file, by field. */
 const UNREADABLE: Record<string, string> = {
   sticker: "a sticker",
   venue: "a venue",
@@ -83,11 +83,11 @@ const UNREADABLE: Record<string, string> = {
   web_app_data: "data of a web app",
 };
 
-/** Fields of notices that Telegram writes in the name of a person. */
+/** Fields of notices that Telegram writes under a person's name. */
 const NOTICE =
   /^(new_chat_|left_chat_|delete_chat_|group_chat_|supergroup_chat_|channel_chat_|chat_|forum_topic_|general_forum_topic_|video_chat_|migrate_|message_auto_delete_|pinned_message|users?_shared|connected_website|write_access_|proximity_alert|boost_added|checklist_tasks_|direct_message_price|giveaway_c|paid_message_price|suggested_post_[^i]|successful_payment|refunded_payment)/;
 
-/** Checks whether Telegram wrote the message, for example about a new member. */
+/** Returns whether Telegram wrote the message, for example a notice about a new member. */
 export function isNotice(message: object): boolean {
   return Object.keys(message).some((field) => NOTICE.test(field));
 }
@@ -96,7 +96,7 @@ export function getText({ text, caption }: Content): string {
   return text ?? caption ?? "";
 }
 
-/** Returns the text of a message with the marks that Telegram removed from it. */
+/** Returns the text of a message. Adds the Markdown marks that Telegram removed. */
 export function formatText({ text, caption, entities, caption_entities }: Content): string {
   return text === undefined
     ? formatEntities(caption ?? "", caption_entities)
@@ -105,7 +105,7 @@ export function formatText({ text, caption, entities, caption_entities }: Conten
 
 export function listUnreadable(content: object): string[] {
   return Object.keys(UNREADABLE).filter((field) => {
-    // A venue has its location, too.
+    // A message with a venue has a location field, too.
     return Object.hasOwn(content, field) && !(field === "location" && Object.hasOwn(content, "venue"));
   }).map((field) => UNREADABLE[field] ?? "");
 }
@@ -113,9 +113,9 @@ export function listUnreadable(content: object): string[] {
 export function listFiles(content: Content): RemoteFile[] {
   const { document, animation, photo, voice, audio, video, video_note } = content;
   const all: [FileShape | undefined, string][] = [
-    // An animation is a document, too.
+    // A message with an animation has a document field, too.
     [document ?? animation, "file"],
-    // A photo has several sizes. The largest is last.
+    // Telegram sends several sizes of a photo, the largest last.
     [photo?.at(-1), "photo.jpg"],
     [voice, "voice.ogg"],
     [audio, "audio"],
@@ -129,7 +129,10 @@ export function listFiles(content: Content): RemoteFile[] {
   );
 }
 
-/** Finds the message that a person replied to. Telegram names the first message of a topic in each message of the topic. */
+/**
+ * Returns the message that a person replied to. Telegram also reports each message of a topic as a reply to the first one; such a reply
+ * does not count.
+ */
 export function findReplied(message: Reply): RepliedMessage | undefined {
   const { reply_to_message: replied, is_topic_message, message_thread_id, quote } = message;
   if (replied === undefined || replied.forum_topic_created !== undefined) return undefined;
@@ -137,14 +140,17 @@ export function findReplied(message: Reply): RepliedMessage | undefined {
   return isFirst && quote === undefined ? undefined : replied;
 }
 
-/** Content of another message in a message, as data. */
+/** Content of the other messages in a message, as data. */
 export interface Borrowed {
   excerpts: Excerpt[];
   files: RemoteFile[];
   unreadable: string[];
 }
 
-/** Reads the message that a person replied to. The conversation has the bot's own messages already, except for a chosen part. */
+/**
+ * Reads the message that a person replied to. Skips the bot's own messages, which the conversation already has, unless the person selected
+ * a part.
+ */
 export function readQuoted(message: Reply, me: User): Borrowed {
   const { external_reply: external, quote, reply_to_story } = message;
   const replied = findReplied(message);
@@ -162,7 +168,7 @@ export function readQuoted(message: Reply, me: User): Borrowed {
   };
 }
 
-/** Builds the excerpt of a forwarded message. Returns null for an own message. */
+/** Builds the excerpt of a forwarded message. Returns null for a message of the bot itself. */
 export function readForward(content: Content): Excerpt | null {
   const { forward_origin: origin } = content;
   if (origin === undefined) return null;

@@ -13,7 +13,7 @@ export const TELEGRAM_HTML: Dialect = {
   block: (text) => `<pre>${text}</pre>`,
 };
 
-/** A mark of a text. Telegram counts UTF-16 units. */
+/** A Telegram entity: a format of a part of the text. Telegram counts UTF-16 units. */
 export interface Entity {
   type: string;
   offset: number;

@@ -37,13 +37,13 @@ export interface Update {
   callback_query?: ButtonPress;
 }
 
-/** Parses an update. Returns null for one of a bot, and for a notice of Telegram. */
+/** Parses an update. Returns null for a message of a bot and for a notice of Telegram. */
 export function parseUpdate(update: Update, me: User): IncomingMessage | null {
   if (update.callback_query !== undefined) return parseClick(update.callback_query);
   return update.message === undefined ? null : parseMessage(update.message, me);
 }
 
-/** Finds the old and the new id of a group that became a supergroup. Telegram says it in both chats. */
+/** Returns the old and the new id of a group that became a supergroup. Telegram reports the change in both chats. */
 export function parseMove({ message }: Update): { from: string; to: string } | null {
   if (message === undefined) return null;
   const { chat, migrate_to_chat_id: to, migrate_from_chat_id: from } = message;
@@ -65,7 +65,7 @@ function parseMessage(message: Message, me: User): IncomingMessage | null {
     if (message.text !== undefined) return null;
     unreadable.push("a message of an unknown kind");
   }
-  // A forwarded text is not the sender's own, so a mention in it is none.
+  // A forwarded text is not the sender's own, so its mentions do not count.
   const said = forward === null ? formatText(message) : "";
   const mention = new RegExp(`@${me.username ?? "\\0"}\\b`, "i");
   const replied = findReplied(message);
@@ -73,7 +73,7 @@ function parseMessage(message: Message, me: User): IncomingMessage | null {
   const stripped = said.replaceAll(new RegExp(mention, "gi"), "").trim();
   const hasMore = excerpts.length + files.length + unreadable.length > 0;
   const text = stripped === "" && !hasMore ? said : stripped;
-  // A command for another bot of the group.
+  // Ignores a command for another bot of the group.
   if (message.chat.type !== "private" && /^\/\w+@\w/.test(text)) return null;
   return {
     ...parsePlace(message),

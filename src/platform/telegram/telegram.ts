@@ -23,7 +23,7 @@ const POLL_S = 30;
 const RETRY: Backoff = { firstMs: 1_000, lastMs: 60_000 };
 // Short, since another program with the same token can end at any time.
 const REFUSED_PAUSE_MS = 60_000;
-// Pause between polls that get unconfirmed updates again.
+// Pause between polls while there are unconfirmed updates, because Telegram returns those immediately.
 const HELD_PAUSE_MS = 250;
 
 /** Creates a Telegram bot. The bot polls, so it needs no public address. */
@@ -48,7 +48,7 @@ export function createTelegram(base: PlatformBase, settings: Record<"token" | "b
   });
 }
 
-/** Sends to a chat. Sends again to its new id when the chat has become a supergroup, after the service stored the id. */
+/** Sends to a chat. If the chat has become a supergroup, sends again to the new id after the service has stored it. */
 async function followChat<T extends { chat: string; answers: string; sentAs?: string }>(
   given: T,
   send: (given: T) => Promise<string>,
@@ -63,7 +63,7 @@ async function followChat<T extends { chat: string; answers: string; sentAs?: st
         scope: "chat",
       });
     });
-    // The new chat has no message of the old one to edit or to answer.
+    // The new chat does not have the old chat's messages, so the bot cannot edit or answer them there.
     return given.sentAs ? "" : await send({ ...given, chat: error.movedTo, answers: "" });
   }
 }

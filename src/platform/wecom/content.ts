@@ -30,7 +30,7 @@ export interface Item {
   stream?: { content?: string };
 }
 
-/** Address of a file, and its key. */
+/** Address and key of a file. */
 export interface FileRef {
   url: string;
   key: string;
@@ -46,7 +46,7 @@ const NOUNS: Record<string, string> = {
   template_card: "a card",
 };
 
-/** Reads a message, and the message that it replies to. WeCom does not name the author of the latter. */
+/** Reads a message, and the message that it replies to. WeCom does not name the author of a quoted message. */
 export function readContent(message: Item, quote: Item | undefined): MessageContent {
   return readOrNote("WeCom", message.text?.content, () => {
     const own = readItem(message);

@@ -42,7 +42,7 @@ function decodePercent(text: string | undefined): string | null {
   }
 }
 
-// A header arrives as Latin-1, but its bytes are mostly UTF-8.
+// A header arrives decoded as Latin-1, but its bytes are mostly UTF-8.
 function decodeBytes(text: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(text, "latin1"));

@@ -24,7 +24,7 @@ export interface WeComEvent extends Place {
   event: Pressed & { eventtype: string; template_card_event?: Pressed };
 }
 
-/** Parses a message. Returns null for an empty one. In groups a bot gets only messages that mention it. */
+/** Parses a message. Returns null for an empty message. In groups a bot receives only messages that mention it. */
 export function parseMessage(said: WeComMessage): IncomingMessage | null {
   const place = parsePlace(said);
   const content = readContent(said, said.quote);

@@ -48,7 +48,7 @@ export class Sender {
       return "";
     }
     if (choices.length > 0 && choices.length <= BUTTONS) return await this.#sendCard(delivery);
-    // The text of a question lists its options, too.
+    // The text of the question also lists its options.
     await this.#sendText(chat, part.text);
     return "";
   }

@@ -123,7 +123,7 @@ async function handleEvent(
   showOutcome("WeCom", () => bot.sender.confirm(callback, repliesTo, choice, received?.outcome));
 }
 
-// WeCom sends nothing twice. A message that can't be stored now is tried again, and later ones wait for it.
+// WeCom sends nothing twice. If a message can't be stored now, the service tries again, and later messages wait for it.
 async function storeMessage(
   { receive, clock, signal }: Bot,
   incoming: IncomingMessage,

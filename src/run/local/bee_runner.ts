@@ -27,7 +27,7 @@ interface BeeQuestion {
   context: BeeContext;
 }
 
-/** A plan, or why there is none. */
+/** A plan, or the reason why there is none. */
 export type BeeOutcome =
   | { plan: BeePlan; usage: Usage }
   | { failure: Failure; error: string; usage: Usage; /** Whether another try may help. */ again: boolean };

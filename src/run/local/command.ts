@@ -32,7 +32,7 @@ interface CommandEnd {
   code: number | null;
   /** The outcome for people. */
   words: string;
-  /** The end of the output. */
+  /** The last part of the output. */
   tail: string;
 }
 
@@ -44,8 +44,8 @@ export function addShell({ config }: Engine, command: string[]): string[] {
 }
 
 /**
- * Runs a command to its end with the isolation and marks of its run (contract 13). All its output is read, whatever its size. A missing
- * program is an outcome, too.
+ * Runs a command to its end, with the isolation and the marks of its run (contract 13). Reads all its output, whatever the size. If the
+ * program is missing, returns an outcome instead of throwing.
  */
 export async function runCommand(
   { runId, workDir, env, umask, stopGraceMs, signal, onStart }: CommandContext,

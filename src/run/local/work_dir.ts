@@ -1,8 +1,8 @@
 import { type DataPaths, resolveLinks, touchesData } from "../../base/paths.ts";
 
 /**
- * Returns why a work directory cannot be used, or null. Checked before each run, because a link may have been created since (reliability
- * PTH-4). The service makes the directory when it stores the worker. A runner makes it for the first run.
+ * Returns why a work directory cannot be used, or null. Called before each run, because the directory may have become a link since the last
+ * run (reliability PTH-4). The service creates the directory when it stores the worker. A runner creates it for the first run.
  */
 export function findWorkDirProblem(workDir: string, paths: DataPaths, isRunner = false): string | null {
   if (touchesData(resolveLinks(workDir), paths)) return "it leads into the service's own data directory";

@@ -14,7 +14,7 @@ export interface ClaimRequest {
 
 /** The waiting claim requests, one per runner. The runner repeats a lost request, and the service answers it from the row. */
 export class ClaimRequests {
-  /** By runner id, the longest waiting first. */
+  /** Claim requests by runner id, the longest waiting first. */
   readonly #open = new Map<string, ClaimRequest>();
 
   /** Requests without a pending run, the longest waiting first. */

@@ -90,11 +90,11 @@ export class RemoteClaims {
     const wakeup = new AbortController();
     const request: ClaimRequest = {
       ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
-      // With a reason, because abort() without one creates an error with its stack.
+      // Passes a reason, because abort() without one creates an error with its stack.
       wake: () => wakeup.abort("woken"),
     };
     try {
-      // After this an earlier copy of the request no longer waits, and its run, if any, is stored.
+      // From here on, an earlier copy of the request no longer waits, and its run, if any, is stored.
       await polls.add(request);
       if (await findClaimedRun(db, runner.id, claim.request_id) === null) {
         wakeDispatcher();
@@ -113,8 +113,8 @@ export class RemoteClaims {
   }
 
   /**
-   * Builds the order and renews the lease. Returns null when the lease was lost meanwhile. The lease counts from the arrival of the
-   * claim, so a younger one needs no write. A run whose order cannot be built stays unrenewed, is lost, and is retried.
+   * Builds the order and renews the lease. Returns null when the lease was lost meanwhile. The lease counts from the arrival of the claim,
+   * so a lease that is younger than that needs no write. A run whose order cannot be built is not renewed, so it is lost and retried.
    */
   async #leaseOrder(
     row: RemoteRunRow,

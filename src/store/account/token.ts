@@ -1,4 +1,4 @@
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type Token, tokenSchema } from "../../domain/account/token.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
@@ -41,7 +41,7 @@ export function listTokens(
   return list(db, { table: "token", from: FROM, json: TOKEN_JSON, where }, page);
 }
 
-/** Stores a new token, guarded by an enabled owner with fewer than `max`. A duplicate name fails the batch. */
+/** Stores a new token. Guarded: the owner must be enabled and have fewer than `max` tokens. A duplicate name fails the batch. */
 export function insertToken(token: Token, max: number): Statement[] {
   const { id, user_id, name, expires_at, created_at } = token;
   const scopes = JSON.stringify(token.scopes);

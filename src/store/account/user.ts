@@ -1,4 +1,4 @@
-import { buildLookKey, normalizeName } from "../../domain/call/name.ts";
+import { buildLookKey, normalizeName } from "../../domain/call/name_key.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import { type User, type UserFilter, userSchema, type UserUpdate } from "../../domain/account/user.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
@@ -9,7 +9,7 @@ import { buildJsonSql } from "../db/json_projection.ts";
 
 export interface UserRow extends Omit<User, "disabled"> {
   disabled: number;
-  /** "" for users without a local password. */
+  /** Hash of the password, or "" for users without a local password. */
   password_hash: string;
   version: number;
   issuer: string;
@@ -28,7 +28,7 @@ export function toUser(row: UserRow): User {
   return { id, name, role, disabled: row.disabled === 1, origin, created_at, updated_at, last_login_at };
 }
 
-/** Finds a user by id, else by name (contract 9). */
+/** Finds a user by id, or else by name (contract 9). */
 export function findUser(db: Database, idOrName: string): Promise<UserRow | null> {
   return db.first<UserRow>(
     `select ${COLUMNS} from user where id = ? or name_key = ? order by id = ? desc limit 1`,
@@ -66,7 +66,10 @@ export function listUsers(db: Database, filter: UserFilter, page: Page): Promise
   return list(db, { table: "user", json: USER_JSON, where: buildWhere(filter, USER_FILTERS) }, page);
 }
 
-/** Stores a new user, guarded by fewer than `max`. A duplicate or look-alike name, or a duplicate subject, fails the batch. */
+/**
+ * Stores a new user. Guarded: there must be fewer than `max` users. A duplicate or look-alike name, or a duplicate subject, fails the
+ * batch.
+ */
 export function insertUser(user: UserRow, max: number): Statement[] {
   const row = { ...user, ...buildNameKeys(user.name) };
   return insertGuarded("user", row, { sql: "(select count(*) from user) < ?", args: [max] });
@@ -77,8 +80,8 @@ const NOT_THE_LAST = `exists (
       select 1 from user as other where other.id <> user.id and other.role = 'admin' and other.disabled = 0)`;
 
 /**
- * Changes a user, guarded by its existence, and by an admin remaining. A duplicate or look-alike name fails the batch. Disabling ends the user's logins
- * and deletes the named tokens, so enabling revives none of them.
+ * Changes a user. Guarded: the user must exist, and an admin must remain. A duplicate or look-alike name fails the batch. Disabling a user
+ * ends its logins and deletes its tokens, so that enabling restores none of them.
  */
 export function updateUser(
   id: string,
@@ -139,8 +142,8 @@ function buildNameKeys(name: string): { name_key: string; look_key: string } {
 }
 
 /**
- * Updates the operator's row from the configuration. A user with the configured name becomes the operator. A user whose name
- * looks like it fails the batch.
+ * Updates the operator's row from the configuration. A user with the configured name becomes the operator. A user with a look-alike name
+ * fails the batch.
  */
 export function storeOperator(id: string, username: string, now: number): Statement[] {
   const { name_key, look_key } = buildNameKeys(username);

@@ -15,7 +15,7 @@ export function insertChatSession({ id, name, worker_id, created_at, updated_at 
 
 interface ChatChange {
   name: string | undefined;
-  /** null: no worker. */
+  /** Id of the default worker, or null without one. */
   worker_id: string | null | undefined;
 }
 
@@ -81,9 +81,9 @@ export interface ConversationEvent {
   kind: EventKind;
   task_id: string;
   worker_name: string;
-  /** For task.created: whether the task is queued or waits for its time. */
+  /** Of a task.created event: whether the task is queued or waits for its time. */
   status: string | null;
-  /** For message.sent: JSON text of the reply, null when it is gone. */
+  /** JSON text of the reply of a message.sent event, or null when the reply is deleted. */
   message: string | null;
 }
 

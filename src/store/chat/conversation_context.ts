@@ -82,7 +82,10 @@ export async function findContext(
   return row === null ? null : { ...row, usage: { ...USAGE_UNKNOWN, ...JSON.parse(row.usage) } };
 }
 
-/** For an answer task, finds the own engine session of the run that asked. Null for other tasks and shared sessions (contract 12). */
+/**
+ * For a task that delivers an answer, finds the engine session of the run that asked. Returns null for other tasks and for shared sessions
+ * (contract 12).
+ */
 export async function findAskerContext(
   db: Database,
   taskId: string,

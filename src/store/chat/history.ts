@@ -88,7 +88,7 @@ async function readHistory(
   part: HistoryPart,
 ): Promise<{ rows: HistoryRow[]; ended: boolean }> {
   const { before = null, limit, maxBytes } = part;
-  // An extra row shows whether there are older ones.
+  // Reads one more row than the page, to see whether older rows exist.
   const most = limit + 1;
   // Ids are UUIDv7, so both tables merge by id. The query names its index: the index by status covers all conversations, and
   // the index by conversation has unsent messages. It reads no column after the text, which SQLite would read page by page.

@@ -54,7 +54,10 @@ export const MESSAGE_DEPTH = `max(inbound_message.depth, coalesce(
 
 export const JOIN_CHAT_SESSION = "left join chat_session on 'local:' || chat_session.id = session_key";
 
-/** SQL of the session's default worker, or on a platform of the worker that a message or a part of it replies to. */
+/**
+ * SQL for the worker that a message is for: its session's default worker, or on a platform the worker that the message or one of its parts
+ * replies to.
+ */
 export const MESSAGE_WORKER = `coalesce(chat_session.worker_id, (
         select source_id
         from outbound_message
@@ -64,7 +67,7 @@ export const MESSAGE_WORKER = `coalesce(chat_session.worker_id, (
           where part.id = inbound_message.id or part.merged_into = inbound_message.id)
         limit 1))`;
 
-/** Stores a message as received, guarded by fewer than `waitingMax` unrouted ones in its session. */
+/** Stores a message as received. Guarded: its session must have fewer than `waitingMax` messages that are not routed yet. */
 export function insertInbound(message: NewInbound, waitingMax: number): Statement[] {
   const { session_key, attachment = "", received_at } = message;
   const row = {
@@ -112,7 +115,7 @@ export function feedMessage(id: string, partIds: string[], now: number, dueAt: n
   ];
 }
 
-/** Counts an attempt of a feeding message before it starts, so that an attempt that crashes the service counts, too. */
+/** Counts an attempt to route a feeding message before the attempt starts, so that an attempt that crashes the service is counted, too. */
 export function countMessageAttempt(id: string, attempt: number): Statement[] {
   const sql = "update inbound_message set attempt = ? where id = ? and status = 'feeding' and attempt = ?";
   return guard(sql, [attempt, id, attempt - 1]);
@@ -183,7 +186,7 @@ export interface WaitingMessage {
   command: number;
   /** 1 when its file has yet to be fetched. */
   has_file: number;
-  /** 1 when it has an `@`. */
+  /** 1 when the content has an `@`. */
   has_mention: number;
   /** The session's default worker, or on a platform the worker that the message replies to. */
   worker_id: string | null;

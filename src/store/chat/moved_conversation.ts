@@ -2,7 +2,7 @@ import { formatPlaceFolder } from "../../domain/chat/platform.ts";
 import type { Statement } from "../db/database.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 
-/** Tables with any number of rows for a conversation, and their columns with its session key. */
+/** Tables with any number of rows per conversation, and their columns that contain a session key. */
 const COLUMNS: readonly [string, string][] = [
   ["inbound_message", "session_key"],
   ["outbound_message", "session_key"],
@@ -14,7 +14,10 @@ const COLUMNS: readonly [string, string][] = [
   ["journal", "session_key"],
 ];
 
-/** Tables with one row for a conversation and the rest of a key. An equal row of the new conversation stays. */
+/**
+ * Tables with at most one row for a conversation and the rest of a unique key. If the new conversation has such a row already, that row
+ * stays.
+ */
 const KEYS: readonly [string, string, string][] = [
   ["session_context", "session_key", ""],
   ["memory", "scope", ""],
@@ -23,12 +26,12 @@ const KEYS: readonly [string, string, string][] = [
 ];
 
 /**
- * Gives all rows of a conversation a new session key: messages, open replies, tasks, schedules, questions, memory and engine
- * sessions. Ids of messages stay, because the new chat numbers its messages anew.
+ * Gives all rows of a conversation a new session key: messages, open replies, tasks, schedules, questions, memory and engine sessions. The
+ * messages keep their ids, because the new chat numbers its messages anew.
  */
 export function moveConversation(from: string, to: string): Statement[] {
   return [
-    // The new chat can't edit messages of the old one, and has other messages with the same ids.
+    // The bot can't edit messages of the old chat from the new one, whose own messages may have the same ids.
     {
       sql: `update outbound_part set sent_as = ''
         where sent_as <> '' and outbound_id in (select id from outbound_message where session_key = ?)`,

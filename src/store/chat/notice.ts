@@ -23,7 +23,7 @@ export function insertNotice(notice: Notice, now: number, when?: SqlCondition): 
   return sendMessage(buildOutbound(message, now), { when, data: { notice: notice.kind } });
 }
 
-/** The last time of a notice at one destination, and the number of suppressed ones since. */
+/** When a notice was last sent to a destination, and how many notices were suppressed since. */
 interface NoticeState {
   at: number;
   suppressed_count: number;
@@ -63,7 +63,7 @@ export function findSourceType(db: Database, outboundId: string): Promise<string
   return db.readValue<string>("select source_type from outbound_message where id = ?", [outboundId]);
 }
 
-/** A failed run, its type of task, and whether the task is retried. */
+/** A failed run, with the type of its task and whether the task is retried. */
 interface FailedRun {
   task_type: string;
   worker_id: string;

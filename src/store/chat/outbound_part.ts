@@ -22,7 +22,10 @@ export interface WaitingOutbound
 // The next round reads more.
 const WAITING_MAX_BYTES = 1024 * 1024;
 
-/** Lists the oldest reply of each conversation of a platform if due, without `busy` conversations. Later ones wait for it (contract 10). */
+/**
+ * Lists the oldest reply of each conversation of a platform, if that reply is due. Omits `busy` conversations. Later replies wait for the
+ * oldest one (contract 10).
+ */
 export function listDueReplies(
   db: Database,
   platform: string,
@@ -146,7 +149,7 @@ export function releasePart(outboundId: string, number: number, unanswered: bool
   );
 }
 
-/** At a start, marks parts that were being sent as unanswered. */
+/** Called at a start: marks parts that were being sent as unanswered. */
 export function releaseParts(): Statement {
   return {
     sql: `update outbound_part

@@ -49,7 +49,7 @@ interface NewPairing extends PairingRow {
   created_at: number;
 }
 
-/** Stores a pairing code, and deletes expired ones and those beyond PAIRINGS_MAX (contract 10). */
+/** Stores a pairing code. Deletes expired codes, and the oldest codes beyond PAIRINGS_MAX (contract 10). */
 export function insertPairing(pairing: NewPairing): Statement[] {
   const { platform, sender, name, code_hash, created_at, expires_at } = pairing;
   return [

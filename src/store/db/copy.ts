@@ -30,7 +30,7 @@ export async function copyPages(from: string, to: string, signal: AbortSignal): 
     const last = BigInt(pages);
     let unsynced = 0;
     for (let page = 1n; page <= last; page += PAGES_AT_ONCE) {
-      // file.write() alone lets neither timers nor requests run.
+      // A loop of file.write() alone would block timers and requests.
       await yieldToLoop();
       signal.throwIfAborted();
       const until = page + PAGES_AT_ONCE - 1n;

@@ -115,7 +115,7 @@ export class Database {
     return this.#results.get(key, work, sizeOf);
   }
 
-  /** Commits all statements or none, in the order of the calls. A `first` write goes before all queued ones. */
+  /** Commits all statements or none, in the order of the calls. A `first` write goes before all queued writes. */
   write(statements: Statement[], order: { first?: boolean } = {}): Promise<WriteResult> {
     return this.#writer.write(statements, order);
   }

@@ -10,7 +10,7 @@ const WAL_ALARM_BYTES = 64 * 1024 * 1024;
 
 /** State of the database's files. Opening them would make SQLite lose its locks (facts, libSQL 3). */
 interface FileState {
-  /** Inode and creation time. The inode is not enough because a new file may get that of a deleted one. */
+  /** Inode and creation time. The inode alone is not enough, because a new file may reuse the inode of a deleted file. */
   database: string | null;
   wal: string | null;
   walBytes: number;
@@ -68,7 +68,7 @@ export class DatabaseWatch {
 
   async #stopWrites(reason: string, mayWriteBack: boolean): Promise<void> {
     this.#db.break(reason);
-    // Our connection still has the deleted WAL file open. Unless a new one exists, its content can go into the database file.
+    // Our connection still has the deleted WAL file open. If no new WAL file exists, its content can be written to the database file.
     if (!mayWriteBack) return;
     try {
       await this.#db.checkpoint();

@@ -39,7 +39,7 @@ async function read<T>(db: Database, query: ListQuery<T>, page: Page): Promise<L
     args: [...args, ...(page.cursor === undefined ? [] : [page.cursor]), page.page_size, offset],
   }, page.cursor === undefined ? "cut" : "end");
   const { rows, last } = text;
-  // Only a full page can have a next one.
+  // There is a next page only if this page is full.
   const full = rows === page.page_size || text.ended;
   const total = page.cursor === undefined && offset === 0 && !full ? rows : await countUpTo(db, query);
   const hasNext = full && last !== null &&

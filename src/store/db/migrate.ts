@@ -8,7 +8,7 @@ export interface Migration {
   statements: string[];
 }
 
-/** Every migration in order. A released one never changes. New ones go at the end. */
+/** Every migration in order. A released migration never changes. New migrations are added at the end. */
 export const MIGRATIONS: readonly Migration[] = [{ name: "0001_schema", statements: SCHEMA }];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

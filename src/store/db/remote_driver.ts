@@ -58,7 +58,7 @@ export class RemoteDriver implements Driver {
     this.#client.close();
   }
 
-  // Also covers web sockets, and a server whose response never ends.
+  // Applies to web sockets and to responses that never end, too.
   async #limitTime<T>(work: Promise<T>): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const timeout = new Promise<never>((_, reject) => {

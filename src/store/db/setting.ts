@@ -18,9 +18,9 @@ type SettingName =
   | "notices_cursor"
   /** The last message of a platform before a gap that is not read yet, "" for none. */
   | `gap:${string}`
-  /** New ids of a platform's chats by their old ones, as JSON. */
+  /** JSON object from old to new ids of a platform's chats. */
   | `moved:${string}`
-  /** The latest albums of a platform that mention the service, as JSON. */
+  /** JSON list of the latest albums of a platform that mention the service. */
   | `albums:${string}`;
 
 export function findSetting(db: Database, name: SettingName): Promise<string | null> {

@@ -25,7 +25,7 @@ export interface MeasuredObject {
 
 /** The part of a query after its columns. */
 export interface Slice {
-  /** From `from` to `limit`. */
+  /** The bytes from `from` to `limit`. */
   sql: string;
   args: Value[];
 }
@@ -123,7 +123,7 @@ async function readUntil<T>(
   return { rows, ended: false };
 }
 
-// From the smallest to the largest: the unused share of small objects goes to larger ones.
+// Distributes the space from the smallest object to the largest, so that larger objects get the space that small objects do not use.
 async function readCut<T>(
   db: Database,
   objects: Objects<T>,

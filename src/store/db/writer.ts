@@ -40,7 +40,7 @@ export class Writer {
     this.#connection = connection;
   }
 
-  /** Commits all statements or none, in the order of the calls. A `first` write goes before all queued ones. */
+  /** Commits all statements or none, in the order of the calls. A `first` write goes before all queued writes. */
   write(statements: Statement[], { first = false } = {}): Promise<WriteResult> {
     const { broken } = this.#connection;
     if (broken !== null) return Promise.reject(buildDamageError(broken));

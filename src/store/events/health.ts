@@ -84,7 +84,7 @@ interface Backlog {
   /** Messages without a route. */
   unrouted: number;
   unroutedSince: number | null;
-  /** Due tasks that the scheduler has not fired, without paused ones. */
+  /** Due tasks that the scheduler has not fired, except paused tasks. */
   overdue: number;
   overdueSince: number | null;
   /** Outbound messages that wait for delivery. */

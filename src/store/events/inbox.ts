@@ -8,7 +8,7 @@ const NO_QUESTION = "'' as question_id";
 const NO_RUN =
   `'' as worker_id, '' as worker_name, '' as execution_id, '' as engine, '' as task_id, ${NO_QUESTION}, ${NO_BUDGET}`;
 
-/** Lists failed runs since a time that were not run again, without cancelled ones. */
+/** Lists runs that failed since a time and were not repeated. Omits cancelled runs. */
 export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]> {
   return db.read(
     `select 'run_failed' as kind, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,

@@ -1,4 +1,4 @@
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import {
   deliverySchema,
@@ -53,7 +53,7 @@ export function insertWebhook(webhook: NewWebhook, max: number, now: number): St
   return guard(`${sql} where (select count(*) from webhook) < ?`, [...args, max]);
 }
 
-/** Creates, updates and deletes webhooks as configured. Existing ones keep their position in the journal. */
+/** Creates, updates and deletes webhooks as configured. Webhooks that exist already keep their position in the journal. */
 export function syncWebhooks(webhooks: readonly Omit<NewWebhook, "origin">[], now: number): Statement[] {
   return [
     {

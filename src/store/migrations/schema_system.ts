@@ -19,7 +19,7 @@ export const SYSTEM_SCHEMA: string[] = [
   ) strict`,
   `create index idempotency_age on idempotency (created_at)`,
 
-  // Servers that wait to take over the database. Times are those of the database server.
+  // Servers that wait to take over the database. The times are in the clock of the database server.
   `create table standby (
     id text primary key,
     host text not null,
@@ -88,7 +88,7 @@ export const SYSTEM_SCHEMA: string[] = [
     longest_ms integer not null
   ) strict`,
 
-  // Equal notices are counted here and not repeated.
+  // The service counts equal notices here and does not send them again.
   `create table notice (
     -- A session key, webhook:<name>, or a program with its arguments.
     place text not null,

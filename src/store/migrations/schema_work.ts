@@ -60,7 +60,7 @@ export const WORK_SCHEMA: string[] = [
   // A paused schedule is never due.
   `create index task_next on task (next_run_at) where next_run_at is not null and paused = 0`,
   `create index task_queued on task (queued_at) where queued_at is not null`,
-  // The queue has the unblocked tasks. Of the blocked ones the dispatcher reads only the first for each reason.
+  // The queue has the unblocked tasks. For each reason of a block, the dispatcher reads only the first blocked task.
   `create index task_lane on task (worker_id, due_at, id) where status = 'pending' and held = ''`,
   `create index task_held on task (held, worker_id, due_at, id) where status = 'pending' and held <> ''`,
   `create index task_due on task (due_at) where status = 'pending'`,

@@ -116,7 +116,7 @@ export const WORKERS_SCHEMA: string[] = [
   ) strict, without rowid`,
   `create index ledger_age on ledger (at)`,
 
-  // The expected use of each open run, and what its engine has counted so far.
+  // The expected use of each open run, and the use that its engine has reported so far.
   `create table reservation (
     -- An execution or a run of the bee.
     execution_id text primary key,

@@ -1,8 +1,11 @@
-// Corrects stored times of the future after the wall clock was set back (reliability CRN-4).
+// Corrects stored times that are in the future after the wall clock was set back (reliability CRN-4).
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Statement } from "../db/database.ts";
 
-/** Makes rows due now that were due at a time the clock had already reached. Back-offs look the same and are cut short once. */
+/**
+ * After the clock was set back, makes rows with a due time in the future due now. A row that waits for its retry looks the same, so
+ * that wait is cut short once.
+ */
 export function resetFutureDueTimes(now: number): Statement[] {
   return [
     {
@@ -28,7 +31,7 @@ export function resetFutureDueTimes(now: number): Statement[] {
   ];
 }
 
-/** Moves future ledger times to now: use in the future would never leave a rolling period (contract 14). */
+/** Changes ledger times in the future to now. Otherwise their use would count in a rolling period for too long (contract 14). */
 export function resetFutureLedgerTimes(now: number): Statement {
   return { sql: "update ledger set at = ? where at > ?", args: [now, now], wakeup: WAKEUP.budget };
 }

@@ -8,7 +8,10 @@ import { buildOwnerCondition, type TaskOwner } from "./task_transitions.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Stores that a task fired, after its run was counted. A schedule's second row in a minute fails the batch (reliability CRN-1). */
+/**
+ * Stores that a task fired. The batch has to increment `run_no` of the task first. A second occurrence of a schedule in one minute
+ * fails the batch (reliability CRN-1).
+ */
 export function insertOccurrence(taskId: string, dueAt: number, by: "time" | "hand", now: number): Statement {
   return {
     sql: `insert into occurrence (task_id, run_no, minute, due_at, status, created_at)
@@ -27,7 +30,7 @@ interface OccurrenceRun {
 
 const IS_CURRENT = "task_id = ? and run_no = (select run_no from task where id = ?)";
 
-/** pending -> running: the run starts. No change after a gate, which sets the status itself. */
+/** pending -> running: the run starts. After a gate this changes nothing, because endGate() has already set the status. */
 export function startOccurrence(run: OccurrenceRun): Statement {
   return {
     sql: `update occurrence
@@ -37,7 +40,7 @@ export function startOccurrence(run: OccurrenceRun): Statement {
   };
 }
 
-/** pending -> gating, guarded. The ids are those of the run that may follow (contract 15). */
+/** pending -> gating, guarded. Stores the ids of the run that follows if the gate passes (contract 15). */
 export function startGate(run: OccurrenceRun): Statement[] {
   return guard(
     `update occurrence
@@ -54,7 +57,7 @@ interface GateEnd {
   error: string;
 }
 
-/** gating -> running, gated, failed, cancelled, or pending for a retry. Guarded by the task still waiting, and by its worker. */
+/** gating -> running, gated, failed, cancelled, or pending for a retry. Guarded: the task must still wait and have the same worker. */
 export function endGate(
   { task_id, execution_id, worker_id }: { task_id: string; execution_id: string; worker_id: string },
   { to, exit, error }: GateEnd,
@@ -72,7 +75,7 @@ export function endGate(
   );
 }
 
-/** gating -> cancelled with its task, or -> pending when the task still waits because its worker changed. */
+/** gating -> cancelled together with the task, or gating -> pending when the task still waits because its worker changed. */
 export function dropGate(taskId: string, executionId: string, now: number): Statement {
   const taskWaits =
     "exists (select 1 from task where id = task_id and status = 'pending' and run_no = occurrence.run_no)";
@@ -85,7 +88,7 @@ export function dropGate(taskId: string, executionId: string, now: number): Stat
   };
 }
 
-/** running -> completed, failed or cancelled with its execution, or -> pending when its task waits for a retry. */
+/** running -> completed, failed or cancelled together with the execution, or running -> pending when the task waits for a retry. */
 export function endOccurrence(
   executionId: string,
   to: Extract<OccurrenceStatus, "pending" | "completed" | "failed" | "cancelled">,
@@ -100,7 +103,7 @@ export function endOccurrence(
   };
 }
 
-/** pending -> cancelled with its task. A running gate or run ends its own occurrence. */
+/** pending -> cancelled together with the task. When a gate or run is active, its end changes the occurrence. */
 export function cancelOccurrence(taskId: string, now: number): Statement {
   return {
     sql: `update occurrence
@@ -111,7 +114,7 @@ export function cancelOccurrence(taskId: string, now: number): Statement {
   };
 }
 
-/** Cancels like cancelOccurrence(), for every active task of an owner. Has to precede the statement that cancels the tasks. */
+/** Does the same as cancelOccurrence() for every active task of an owner. Has to precede the statement that cancels the tasks. */
 export function cancelOwnerOccurrences(owner: TaskOwner, now: number): Statement {
   const { where, args } = buildOwnerCondition(owner);
   return {
@@ -124,7 +127,7 @@ export function cancelOwnerOccurrences(owner: TaskOwner, now: number): Statement
   };
 }
 
-/** Whether the task still waits for its gate and no later occurrence replaces this one. */
+/** Returns whether the task still waits for its gate and no later occurrence replaces this one. */
 export async function isGateWanted(db: Database, taskId: string, executionId: string): Promise<boolean> {
   return await db.first(
     `select 1 as one
@@ -136,15 +139,15 @@ export async function isGateWanted(db: Database, taskId: string, executionId: st
   ) !== null;
 }
 
-/** An open gate that the rescuer finds after a start. */
+/** An open gate, which the rescuer ends after a start of the service. */
 interface OpenGate extends RunIdentity {
   /** null when the task is gone. */
   task_status: string | null;
-  /** The last change of the task, not before the start of the gate. */
+  /** Time of the task's last change, or of the occurrence's creation when the task is gone. */
   since: number;
 }
 
-// Exceeds the number of slots.
+// More than the number of slots, so the limit omits no gate.
 const GATE_ROWS = 10_000;
 
 /** Lists every open gate with the current state of its task. */

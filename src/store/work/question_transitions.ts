@@ -233,7 +233,7 @@ const QUESTION_VALUES: Partial<Record<string, { sql: string; args: Value[] }>> =
     sql: "iif(question.answered_by = ?, 'worker:' || question.worker_id, question.answered_by)",
     args: [BY_DEFAULT],
   },
-  // The checks and the destination are those of the task that asked.
+  // The follow-up task has the checks and the destination of the task that asked.
   verify: { sql: "coalesce(asked.verify, 'null')", args: [] },
   deliver_to: { sql: "coalesce(asked.deliver_to, '')", args: [] },
   parent_task_id: { sql: "question.task_id", args: [] },

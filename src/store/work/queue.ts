@@ -6,7 +6,7 @@ import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 import { TASKS } from "./task.ts";
 
-// The index has only active tasks, so ended ones cost nothing.
+// The index has only active tasks, so ended tasks cost nothing.
 const ACTIVE = "task indexed by task_active";
 
 const FILTERS = {

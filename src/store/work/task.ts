@@ -28,7 +28,7 @@ const JSON_SQL = buildJsonSql("task", taskSchema, {
 
 export const TASKS = { table: "task", json: JSON_SQL, texts: ["instruction", "reason"] };
 
-// The stored fields: those of the API that have a column, and internal ones.
+// The stored fields: the API's fields that have a column, and internal fields.
 const storedSchema = taskSchema.omit({ held_by: true, truncated: true }).extend({
   due_at: z.int().nullable(),
   parent_task_id: z.string().nullable(),
@@ -77,7 +77,7 @@ export function findTaskJson(
 const FILTERS: Filters<TaskFilter> = {
   ref: matchReference("task"),
   ...matchColumns("task", ["session_key", "message_id", "worker_id", "type"]),
-  // The + keeps SQLite from using an index. Those of the other filters are more selective.
+  // The + keeps SQLite from using this index, because the indexes of the other filters are more selective.
   status: matchAny("+task.status"),
 };
 

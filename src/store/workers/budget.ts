@@ -1,6 +1,6 @@
 import type { BudgetFilter, BudgetUpdate, StoredBudget } from "../../domain/workers/budget.ts";
 import { storedBudgetSchema } from "../../domain/workers/budget.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";

@@ -256,7 +256,9 @@ export interface CountedTarget {
   runs: number;
 }
 
-/** Lists the targets of a run: all, its worker, conversation and engine, and its worker's departments and their parents. */
+/**
+ * Lists the budget targets of a run: all runs, its worker, its conversation, its engine, and its worker's departments with their parents.
+ */
 export function listTargets(db: Database, run: TargetedRun, since: number): Promise<CountedTarget[]> {
   return db.read<CountedTarget>(
     `with recursive above (id) as (

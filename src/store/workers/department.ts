@@ -1,5 +1,5 @@
 import { type Department, departmentSchema, type DepartmentUpdate } from "../../domain/workers/department.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { parseNullableJson } from "../db/list.ts";
 import { buildJsonSql, readAllJson, readJson } from "../db/json_projection.ts";

@@ -17,7 +17,7 @@ export function listWindows(db: Database): Promise<EngineWindow[]> {
   );
 }
 
-// A provider has a few windows. Weekly ones are the longest.
+// A provider has a few windows. The longest are weekly.
 const NAMES_MAX = 20;
 const NAME_MAX_CHARACTERS = 200;
 const UTILIZATION_MAX = 2;

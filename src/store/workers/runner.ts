@@ -1,5 +1,5 @@
 import { WAKEUP } from "../../base/wakeups.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import {
   RUNNER_SILENT_MS,
@@ -84,7 +84,7 @@ export function findRunnerRow(db: Database, id: string): Promise<RunnerRow | nul
   return db.first<RunnerRow>(`select ${ROW} from runner where id = ?`, [id]);
 }
 
-/** Lists the runners with these names, or with null all, oldest first. */
+/** Lists the runners with these names, or all if `names` is null, oldest first. */
 export function listRunnerRows(db: Database, names: readonly string[] | null = null): Promise<RunnerRow[]> {
   if (names === null) return db.read<RunnerRow>(`select ${ROW} from runner order by id`);
   return db.read<RunnerRow>(

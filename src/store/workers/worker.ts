@@ -1,7 +1,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
-import { normalizeName } from "../../domain/call/name.ts";
+import { normalizeName } from "../../domain/call/name_key.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
 import { type Database, guard, type Statement, type Value } from "../db/database.ts";
 import { buildWhere, BY_LIST, type Filters, matchAny, matchReference } from "../db/filter.ts";
@@ -100,7 +100,10 @@ export function updateWorker(
   ];
 }
 
-/** Moves a worker's directory to another runner, or with "" to the next one that runs it. Guarded by the worker not running. */
+/**
+ * Moves a worker's directory to another runner, or with "" to the next runner that runs the worker. Guarded: the worker must not be
+ * running.
+ */
 export function setWorkerHome(id: string, home: string, now: number): Statement[] {
   return guard(
     `update worker set home = ?, updated_at = ?
@@ -189,7 +192,7 @@ export async function listWorkDirs(
   return await db.read<{ id: string; work_dir: string }>(sql, [exceptId]);
 }
 
-/** Finds the worker with this id, else those with this name in any case, two at most. */
+/** Finds the worker with this id, or else at most two workers with this name in any case. */
 export async function listWorkerIds(db: Database, idOrName: string): Promise<string[]> {
   const rows = await db.read<{ id: string }>(
     "select id from worker where id = ? or name_key = ? order by id = ? desc, id limit 2",

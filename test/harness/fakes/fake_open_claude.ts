@@ -39,7 +39,7 @@ async function turn(text: string): Promise<void> {
   const last = text.trim().split("\n").at(-1) ?? "";
   Deno.writeTextFileSync(known, `${last}\n`, { append: true });
   say({ type: "system", subtype: "init", session_id: session });
-  // The time that a model needs.
+  // How long the model takes.
   await new Promise((resolve) => setTimeout(resolve, 100));
   const [verb = "", ...rest] = last.split(" ");
   const words = rest.join(" ");

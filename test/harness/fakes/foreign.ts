@@ -8,7 +8,7 @@ class ForeignProcess implements AsyncDisposable {
     this.#output = output;
   }
 
-  /** Runs the statements, reports it, and exits normally when its stdin is closed. */
+  /** Runs the statements, reports that they ran, and exits normally when its stdin is closed. */
   protected static async run(path: string, begin: string) {
     const script = `
       const { default: Libsql } = await import("libsql");

@@ -16,7 +16,7 @@ export class Wire implements AsyncDisposable {
     void this.#accept();
   }
 
-  /** Ends every connection, and each new one immediately. */
+  /** Ends every connection, and ends each new connection immediately. */
   cut(): void {
     this.#isCut = true;
     for (const connection of this.#open) closeConnection(connection);

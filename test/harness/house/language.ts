@@ -131,6 +131,10 @@ function isProse(text: string): boolean {
 const SQL =
   /^(--|select|insert|update|delete|create|drop|with|from|where|and|or|order|left|join|exists|not|case|coalesce|values|on|json|union|group|limit|set|pragma)\b(?!.*\.$)/;
 
+// Such as `it`, `it.each([...])` or `describe.skipIf(...)`, but not a call of a method of a variable named `it`.
+const TEST_FUNCTION =
+  /^(it|test|cell|describe(Console|Pins)?)(\.(each|for|skip|skipIf|runIf|only|todo|fails|concurrent|sequential))?(\(|$)/;
+
 export function readTestNames(...folders: string[]): Text[] {
   return listSourceFiles(...folders).filter((file) => file.endsWith(".test.ts")).flatMap((file) => {
     const source = parseFile(file);
@@ -138,7 +142,7 @@ export function readTestNames(...folders: string[]): Text[] {
     const visit = (node: ts.Node) => {
       if (
         ts.isCallExpression(node) &&
-        /^(it|test|cell|describe(Console|Pins)?)\b/.test(node.expression.getText(source))
+        TEST_FUNCTION.test(node.expression.getText(source))
       ) {
         const [name] = node.arguments;
         if (name !== undefined && (ts.isStringLiteralLike(name) || ts.isTemplateExpression(name))) {

@@ -134,7 +134,7 @@ describe("authentication (interface 5, contract 2)", () => {
       reply.then(({ status }) => void order.push(`${what} ${status}`));
     const none = { authorization: "" };
     const stolen = { include_key: true, password: "first" };
-    // Send all before the first one waits.
+    // Sends all requests before the first one waits.
     await Promise.all([
       first("old login", later.send("GET /api/workers", undefined, buildBearer(login.access_token))),
       first("refresh", later.send("POST /api/auth/refresh", { refresh_token: login.refresh_token }, none)),

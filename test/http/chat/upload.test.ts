@@ -385,7 +385,7 @@ describe("hostile names [UPL-4]", () => {
   });
 });
 
-it("an upload during the deletion of its session is stored before it, or the session is not found", async () => {
+it("an upload during the deletion of its session is either stored before the deletion, or the session is not found", async () => {
   await using app = await openApp();
   const seen = new Set<number>();
   for (let round = 0; round < 20; round++) {

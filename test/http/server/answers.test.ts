@@ -116,7 +116,7 @@ describe("numbered runs of a schedule (contract 8.9)", () => {
     }
   });
 
-  it("`run` runs once per Idempotency-Key", async () => {
+  it("`run` starts one run per Idempotency-Key", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await schedule(app, "ok");
     const first = await app.call(`POST /api/tasks/${id}/run`, {}, { "idempotency-key": "k" });

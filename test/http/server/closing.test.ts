@@ -6,7 +6,7 @@ import { createTempDir } from "../../harness/service/process.ts";
 
 const ANSWER_MS = 40;
 
-it("a stop waits for earlier requests, but not for later ones of busy clients [SHD-5]", async () => {
+it("a stop waits for earlier requests, but not for the later requests of busy clients [SHD-5]", async () => {
   await using folder = await createTempDir();
   let asked = 0;
   let answered = 0;
@@ -27,7 +27,7 @@ it("a stop waits for earlier requests, but not for later ones of busy clients [S
   };
   const clients = [ask()];
   await new Promise((resolve) => setTimeout(resolve, ANSWER_MS / 2));
-  // At any time one of both clients waits for a response.
+  // At any time, one of the two clients waits for a response.
   clients.push(ask());
   const before = asked;
   await listener.close();

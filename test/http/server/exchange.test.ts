@@ -115,7 +115,7 @@ describe("a body", () => {
     expect(await send(`POST /other ${expecting}content-length: 5000000\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it("that is cut off is only an error for its reader", async () => {
+  it("is an error for its reader only, if it is cut off", async () => {
     const { hostname, port } = connections.addr;
     for (let i = 0; i < 5; i++) {
       using connection = await Deno.connect({ hostname, port });

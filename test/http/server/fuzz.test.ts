@@ -48,7 +48,7 @@ async function send(app: App, request: FuzzRequest): Promise<Answer> {
   return { ...answer, text: new TextDecoder().decode(first?.value), whole: false };
 }
 
-/** Describes the fault of a response; "" without one. */
+/** Describes the fault of a response. Returns "" if there is none. */
 async function faultOf(request: FuzzRequest, answer: Answer, dataDir: string): Promise<string> {
   const { status, headers, type, text } = answer;
   const path = new URL(request.url, "http://localhost").pathname;

@@ -18,7 +18,7 @@ interface Stream {
   close: () => Promise<void>;
 }
 
-/** Opens a stream and reads its first piece. Status 0: its connection was closed. */
+/** Opens a stream and reads its first piece. Returns status 0 if its connection was closed. */
 async function openStream(app: App, path: string, headers: Record<string, string>): Promise<Stream> {
   const response = await fetch(app.url + path, { headers }).catch(() => null);
   const reader = response?.body?.getReader();

@@ -80,7 +80,7 @@ describe("contexts (contract 3, Session context)", () => {
     expect(await app.call("GET /api/contexts?session_key=k")).toMatchObject([{ worker_id: ada.id }]);
   });
 
-  it("that are cleared during a run are not stored, and contexts of other runs are stored", async () => {
+  it("of a run are not stored if they are cleared during the run, and contexts of other runs are stored", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const one = await startRun(app, [], "A");
     await startRun(app, [], "B");

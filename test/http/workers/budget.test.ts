@@ -47,7 +47,7 @@ describe("/api/budgets (contract 14)", () => {
     expect(await app.call("GET /api/budgets?ref=RUNS")).toMatchObject([{ id: made.id }]);
   });
 
-  it("a limit lowered during 8 runs ends none, blocks the next, and with `stop` ends all", async () => {
+  it("lowering a limit during 8 runs blocks the next run, and ends the 8 runs only with `stop`", async () => {
     await using app = await openApp({
       config: { engines: buildFakeEngines(), limits: { max_concurrent_runs: 20 } },
     });

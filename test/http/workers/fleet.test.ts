@@ -222,7 +222,7 @@ describe("the fleet as a file (contract 16)", () => {
     expect(await app.call("GET /api/departments")).toEqual([]);
   });
 
-  it("changes webhooks, but neither their secrets nor those of the configuration", async () => {
+  it("changes webhooks but keeps their secrets, and refuses webhooks that the configuration defines", async () => {
     const hook = { url: "https://example.org/a", events: ["task.*"] };
     await using app = await openApp({
       inMemory: true,
@@ -268,7 +268,7 @@ describe("the fleet as a file (contract 16)", () => {
     expect((await app.send("GET /api/workers?page_size=1")).headers.get("x-total-count")).toBe("499");
   });
 
-  it("requires write:commands to set or remove a command, and not to keep one (contract 13.2)", async () => {
+  it("requires write:commands to set or remove a command, but not to keep a command (contract 13.2)", async () => {
     await using app = await openApp({ inMemory: true });
     const [ada, bob] = FLEET.workers;
     const checked = { ...ada, verify: { command: ["true"] } };

@@ -15,7 +15,7 @@ import { createSchedule, readRows } from "../../harness/model/workload.ts";
 // The daily run omits these points: CI passes each one in a separate step, the nightly run twenty times.
 const LEFT_OUT = !Deno.env.has("SVC_TEST_FAULT_SEEDS");
 const SEEDS = Number(Deno.env.get("SVC_TEST_FAULT_SEEDS") ?? 1);
-// Kills between commit and response; CI runs fifty.
+// Number of kills between commit and response. CI runs fifty.
 const RETRIES = Number(Deno.env.get("SVC_TEST_FAULT_RETRIES") ?? 2);
 
 const OPTIONS = {
@@ -286,7 +286,7 @@ it("a stored reply that was not delivered reaches a reconnecting client once [DU
   expect(await checkAtRest(talk.evidence)).toEqual([]);
 });
 
-it("SVC_FAULT with an invalid value is exit 2; without it nothing is loaded and nothing happens", async () => {
+it("SVC_FAULT with an invalid value returns exit 2; without SVC_FAULT no fault code is loaded", async () => {
   await using talk = await Talk.open();
   for (const wrong of ["nowhere:1:kill", "claim.post:0:kill", "claim.post:1:explode", "claim.post", ","]) {
     const refused = await svc(["serve"], { dataDir: talk.world.dataDir, env: { SVC_FAULT: wrong } });

@@ -117,7 +117,7 @@ describe.skipIf(SQLD === undefined)("two machines, one of them faulty (contract 
     await waitUntilReady(again.url);
   });
 
-  it("without its database server a standby waits and says so; on a file it is refused", async () => {
+  it("a standby without its database server waits and reports that; a standby on a file is refused", async () => {
     await using machines = await Machines.open();
     using proxy = new Proxy(machines.place.sqld.url);
     proxy.mode = "refuse";

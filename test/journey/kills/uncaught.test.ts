@@ -78,7 +78,7 @@ describe("an uncaught error [SHD-8]", () => {
     },
   );
 
-  it("of the database in every loop delays the loops, and then all continue", async () => {
+  it("of the database in every loop delays the loops, and then all loops continue", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
     const { id } = await app.call("POST /api/local/sessions");

@@ -11,7 +11,7 @@ import { openConversation } from "../../harness/model/workload.ts";
 const MOUNTS = await canMountDisk();
 
 describe.skipIf(!MOUNTS)("a full disk", () => {
-  it("of the logs: the run and its reply are complete, its log ends early, and nothing else is affected [DBF-2]", async () => {
+  it("with the logs: the run and its reply are complete, its log ends early, and nothing else is affected [DBF-2]", async () => {
     await using world = await World.open();
     const { dataDir } = world;
     const disk = world.use(await SmallDisk.mount(join(dataDir, "logs"), 1));

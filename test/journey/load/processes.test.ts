@@ -68,7 +68,7 @@ it("a task that kills the server fails after three attempts, and all others are 
   for (const id of others) expect((await taskOf(id)).status).toBe("completed");
 });
 
-it("a run's token is invalid a second after its end, in every way to end, and in the next attempt [SCP-5, SCP-6]", async () => {
+it("a run's token is invalid within a second of any kind of end, and stays invalid during the next attempt [SCP-5, SCP-6]", async () => {
   await using world = await World.serve({
     env: { SVC_ENGINES__FAKE__TIMEOUT: "6s", SVC_LIMITS__STOP_GRACE: "100ms" },
   });

@@ -165,7 +165,7 @@ describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
   });
 });
 
-/** Lets the scheduler run `count` rounds. */
+/** Runs `count` rounds of the scheduler. */
 async function runRounds(app: App, count: number): Promise<void> {
   const scheduler = app.server.stages.find(({ name }) => name === "scheduler");
   const until = (scheduler?.rounds ?? 0) + count;

@@ -136,7 +136,7 @@ describe("dispatcher (contract 4.5)", () => {
     expect(await app.call(`GET /api/executions/${run.id}/logs`)).toContain(" x\n");
   });
 
-  it("counts runs that are claimed together separately: ended, waiting and used amounts", async () => {
+  it("counts each of several runs claimed in one round: its end, its waiting time and its usage", async () => {
     const clock = new TestClock(Date.parse("2026-01-05T08:00:00Z"));
     await using app = await openApp({ clock });
     for (const name of ["a", "b", "c"]) {

@@ -43,7 +43,7 @@ async function running(more: Json = {}) {
 }
 
 describe("the end of a schedule's run (contract 15)", () => {
-  it("that a user has paused meanwhile sends no notice of a pause for failures", async () => {
+  it("sends no notice of a pause for failures if a user paused the schedule during the run", async () => {
     const { app, id, worker, get, end } = await running({ pause_after_failures: 5 });
     await using _ = app;
     const { id: session } = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -54,7 +54,7 @@ describe("the end of a schedule's run (contract 15)", () => {
     expect(said.filter(({ content }: Json) => content.startsWith("The schedule"))).toEqual([]);
   });
 
-  it("whose time zone became unknown is stored, and the schedule is checked again", async () => {
+  it("is stored when the schedule's time zone became unknown, and the schedule is checked again", async () => {
     const { app, clock, id, get, end } = await running();
     await using _ = app;
     await app.db.write([{
@@ -65,7 +65,7 @@ describe("the end of a schedule's run (contract 15)", () => {
     expect(await get()).toMatchObject({ status: "scheduled", failures_in_row: 1 });
   });
 
-  it("that a fleet has paused meanwhile leaves no waiting time", async () => {
+  it("leaves no waiting time if a fleet paused the schedule during the run", async () => {
     const { app, clock, id, apply, end } = await running({ overlap: "queue" });
     await using _ = app;
     clock.advance(10 * MINUTE_MS);

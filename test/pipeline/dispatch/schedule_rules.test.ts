@@ -70,7 +70,7 @@ describe("the end of a schedule (contract 15)", () => {
     });
   });
 
-  it("max_runs: completes after this many runs of any outcome, manual ones included", async () => {
+  it("max_runs: the schedule completes after this many runs of any outcome, including manual runs", async () => {
     const { app, clock, task, get } = await open({
       max_runs: 3,
       instruction: "fail",

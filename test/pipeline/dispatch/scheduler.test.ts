@@ -141,21 +141,24 @@ describe("schedules (contract 3)", () => {
       ["", []],
       [", and has written events since", [{ kind: "system.started" }]],
     ] as const,
-  )("CRN-4: the same when the server was down while the clock was corrected%s", async (_, events) => {
-    const clock = new TestClock("2036-01-01T00:00:30Z");
-    const bench = await ScheduleBench.open(clock);
-    const id = await bench.add("*/10 * * * *");
-    bench.start();
-    await bench.pass(11);
-    await bench.stop();
-    clock.jump(START);
-    for (const event of events) await bench.db.write([record(clock.now(), event)]);
-    bench.start();
-    await bench.settle();
-    await bench.pass(20);
-    expect((await bench.fired(id)).slice(0, 2)).toEqual(["2026-01-05T08:10", "2026-01-05T08:20"]);
-    await bench.stop();
-  });
+  )(
+    "CRN-4: skips no time of the present when the server was down while the clock was corrected%s",
+    async (_, events) => {
+      const clock = new TestClock("2036-01-01T00:00:30Z");
+      const bench = await ScheduleBench.open(clock);
+      const id = await bench.add("*/10 * * * *");
+      bench.start();
+      await bench.pass(11);
+      await bench.stop();
+      clock.jump(START);
+      for (const event of events) await bench.db.write([record(clock.now(), event)]);
+      bench.start();
+      await bench.settle();
+      await bench.pass(20);
+      expect((await bench.fired(id)).slice(0, 2)).toEqual(["2026-01-05T08:10", "2026-01-05T08:20"]);
+      await bench.stop();
+    },
+  );
 
   it("CRN-7: a time during the previous run is skipped and counted [CRN-7]", async () => {
     const clock = new TestClock(START);
@@ -198,7 +201,7 @@ describe("schedules (contract 3)", () => {
     expect(fired.filter((at) => at.startsWith("2026-10"))).toEqual(["2026-10-25T00:30", "2026-10-26T01:30"]);
   });
 
-  it("CRN-8: a minute of database errors delays due tasks and nothing else [CRN-8]", async () => {
+  it("CRN-8: a minute of database errors only delays due tasks [CRN-8]", async () => {
     const clock = new TestClock(START);
     const bench = await ScheduleBench.open(clock);
     const id = await bench.add("* * * * *");

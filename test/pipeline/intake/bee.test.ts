@@ -407,7 +407,7 @@ it("left by an earlier process are routed one at a time: a crash takes no attemp
   expect(steps).toEqual(["count", "route", "count", "route", "count", "route"]);
 });
 
-it("the coordinator keeps its token during a run: the key is rotated before or after it (contract 8.16)", async () => {
+it("the key cannot be rotated while the coordinator runs, so its token stays valid (contract 8.16)", async () => {
   await using it = await withBee([{ reply: "hm" }, "!sleep 60"]);
   await it.send("@Ada hello");
   await it.send("first");

@@ -299,7 +299,7 @@ describe("retention (contract 7) [DUR-11]", () => {
     await pass(15);
     await pass(30);
     expect(await count()).toBe(1);
-    // Correcting the clock is a jump, too, and nothing was lost.
+    // Correcting the clock is another jump, and nothing was lost.
     clock.jump(at + 2 * 3_600_000);
     await pass(59);
     await pass(15);

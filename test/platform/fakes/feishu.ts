@@ -21,7 +21,7 @@ export class FakeFeishu extends FakeServer<"lost" | { status: number; code: numb
   readonly bot = BOT;
   /** Messages of people, by id. `gone`: deleted. */
   readonly said = new Map<string, { chat: string; thread: string; gone?: boolean }>();
-  /** Requested messages by id: the message, and for a forwarded conversation its messages. `hang`: no answer. */
+  /** Requested messages by id: the message, and for a forwarded conversation its messages. For `hang`, the fake sends no answer. */
   readonly items = new Map<string, Json[] | "hang">();
   /** Ids of the requested messages. */
   readonly requested: string[] = [];

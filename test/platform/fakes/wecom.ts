@@ -213,7 +213,7 @@ export class FakeWeCom extends FakeServer<"taken" | "lost" | "slow" | number> {
     }
     if (shown.callback !== callback || shown.message.deleted) return CODE.stream;
     shown.message.text = stream.content;
-    // WeCom can't delete it, so the last text is DONE.
+    // WeCom can't delete the message, so its last text is DONE.
     shown.message.deleted = stream.finish === true && stream.content === "✓";
     return {};
   }

@@ -84,13 +84,13 @@ describe("content that Discord brings and the service cannot read", () => {
     expect(heard.replies).toContain("Cannot read a sticker. The rest of the message was received.");
   });
 
-  it("of a stranger gets the pairing code only", async () => {
+  it("from a stranger is answered with the pairing code only", async () => {
     const heard = await hear({ sticker_items: [{ id: "1" }] }, { rules: { allow: ["60"] } });
     expect(heard.replies).toEqual([expect.stringContaining("svc ctl platform pair")]);
     expect(heard.stored).toEqual([]);
   });
 
-  it("the preview of an address is no such content", async () => {
+  it("does not include the preview of an address", async () => {
     const heard = await hear({ content: "say https://a.example", embeds: [{ type: "link", title: "A" }] });
     expect(heard.stored).toEqual(["say https://a.example"]);
     expect(heard.replies).toEqual(["https://a.example"]);

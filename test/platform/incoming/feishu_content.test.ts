@@ -190,7 +190,7 @@ describe("Feishu's quoted and forwarded messages (contract-3, 20.10)", () => {
     expect(there.came.every(({ unreadable }) => unreadable.length === 0)).toBe(true);
   });
 
-  it("that fail or never come do not lose the message", async () => {
+  it("do not lose the message when their request fails or gets no answer", async () => {
     await using world = new FeishuWorld();
     await using there = await startPlatform(world);
     world.fake.items.set("om_hang", "hang");

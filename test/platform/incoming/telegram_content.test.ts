@@ -88,7 +88,7 @@ describe("content that Telegram brings and the service cannot read", () => {
     expect(heard.replies).toEqual(["Cannot read a sticker. Send text or a file."]);
   });
 
-  it("of a stranger gets the pairing code only, once", async () => {
+  it("from a stranger is answered with the pairing code only, once", async () => {
     await using fake = new FakeTelegram();
     await using app = await openTelegram(fake);
     for (let i = 0; i < 3; i++) fake.say("", { more: only({ sticker: { file_id: "s" } }) });

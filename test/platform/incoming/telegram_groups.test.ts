@@ -96,7 +96,7 @@ describe("an album in a group", () => {
     expect(await listInbound(app)).toEqual(["say meanwhile"]);
   });
 
-  it("of a person without access stays out", async () => {
+  it("is not stored if its sender has no access", async () => {
     await using fake = new FakeTelegram();
     await using app = await openTelegram(fake, { allow: ["8"] });
     show(fake, 50, "@svc_bot say no");

@@ -29,7 +29,7 @@ export interface SentMessage {
   chat: string;
   thread: string;
   text: string;
-  /** The answered message. "": none. */
+  /** Id of the answered message, or "". */
   answers: string;
   buttons: string[];
   deleted: boolean;

@@ -1,4 +1,4 @@
-// Budget: ok -> soft -> hard, reported once per period. Open runs of a used-up budget with action `stop` end.
+// Reports each budget when it becomes soft (nearly used) or hard (used up), once per period. Stops the open runs of a hard budget with action `stop`.
 import {
   type BudgetUsage,
   classifyBudget,
@@ -30,15 +30,15 @@ import { ASIDE_MS, Stage, type StageServices } from "../stage/stage.ts";
 
 const log = createLogger("budgets");
 
-interface BudgetsOptions extends StageServices {
+interface BudgetMonitorOptions extends StageServices {
   engines: Catalog;
   timeZone: string;
   /** Ends a run with a reason. Resolves when its outcome is stored. */
   stopRun: (executionId: string, words: string) => Promise<void>;
 }
 
-/** Creates the stage that reports nearly and fully used budgets, and ends the runs of budgets with action `stop` (contract 14). */
-export function createBudgets(options: BudgetsOptions): Stage {
+/** Creates the stage that reports nearly and fully used budgets, and stops runs when a budget with action `stop` is used up (contract 14). */
+export function createBudgetMonitor(options: BudgetMonitorOptions): Stage {
   const { db, clock, engines, timeZone } = options;
   const months = new Months(timeZone);
   // After the first round only budgets with changes since the previous round are measured.

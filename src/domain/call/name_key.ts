@@ -1,23 +1,9 @@
-/** Returns a name in its form for comparison: lower case, accents composed. */
+/** Returns the form of a name for comparison: lower case, accents composed. */
 export function normalizeName(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }
 
-// The last three are blank, but neither spaces nor ignorable: Braille, an object and a musical note.
-const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Cf}\u2800\ufffc\u{1d159}]/u;
-const BLANK = new RegExp(`^(\\s|${INVISIBLE.source})*$`, "u");
-
-/** Returns whether a text contains a character that is invisible or changes the direction of text. */
-export function hasInvisible(text: string): boolean {
-  return INVISIBLE.test(text);
-}
-
-/** Returns whether a text shows nothing. */
-export function isBlank(text: string): boolean {
-  return BLANK.test(text);
-}
-
-/** Returns the same text for names that people can hardly tell apart, in Latin, Greek, Cyrillic and Armenian letters. */
+/** Returns a key that is the same for names that people can hardly tell apart, in Latin, Greek, Cyrillic and Armenian letters. */
 export function buildLookKey(name: string): string {
   const plain = mapLetters(name.normalize("NFKD"), CAPITALS).toLowerCase().normalize("NFKD");
   return mapLetters(plain, SMALL)
@@ -34,10 +20,10 @@ function mapLetters(text: string, letters: ReadonlyMap<string, string>): string 
   return [...text].map((letter) => letters.get(letter) ?? letter).join("");
 }
 
-// Capitals that look like another letter than their small form.
+// Capitals that look like another letter than their lower-case form does.
 const CAPITALS = readPairs("ΗH ΝN ΜM ΥY ΡP ΧX ԌG");
 
-// A small letter represents its capital, too: в represents В, which looks like B.
+// A lower-case letter here also represents its capital: в represents В, which looks like B.
 const SMALL = readPairs(
   "аa вb еe ԁd ԍg һh нh іi ӏi јj кk ӄk мm оo рp ԛq ѕs тt уy үy ѵv ԝw ѡw хx ьb " +
     "αa βb γy εe ζz ηn ιi κk μu νv οo ρp σo ςc τt υu χx ωw ϲc ϳj " +
