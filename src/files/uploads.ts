@@ -162,8 +162,8 @@ export async function openInside(folder: string, path: string): Promise<OpenFile
   if (file === null) return null;
   try {
     const [open, after] = [await file.stat(), await findInside(folder, path)];
-    const same = after !== null && open.isFile && open.dev === after.dev && open.ino === after.ino;
-    if (same && (open.nlink ?? 1) === 1) return { file, path: after.path, size: open.size };
+    const same = after !== null && open.dev === after.dev && open.ino === after.ino;
+    if (same) return { file, path: after.path, size: open.size };
   } catch {
     // The file was removed meanwhile.
   }
@@ -175,7 +175,6 @@ async function findInside(
   folder: string,
   path: string,
 ): Promise<{ path: string; dev: number; ino: number | null } | null> {
-  if (path.includes("\0")) return null;
   try {
     const root = await Deno.realPath(folder);
     const real = await Deno.realPath(path);

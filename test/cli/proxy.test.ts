@@ -83,8 +83,17 @@ describe("buildProxyBypass()", () => {
     });
     expect(made.NO_PROXY).toBe(made.no_proxy);
     expect(made.NO_PROXY?.split(",")).toEqual(
-      expect.arrayContaining(["a.example", "b.example", "c.example", "localhost", "127.0.0.0/8", "::1"]),
+      [
+        ...["a.example", "b.example", "c.example", "localhost", ".localhost", "localhost."],
+        ...["127.0.0.1", "127.0.0.0/8", "::1", "::ffff:127.0.0.0/104"],
+      ],
     );
+    for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"]) {
+      expect([name, buildProxyBypass({ [name]: "http://p" }).NO_PROXY]).toEqual([
+        name,
+        expect.stringContaining("127.0.0.1"),
+      ]);
+    }
     expect(buildProxyBypass({ HTTP_PROXY: "http://p", NO_PROXY: "*" }).NO_PROXY?.split(",")).toContain("*");
     expect(buildProxyBypass({ HTTP_PROXY: "http://p", ...made })).toEqual(made);
   });

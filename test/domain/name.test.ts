@@ -112,6 +112,12 @@ describe("buildLookKey()", () => {
     expect(buildLookKey(other)).toBe(buildLookKey(one));
   });
 
+  it("ignores blanks around a name", () => {
+    for (const other of [" admin", "admin ", "\u00a0admin\u3000"]) {
+      expect([other, buildLookKey(other)]).toEqual([other, buildLookKey("admin")]);
+    }
+  });
+
   it("differs for names that people can tell apart, and ignores the case and the form of accents", () => {
     const names = [
       "admin",

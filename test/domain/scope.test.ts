@@ -4,8 +4,10 @@ import {
   findIdleScopes,
   getBoundSessionKey,
   grants,
+  mayCall,
   scope,
 } from "../../src/domain/call/scope.ts";
+import { RESOURCES, type Scope, VERBS } from "../../src/domain/call/vocabulary.ts";
 
 describe("scopes (contract 2)", () => {
   it("grants matches verb and resource, * in a held scope matches all", () => {
@@ -33,6 +35,22 @@ describe("scopes (contract 2)", () => {
       "fly:moon",
       "read:moon",
     ]);
+  });
+
+  it("mayCall() gives people what their scopes cover, and runs nothing that is reserved for people", () => {
+    const run = {
+      ...{ execution_id: "e", attempt: 1, worker_id: "w", session_key: "k" },
+      ...{ message_id: "m", task_id: "t", depth: 0 },
+    };
+    const caller = { subject: "x", scopes: ["*:*"], person: null };
+    const all = RESOURCES.flatMap((resource) => VERBS.map((verb): Scope => `${verb}:${resource}`));
+    expect(all.filter((one) => !mayCall({ ...caller, run: null }, one))).toEqual([]);
+    const refused = all.filter((one) => !mayCall({ ...caller, run }, one));
+    const closed = ["users", "tokens", "platforms", "webhooks", "notices", "fleet", "runners", "runs"];
+    expect(refused.sort()).toEqual([
+      ...closed.flatMap((resource) => [`read:${resource}`, `write:${resource}`]),
+      ...["budgets", "engines", "commands"].map((resource) => `write:${resource}`),
+    ].sort());
   });
 
   it("getBoundSessionKey() binds a run to its conversation unless it holds *:*", () => {

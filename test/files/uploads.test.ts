@@ -1,6 +1,6 @@
 import { statfsSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import {
   describeFileInside,
   IncomingFile,
@@ -171,6 +171,33 @@ describe("openInside (interface 8) [PTH-1]", () => {
       expect([name, await describeFileInside(inside, `${inside}/${name}`)]).toEqual([name, null]);
     }
     expect(await openInside(join(folder.path, "missing"), join(inside, `${ID}-a.bin`))).toBeNull();
+  });
+
+  it("returns null when another file has the name only while it is opened", async () => {
+    await using folder = await createTempDir();
+    const inside = join(folder.path, "in");
+    const { path } = await storeFile(inside, "words");
+    const secret = join(folder.path, "secret");
+    await Deno.writeTextFile(secret, "secret");
+    const aside = join(folder.path, "aside");
+    const original = Deno.open;
+    for (const place of [Deno.symlink, Deno.link]) {
+      const opening = vi.spyOn(Deno, "open").mockImplementation(async (name, options) => {
+        await Deno.rename(path, aside);
+        await place(secret, path);
+        const file = await original(name, options);
+        await Deno.remove(path);
+        await Deno.rename(aside, path);
+        return file;
+      });
+      const found = await openInside(inside, path);
+      opening.mockRestore();
+      found?.file.close();
+      expect([place.name, found]).toEqual([place.name, null]);
+    }
+    const found = await openInside(inside, path);
+    expect(found?.size).toBe(5);
+    found?.file.close();
   });
 });
 

@@ -54,6 +54,14 @@ describe("POST /hooks/:name (contract 10.5)", () => {
     expect(message).toMatchObject({ platform_message_id: "ops:m1", sender: "cron", sender_name: "cron" });
   });
 
+  it("accepts nothing for a disabled webhook", async () => {
+    await using app = await open({ enabled: false });
+    const body = JSON.stringify({ text: "hello" });
+    expect((await post(app, body, sign(body, "a"))).status).toBe(404);
+    expect((await app.send("POST /hooks/alerts", { id: "a", text: "hello" })).status).toBe(404);
+    expect(await rows(app)).toBe(0);
+  });
+
   it("stores a repeated id once, and answers the id of the first message [WHK-1]", async () => {
     await using app = await open();
     const body = JSON.stringify({ text: "hello" });

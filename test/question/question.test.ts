@@ -1,8 +1,11 @@
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
-import { startAskingRun } from "../harness/fakes/asker.ts";
+import { startAskingRun, waitForRun } from "../harness/fakes/asker.ts";
 import { TestClock } from "../harness/clock.ts";
+import { buildBearer } from "../harness/model/people.ts";
+import { runToken } from "../harness/service/run.ts";
 import type { Json } from "../harness/service/client.ts";
 
 const HOUR_MS = 3_600_000;
@@ -77,6 +80,25 @@ describe("a question (contract 12)", () => {
     const tasks = await listDeliveredTasks(app);
     expect(tasks.map((task) => task.instruction)).toEqual([expect.stringContaining("You asked: One?")]);
     expect((await app.call(`GET /api/questions/${unseen.id}`)).seen_at).not.toBeNull();
+    await app.settle();
+  });
+
+  it("stays unseen when another run of the conversation reads its answer", async () => {
+    await using app = await open();
+    const run = await startAskingRun(app);
+    const { id: worker_id } = await app.call("POST /api/workers", { name: "Other" });
+    const body = { worker_id, message_id: run.messageId, type: "immediate" };
+    const file = join(app.dataDir, "end-other");
+    await app.call("POST /api/tasks", { ...body, instruction: `until ${file}` });
+    const other = buildBearer(await runToken(app, await waitForRun(app, worker_id), []));
+    const { id } = await run.ask();
+    await answer(app, id, "Red");
+    const wait = async (headers: Record<string, string>) =>
+      (await app.send(`GET /api/questions/${id}/wait`, undefined, headers)).body;
+    expect(await wait(other)).toMatchObject({ answer: "Red", seen_at: null });
+    expect(await wait(run.headers)).toMatchObject({ answer: "Red", seen_at: expect.any(Number) });
+    await Deno.writeTextFile(file, "");
+    await run.end();
     await app.settle();
   });
 

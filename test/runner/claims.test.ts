@@ -114,6 +114,7 @@ it("a runner is one process at a time; replaced and outdated processes get nothi
   for (const reply of [await one.beat([id]), await one.claim({ wait_ms: 0 }), await one.end(id)]) {
     expect(reply.status).toBe(409);
   }
+  expect((await restarted.beat([id])).body.runs).toEqual([]);
   await waitUntilLost(app, id);
   const old = await restarted.claim({ protocol: 1_000, wait_ms: 0 });
   expect([old.status, old.body.detail]).toEqual([409, expect.stringContaining("Install")]);

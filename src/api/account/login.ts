@@ -125,7 +125,7 @@ async function findHolder(
       : null;
   }
   const user = await findUserById(db, user_id);
-  if (user === null || user.disabled === 1 || user.origin === "operator") return null;
+  if (user === null || user.disabled === 1) return null;
   return user.version === version ? buildUserIdentity(user) : null;
 }
 
@@ -203,7 +203,7 @@ async function checkReplacement(
     findRefreshToken(deps.db, digest(existing), deps.clock.now()),
     findCodeHolder(deps, deps.signIn.codes.find(code, binding)),
   ]);
-  const holder = current?.kind === "browser" ? await findHolder(deps, current) : null;
+  const holder = current === null ? null : await findHolder(deps, current);
   if (holder === null || next === null || holder.userId === next.userId) return;
   throw new ServiceError(
     "conflict",

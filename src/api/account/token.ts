@@ -110,7 +110,7 @@ export async function deleteToken(
   const token = await findTokenGrant(db, id);
   if (token === null || !seesAll(call.caller) && token.user_id !== person.userId) throw notFound("token", id);
   await db.writeOr([
-    ...deleteTokenRow(id, seesAll(call.caller) ? null : person.userId),
+    ...deleteTokenRow(id),
     recordBy(call, clock.now(), {
       kind: "token.deleted",
       data: { token_id: id, name: token.name, user_id: token.user_id },

@@ -189,9 +189,7 @@ export class Authority {
 
   async #findUser({ sub, ver }: Claims): Promise<Caller | null> {
     const user = await this.#findRow(sub, () => findUserById(this.#db, sub.slice("user:".length)));
-    if (user === null || user.disabled === 1 || user.version !== ver || user.origin === "operator") {
-      return null;
-    }
+    if (user === null || user.disabled === 1 || user.version !== ver) return null;
     return {
       subject: `user:${user.name}`,
       scopes: ROLE_SCOPES[user.role],

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { createId } from "../../base/id.ts";
 import { buildChatSessionKey } from "../../domain/chat/chat.ts";
 import { notFound } from "../../domain/call/error.ts";
-import { isId } from "../../domain/call/field.ts";
 import type { Media } from "../../domain/chat/message.ts";
 import { IncomingFile, openInside } from "../../files/uploads.ts";
 import { findUpload, insertUpload, touchChatSession } from "../../store/chat/chat.ts";
@@ -101,9 +100,8 @@ export async function openMedia(
   name: string,
 ): Promise<MediaFile> {
   await findVisibleSession(db, call, id);
-  const safe = isId(id) && !/[/\\]/.test(name) && name !== "." && name !== "..";
   const folder = getUploadFolder(paths, id);
-  const found = safe ? await openInside(folder, join(folder, name)) : null;
+  const found = await openInside(folder, join(folder, name));
   if (found === null) throw notFound("file", name);
   const { file, path, size } = found;
   try {

@@ -124,8 +124,7 @@ export class RemoteClaims {
     const { db, clock, times } = this.#options;
     const order = await this.#buildOrder(row, runner, claim);
     if ((row.lease_until ?? 0) >= since + times.lease_ms) return order;
-    const { id: runner_id, epoch } = runner;
-    const renewed = renewLeases({ runner_id, epoch }, [row.execution_id], clock.now(), times.lease_ms);
+    const renewed = renewLeases(runner.id, [row.execution_id], clock.now(), times.lease_ms);
     const { won } = await db.write(guardRows(1, renewed));
     return won ? order : null;
   }

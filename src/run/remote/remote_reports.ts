@@ -86,9 +86,9 @@ export class RemoteReports {
     const now = clock.now();
     await db.writeOr([
       ...storeRunnerReport(row.id, epoch, now),
-      renewLeases({ runner_id: row.id, epoch }, running, now, times.lease_ms),
+      renewLeases(row.id, running, now, times.lease_ms),
     ], () => buildReplacedError(binding));
-    const leased = await listRunnerRuns(db, row.id, epoch);
+    const leased = await listRunnerRuns(db, row.id);
     const requested = new Set(running);
     return {
       runs: leased.filter(({ id }) => requested.has(id))

@@ -56,9 +56,9 @@ export function insertToken(token: Token, max: number): Statement[] {
   );
 }
 
-/** Revokes a token, guarded by its existence, and by its owner unless `userId` is null. */
-export function deleteToken(id: string, userId: string | null): Statement[] {
-  return guard("delete from token where id = ? and (? is null or user_id = ?)", [id, userId, userId]);
+/** Revokes a token, guarded by its existence. */
+export function deleteToken(id: string): Statement[] {
+  return guard("delete from token where id = ?", [id]);
 }
 
 export function recordTokenUse(id: string, now: number): Statement {

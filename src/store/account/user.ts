@@ -142,26 +142,14 @@ function buildNameKeys(name: string): { name_key: string; look_key: string } {
 }
 
 /**
- * Updates the operator's row from the configuration. A user with the configured name becomes the operator. A user with a look-alike name
- * fails the batch.
+ * Updates the operator's row from the configuration. Deletes a user with the configured name. A user whose name
+ * looks like it fails the batch.
  */
 export function storeOperator(id: string, username: string, now: number): Statement[] {
   const { name_key, look_key } = buildNameKeys(username);
   return [
-    // After a change of the configured name, a user may have that name already. Then the old operator's row goes.
-    {
-      sql: `delete from user
-        where origin = 'operator' and exists (
-          select 1 from user as other where other.name_key = ? and other.origin <> 'operator')`,
-      args: [name_key],
-    },
-    {
-      sql: `update user
-        set origin = 'operator', role = 'admin', disabled = 0, password_hash = '', issuer = '', subject = '',
-          version = version + 1, updated_at = ?
-        where name_key = ? and origin <> 'operator'`,
-      args: [now, name_key],
-    },
+    // The user's row must not become the operator's: its logins and tokens would be the operator's, too.
+    { sql: "delete from user where name_key = ? and origin <> 'operator'", args: [name_key] },
     {
       sql:
         "update user set name = ?, name_key = ?, look_key = ?, updated_at = ? where origin = 'operator' and name <> ?",

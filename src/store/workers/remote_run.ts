@@ -86,9 +86,12 @@ export function claimHome(workerId: string, home: string): Statement[] {
 // A run that should end keeps its lease this long. Then a runner that does not end it loses it.
 const STOPPED_MAX_MS = 300_000;
 
-/** Renews the leases of this runner process for these runs, except those that should have ended STOPPED_MAX_MS ago. */
+/**
+ * Renews the leases of this runner for these runs, except those that should have ended STOPPED_MAX_MS ago. Runs of an earlier process have
+ * no lease, see replaceRunnerProcess().
+ */
 export function renewLeases(
-  { runner_id, epoch }: { runner_id: string; epoch: number },
+  runnerId: string,
   executionIds: readonly string[],
   now: number,
   leaseMs: number,
@@ -96,10 +99,10 @@ export function renewLeases(
   return {
     sql: `update remote_run
       set lease_until = ?
-      where runner_id = ? and epoch = ? and lease_until > 0
+      where runner_id = ? and lease_until > 0
         and execution_id in (select value from json_each(?))
         and (stopped_at is null or stopped_at > ?)`,
-    args: [now + leaseMs, runner_id, epoch, JSON.stringify(executionIds), now - STOPPED_MAX_MS],
+    args: [now + leaseMs, runnerId, JSON.stringify(executionIds), now - STOPPED_MAX_MS],
   };
 }
 
@@ -119,7 +122,7 @@ interface LeasedRun {
   stop: string;
 }
 
-export function listRunnerRuns(db: Database, runnerId: string, epoch: number): Promise<LeasedRun[]> {
+export function listRunnerRuns(db: Database, runnerId: string): Promise<LeasedRun[]> {
   return db.read<LeasedRun>(
     `select execution.id,
       case when execution.cancelled_by <> '' or task.status = 'cancelled' then 'cancelled'
@@ -127,8 +130,8 @@ export function listRunnerRuns(db: Database, runnerId: string, epoch: number): P
     from remote_run
     join execution on execution.id = remote_run.execution_id
     join task on task.id = execution.task_id
-    where remote_run.runner_id = ? and remote_run.epoch = ? and remote_run.lease_until > 0`,
-    [runnerId, epoch],
+    where remote_run.runner_id = ? and remote_run.lease_until > 0`,
+    [runnerId],
   );
 }
 

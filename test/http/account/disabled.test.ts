@@ -101,6 +101,14 @@ describe("a user who is disabled and enabled again [USR-2]", () => {
     expect(await findStatus(app, token)).toBe(200);
   });
 
+  it("gets no access token after another program disabled the user in the database", async () => {
+    await using app = await openApp({ inMemory: true });
+    const ada = await createUser(app, "Ada", "admin");
+    expect(await refresh(app, ada.refresh)).toBe(200);
+    await app.db.write([{ sql: "update user set disabled = 1 where id = ?", args: [ada.id] }]);
+    expect(await refresh(app, ada.refresh)).toBe(401);
+  });
+
   it("has no login from before a change of the password", async () => {
     await using app = await openApp();
     const ada = await createUser(app, "Ada", "viewer");

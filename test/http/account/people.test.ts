@@ -389,10 +389,11 @@ describe("passwords in a query (contract 9)", () => {
   });
 });
 
-it("the operator's configured name is taken from a user with that name (contract 9)", async () => {
+it("a user with the operator's configured name is deleted at the start, with every login and token (contract 9)", async () => {
   await using folder = await createTempDir();
   const first = await openApp({ dataDir: folder.path });
-  await first.call("POST /api/users", { name: "Ada", role: "viewer", password: WORD });
+  const ada = await createUser(first, "Ada", "viewer");
+  const token = await createToken(first, "ada's", ["read:*"], ada.headers);
   await first.stop();
   await using app = await openApp({ dataDir: folder.path, config: { auth: { username: "Ada" } } });
   expect(await app.call("GET /api/users")).toEqual([
@@ -401,4 +402,9 @@ it("the operator's configured name is taken from a user with that name (contract
   await app.call("POST /api/auth/login", { username: "Ada", password: PASSWORD });
   const before = await app.send("POST /api/auth/login", { username: "Ada", password: WORD });
   expect(before.status).toBe(401);
+  for (const { headers } of [ada, token]) {
+    expect((await app.send("GET /api/workers", undefined, headers)).status).toBe(401);
+  }
+  const refreshed = await app.send("POST /api/auth/refresh", { refresh_token: ada.refresh });
+  expect(refreshed.status).toBe(401);
 });

@@ -1,12 +1,16 @@
 import { describe, expect, it } from "vitest";
+import { createId } from "../../../src/base/id.ts";
 import { digest } from "../../../src/base/bytes.ts";
 import { signNamedToken } from "../../../src/base/token.ts";
 import { checkHost, isLoopback } from "../../../src/http/authenticate.ts";
+import { insertToken } from "../../../src/store/account/token.ts";
 import { insertPairing } from "../../../src/store/chat/platform.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { buildBearer, createToken, createUser } from "../../harness/model/people.ts";
 import { createFakeRunner, createRemoteWorker } from "../../harness/service/runner.ts";
+import { startRun } from "../../harness/service/run.ts";
 import { upload } from "../requests.ts";
 
 const CHECK = { command: ["true"], timeout_ms: 1_000 };
@@ -41,6 +45,22 @@ describe("a named token", () => {
       statuses.push((await app.send("GET /api/workers", undefined, buildBearer(token))).status);
     }
     expect(statuses).toEqual([200, 401, 401]);
+  });
+
+  it("is refused to a user who has the maximum number of tokens", async () => {
+    await using app = await openApp({ inMemory: true });
+    const [ann, bob] = [await createUser(app, "ann", "viewer"), await createUser(app, "bob", "viewer")];
+    const insert = (user_id: string, name: string) => {
+      const times = { created_at: 0, expires_at: null, last_used_at: null };
+      const token = { id: createId(), name, user_id, user_name: "", scopes: ["read:*"], ...times };
+      return app.db.writeOr(insertToken(token, 2), () => new Error("full"));
+    };
+    await insert(bob.id, "b1");
+    await insert(ann.id, "a1");
+    await insert(ann.id, "a2");
+    await expect(insert(ann.id, "a3")).rejects.toThrow("full");
+    await insert(bob.id, "b2");
+    await expect(insert(bob.id, "b3")).rejects.toThrow("full");
   });
 
   it("is valid until the millisecond of its end", async () => {
@@ -90,6 +110,31 @@ describe("a caller without write:commands", () => {
       expect([given, status]).toEqual([given, 403]);
     }
     expect((await app.send(`PUT /api/tasks/${task.id}`, { instruction: "new" }, headers)).status).toBe(200);
+  });
+});
+
+describe("a run with *:*", () => {
+  it("can neither set nor remove a gate or a check", async () => {
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
+    const run = await startRun(app, ["*:*"]);
+    const worker = await app.call("POST /api/workers", { name: "Ada", engine: "echo", verify: CHECK });
+    const other = { ...CHECK, command: ["false"] };
+    const plan = { type: "scheduled", cron: "0 7 * * *", instruction: "x" };
+    const body = { ...plan, worker_id: run.workerId, message_id: run.messageId };
+    for (
+      const [route, rest, names] of [
+        ["POST /api/tasks", body, ["gate", "verify"]],
+        [`PUT /api/workers/${worker.id}`, {}, ["verify"]],
+      ] as const
+    ) {
+      for (const name of names) {
+        const { status, body } = await app.send(route, { ...rest, [name]: other }, run.headers);
+        expect([route, name, status, body.required_scope]).toEqual([route, name, 403, "write:commands"]);
+      }
+    }
+    const { status } = await app.send(`PUT /api/workers/${worker.id}`, { verify: null }, run.headers);
+    expect(status).toBe(403);
+    expect((await app.send("POST /api/tasks", body, run.headers)).status).toBe(201);
   });
 });
 

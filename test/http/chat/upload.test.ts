@@ -212,6 +212,24 @@ describe("limits of a session [UPL-2]", () => {
   });
 });
 
+describe("a session at its limit [UPL-2]", () => {
+  const config = { limits: { max_upload_bytes: 1_000 } };
+  const big = `${part("file", "x".repeat(1_001))}--b--\r\n`;
+
+  it.each([
+    ["files", UPLOADS_PER_SESSION_MAX, 0],
+    ["bytes", UPLOADS_PER_SESSION_MAX_LARGEST, 1_000],
+  ])("of %s refuses a file before reading it", async (_limit, count, size) => {
+    await using app = await openApp({ inMemory: true, config });
+    const { id } = await app.call(`POST ${SESSIONS}`);
+    await fill(app, id, count - 1, size);
+    expect((await post(app, id, big)).status).toBe(413);
+    await app.db.write([{ sql: "delete from upload", args: [] }]);
+    await fill(app, id, count, size);
+    expect((await post(app, id, big)).status).toBe(507);
+  });
+});
+
 /** Inserts rows of uploads without files. */
 async function fill(app: App, sessionId: string, count: number, size: number): Promise<void> {
   await app.db.write([{

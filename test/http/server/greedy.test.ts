@@ -3,6 +3,7 @@ import {
   chooseForClosing,
   chooseStreamForClosing,
   createOpenConnection,
+  NO_TOKEN,
   type OpenConnection,
 } from "../../../src/http/server/eviction.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
@@ -152,6 +153,25 @@ describe("chooseForClosing() and chooseStreamForClosing()", () => {
     expect(chooseForClosing(new Set([...few, ...makeMany(1, "run"), ...many]))).toBe(many[1]);
     const agents = makeMany(9, "run");
     expect(chooseForClosing(new Set([...many, ...agents]))).toBe(agents[0]);
+  });
+
+  it("choose an idle connection first, then one in use without a token, then one of the greediest user", () => {
+    const people = makeMany(9, "person:a");
+    const [unknown, later] = [make(NO_TOKEN, false), make(NO_TOKEN, false)];
+    const idle = { ...make("person:b", false), requests: 0 };
+    const unused = { ...make(NO_TOKEN, false), requests: 0, used: false };
+    expect(chooseForClosing(new Set([...people, unknown, later, idle, unused]))).toBe(unused);
+    expect(chooseForClosing(new Set([...people, unknown, later, idle]))).toBe(idle);
+    expect(chooseForClosing(new Set([...people, unknown, later]))).toBe(unknown);
+    expect(chooseForClosing(new Set([...people, later]))).toBe(later);
+    expect(chooseForClosing(new Set(people))).toBe(people[0]);
+  });
+
+  it("choose no stream when only one or two connections are allowed", () => {
+    const both = makeMany(2, "person:a");
+    expect(chooseStreamForClosing(new Set(both), both[1] as OpenConnection, 2)).toBeNull();
+    const three = makeMany(3, "run");
+    expect(chooseStreamForClosing(new Set(three), three[2] as OpenConnection, 3)).toBe(three[0]);
   });
 
   it("choose none of people with six connections or fewer for a new one", () => {

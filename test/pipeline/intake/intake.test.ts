@@ -275,6 +275,8 @@ describe("messages within one debounce window (contract 4.2)", () => {
       "Ada: one\ntwo",
       "Bob: three",
     ]);
+    const toBob = [{ by: "user:a", text: "@Bob one" }, { by: "user:a", text: "two" }];
+    expect(await hear(toBob, { platform: "local", own: "Ada" })).toEqual(["Bob: one\ntwo"]);
   });
 });
 

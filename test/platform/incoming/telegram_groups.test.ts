@@ -1,5 +1,6 @@
 // Albums in groups, and groups that become supergroups.
 import { describe, expect, it } from "vitest";
+import { findMovedChats, moveChat } from "../../../src/api/chat/moved_chat.ts";
 import type { App } from "../../harness/service/app.ts";
 import { createTempDir } from "../../harness/service/process.ts";
 import { waitUntil } from "../../harness/wait.ts";
@@ -215,6 +216,22 @@ describe("a group that becomes a supergroup", () => {
       one.session_key
     );
     expect(keys).toEqual([`phone:${NEW}`]);
+  });
+
+  it("has the latest of several new ids", async () => {
+    await using fake = new FakeTelegram();
+    await using app = await openTelegram(fake, { allow: ["-5"] });
+    await moveChat(app, "phone", "-5", "-6");
+    await moveChat(app, "phone", "-6", "-7");
+    expect(await findMovedChats(app.db, "phone")).toEqual({ "-5": "-7", "-6": "-7" });
+    for (const chat of [-6, -8]) fake.say("@svc_bot say hello", { chat, type: "supergroup", from: 7 });
+    await waitForInbound(app, 1);
+    await waitUntil("the polls", () => fake.unconfirmed === 0);
+    await app.settle();
+    const keys = (await app.call("GET /api/conversations")).map((one: { session_key: string }) =>
+      one.session_key
+    );
+    expect(keys).toEqual(["phone:-7"]);
   });
 
   it("moves once for repeated notices, and not back", async () => {
