@@ -102,24 +102,30 @@ function formatBlock(
 const LABEL = String.raw`\[((?:[^[\]\n\\${"`"}]|\\.|${"`[^`\\n]+`"}|\[(?:[^[\]\n\\]|\\.)*\])+)\]`;
 const ADDRESS = String
   .raw`\((?:<(https?:\/\/[^<>\n]+)>|(https?:\/\/(?:[^\s()<>"]|\((?:[^\s()<>"]|\([^\s()<>"]*\))*\))+))`;
-const INLINE = new RegExp(
-  [
-    /^#{1,6} +([^\n]+)$/,
+const HEADING = /^#{1,6} +([^\n]+)$/;
+// Keeps the numbers of the groups.
+const NO_HEADING = /(?!)()/;
+const TEXT = buildInline(HEADING);
+const PART_OF_LINE = buildInline(NO_HEADING);
+
+function buildInline(heading: RegExp): RegExp {
+  const forms = [
+    heading,
     /(?<!`)(`+)(?!`)((?:[^\n]|\n(?!\s*\n))+?)(?<!`)\2(?!`)/,
     /\*\*(?=\S)((?:[^*\n]|\*(?!\*))+?)\*\*/,
     /(?<![\w*])\*(?=\S)([^*\n]+?)\*(?![\w*])/,
     /~~(?=\S)([^~\n]+?)~~/,
     new RegExp(String.raw`${LABEL}${ADDRESS}(?:[ ]+"[^"\n]*")?\)`),
-  ].map(({ source }) => source).join("|"),
-  "gm",
-);
+  ];
+  return new RegExp(forms.map(({ source }) => source).join("|"), "gm");
+}
 
-function formatInline(text: string, dialect: Dialect): string {
+function formatInline(text: string, dialect: Dialect, forms = TEXT): string {
   let shown = "";
   let done = 0;
-  for (const found of text.matchAll(INLINE)) {
+  for (const found of text.matchAll(forms)) {
     const [all, heading, , code, bold, italic, strike, label, quotedAddress, address] = found;
-    const inside = (part: string) => formatInline(part, dialect);
+    const inside = (part: string) => formatInline(part, dialect, PART_OF_LINE);
     shown += dialect.escape(text.slice(done, found.index));
     done = found.index + all.length;
     if (heading !== undefined) shown += dialect.heading(inside(heading));

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { findOwnText, formatExcerpt, formatUnreadable } from "../../src/domain/chat/excerpt.ts";
+import { CONTENT_MAX_BYTES } from "../../src/domain/call/field.ts";
 import { parseChatCommand } from "../../src/domain/chat/chat_command.ts";
 import { type Candidate, routeByRules } from "../../src/domain/chat/routing.ts";
 import { readAnswer } from "../../src/domain/work/question.ts";
@@ -60,6 +61,25 @@ describe("formatExcerpt", () => {
       }),
       { seed: 37, numRuns: 300 },
     );
+  });
+});
+
+describe("findOwnText", () => {
+  const lineBreaks = ["\n", "\r", "\u2028", "\u2029"];
+  const labels = ["[Quoted from ", "[Forwarded from ", "[Cannot read "];
+
+  it.each(lineBreaks.flatMap((lineBreak) => labels.map((label) => lineBreak + label)))(
+    "reads a message full of %j in linear time",
+    (piece) => {
+      const text = piece.repeat(Math.floor(CONTENT_MAX_BYTES / piece.length));
+      const started = performance.now();
+      expect(findOwnText(text)).toBe(text.trim());
+      expect(performance.now() - started).toBeLessThan(1_000);
+    },
+  );
+
+  it.each(lineBreaks.slice(1))("keeps what a person typed after %j", (lineBreak) => {
+    expect(findOwnText(`${quote("no")}\nyes${lineBreak}please`)).toBe(`yes${lineBreak}please`);
   });
 });
 

@@ -194,6 +194,20 @@ describe("translateMarkdown()", () => {
     expect(formatWithTitle("> ~~~\n> a\n> b\n> ~~~").text).toBe("> ```\n> a\n> b\n> ```");
   });
 
+  it.each([
+    ["# # two", "<b># two</b>"],
+    ["**# x**", "<b># x</b>"],
+    ["# ~~# x~~", "<b><s># x</s></b>"],
+    ["# one\n# two", "<b>one</b>\n<b>two</b>"],
+  ])("finds headings only at the start of a line: %j", (markdown, html) => {
+    expect(translateMarkdown(markdown, TELEGRAM_HTML)).toBe(html);
+  });
+
+  it.each([TELEGRAM_HTML, SLACK_MRKDWN, DISCORD_MARKDOWN, FEISHU_MARKDOWN, WECOM_MARKDOWN])(
+    "translates a line of many heading marks",
+    (dialect) => expect(translateMarkdown("# ".repeat(30_000), dialect)).toContain("# # #"),
+  );
+
   it("escapes every mark outside of tags, for generated Markdown, whole or in pieces", () => {
     fc.assert(
       fc.property(MARKDOWN_TEXT, fc.integer({ min: 60, max: 400 }), (text, limit) => {

@@ -12,8 +12,8 @@ const AUTHOR_SHOWN_CHARACTERS = 100;
 const LABELS = { quoted: "Quoted from", forwarded: "Forwarded from" };
 // All line breaks of Unicode. A line that the quote marks miss would count as the person's own text.
 const LINE_BREAK = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
-const DATA =
-  /^\[(?:Quoted from|Forwarded from) [^\n]*\]\n(?:> [^\n]*(?:\n|$))+|^\[Cannot read [^\n]*\](?:\n|$)/gm;
+// `.` ends at each character after which `^` matches, so that no text is searched twice.
+const DATA = /^\[(?:Quoted from|Forwarded from) .*\]\n(?:> .*(?:\n|$))+|^\[Cannot read .*\](?:\n|$)/gm;
 
 /** Formats an excerpt as a labelled quote, or as "" without text. */
 export function formatExcerpt({ kind, author, text }: Excerpt): string {

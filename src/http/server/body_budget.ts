@@ -34,6 +34,8 @@ export class BodyBudget {
   }
 
   #take(body: CountedBody, bytes: number): void {
+    // A piece can arrive just before the refusal. Its bytes would stay counted.
+    if (!this.#bodies.has(body)) throw body.refuse();
     while (this.#bytes + bytes > this.#maxBytes) {
       const largest = this.#findLargestArriving();
       if (largest === null || largest.bytes <= body.bytes + bytes) throw body.refuse();
