@@ -33,3 +33,26 @@ export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
 export function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
+
+/** Bytes that arrive in pieces. A list of pieces of one byte each would take a hundred times the memory. */
+export class GrowingBytes {
+  #bytes = new Uint8Array();
+  size = 0;
+
+  /** Copies a piece to the end. */
+  append(piece: Uint8Array): void {
+    const size = this.size + piece.length;
+    if (size > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(size, 2 * this.#bytes.length));
+      grown.set(this.view());
+      this.#bytes = grown;
+    }
+    this.#bytes.set(piece, this.size);
+    this.size = size;
+  }
+
+  /** Returns the bytes so far, without a copy. */
+  view(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.subarray(0, this.size);
+  }
+}

@@ -4,7 +4,7 @@ import { request as tlsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { isPublicAddress } from "./address.ts";
-import { countBytes } from "./bytes.ts";
+import { countBytes, GrowingBytes } from "./bytes.ts";
 
 type Resolve = (name: string) => Promise<string[]>;
 
@@ -141,17 +141,15 @@ function send(url: URL, address: string, options: OutsideRequest, leftMs: number
 }
 
 async function readAll(message: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+  const arrived = new GrowingBytes();
   for await (const chunk of message as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > maxBytes) {
+    if (arrived.size + chunk.length > maxBytes) {
       message.destroy();
       throw new Error(`the answer is larger than ${maxBytes} bytes`);
     }
-    chunks.push(chunk);
+    arrived.append(chunk);
   }
-  return new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
+  return arrived.view();
 }
 
 function readHeaders(message: IncomingMessage): Record<string, string> {

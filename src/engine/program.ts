@@ -1,4 +1,4 @@
-import { concatBytes } from "../base/bytes.ts";
+import { concatBytes, GrowingBytes } from "../base/bytes.ts";
 import type { EngineConfig } from "./config.ts";
 import {
   buildCompletedOutcome,
@@ -104,9 +104,8 @@ function buildOutcome(end: ProcessEnd, output: Output, config: EngineConfig): En
 
 /** Keeps the start of stdout and the end of stderr. */
 class Output {
-  readonly #stdout: Uint8Array[] = [];
+  readonly #stdout = new GrowingBytes();
   #stdoutBytes = 0;
-  #keptBytes = 0;
   #stderr: Uint8Array = new Uint8Array();
 
   add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
@@ -115,14 +114,11 @@ class Output {
       return;
     }
     this.#stdoutBytes += chunk.length;
-    const room = RESULT_MAX_BYTES - this.#keptBytes;
-    if (room <= 0) return;
-    this.#stdout.push(chunk.slice(0, room));
-    this.#keptBytes += Math.min(room, chunk.length);
+    this.#stdout.append(chunk.subarray(0, RESULT_MAX_BYTES - this.#stdout.size));
   }
 
   text(): string {
-    return decodeResult(concatBytes(this.#stdout), this.#stdoutBytes);
+    return decodeResult(this.#stdout.view(), this.#stdoutBytes);
   }
 
   /** Formats the last lines of stderr as one line. */

@@ -9,6 +9,9 @@ const SILENT_PINGS = 2.5;
 const LINGER_MS = 2_000;
 // Time for open writes to the database at a stop.
 const STOP_MS = 2_000;
+// A platform sends unacknowledged messages again, so a longer queue of them is of no use.
+const QUEUED_MESSAGES = 10_000;
+const QUEUED_BYTES = 64 * 1024 * 1024;
 
 export interface Socket {
   send(data: string | Uint8Array): void;
@@ -85,7 +88,7 @@ interface Watch {
 }
 
 function watchSocket(
-  { clock, connection, pingMs, take, isReadyWhenOpen = false, greet }: ListenOptions,
+  { platform, clock, connection, pingMs, take, isReadyWhenOpen = false, greet }: ListenOptions,
   wire: Wire,
   { resolve, reject }: { resolve: () => void; reject: (error: unknown) => void },
 ): Watch {
@@ -106,11 +109,24 @@ function watchSocket(
     if (isReadyWhenOpen) socket.ready();
     greet?.(socket);
   });
+  const queue = { messages: 0, bytes: 0, isFull: false };
   wire.on("message", (data) => {
     seen();
+    if (queue.isFull) return;
     const bytes = data as unknown as Uint8Array;
+    queue.messages++;
+    queue.bytes += bytes.length;
+    if (queue.messages > QUEUED_MESSAGES || queue.bytes > QUEUED_BYTES) {
+      queue.isFull = true;
+      return reject(new Error(`${platform} sent messages faster than the service can take them`));
+    }
     // After an error, later messages wait for the next connection, which keeps their order.
-    watch.handling = watch.handling.then(() => take(bytes, socket));
+    watch.handling = watch.handling.then(async () => {
+      if (queue.isFull) return;
+      await take(bytes, socket);
+      queue.messages--;
+      queue.bytes -= bytes.length;
+    });
     watch.handling.catch(reject);
   });
   return watch;

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { LineSplitter } from "../../src/engine/process/line_splitter.ts";
 
 function split(chunks: Uint8Array[], maxBytes: number) {
@@ -26,6 +26,18 @@ describe("LineSplitter", () => {
       const chunks = at.slice(1).map((end, index) => all.subarray(at[index], end));
       expect(split(chunks, 100).lines).toEqual(["one", "two ü€", "", "last"]);
     }));
+  });
+
+  it("keeps no object for each piece, when a line arrives byte by byte", () => {
+    const copies = vi.spyOn(Object.getPrototypeOf(Uint8Array.prototype), "slice");
+    try {
+      const pieces = Array.from({ length: 10_000 }, () => bytes("x"));
+      expect(split(pieces, 20_000).lines).toEqual(["x".repeat(10_000)]);
+      expect(split(pieces, 5_000).long).toEqual([["x".repeat(200), 10_000]]);
+      expect(copies.mock.calls.length).toBeLessThan(100);
+    } finally {
+      copies.mockRestore();
+    }
   });
 
   it("accepts a line at its limit, reports a longer line, and continues", () => {

@@ -1,4 +1,4 @@
-import { concatBytes } from "../../base/bytes.ts";
+import { GrowingBytes } from "../../base/bytes.ts";
 
 const NEWLINE = 10;
 const HEAD_BYTES = 200;
@@ -9,7 +9,7 @@ export class LineSplitter {
   readonly #maxBytes: number;
   readonly #onLine: (line: string) => void;
   readonly #onLong: (head: string, bytes: number) => void;
-  #parts: Uint8Array[] = [];
+  #line = new GrowingBytes();
   #size = 0;
 
   constructor(
@@ -40,16 +40,19 @@ export class LineSplitter {
   #hold(part: Uint8Array): void {
     if (part.length === 0) return;
     this.#size += part.length;
-    if (this.#size <= this.#maxBytes) this.#parts.push(part.slice());
+    if (this.#size <= this.#maxBytes) return this.#line.append(part);
     // If a line is too long, keeps only its start.
-    else if (this.#parts.length > 0) this.#parts = [concatBytes(this.#parts).slice(0, HEAD_BYTES)];
-    else this.#parts = [part.slice(0, HEAD_BYTES)];
+    const kept = this.#line.view().subarray(0, HEAD_BYTES);
+    if (kept.length === HEAD_BYTES && this.#line.size === HEAD_BYTES) return;
+    this.#line = new GrowingBytes();
+    this.#line.append(kept);
+    if (kept.length === 0) this.#line.append(part.subarray(0, HEAD_BYTES));
   }
 
   #emit(): void {
     const size = this.#size;
-    const text = decoder.decode(concatBytes(this.#parts));
-    this.#parts = [];
+    const text = decoder.decode(this.#line.view());
+    this.#line = new GrowingBytes();
     this.#size = 0;
     if (size > this.#maxBytes) this.#onLong(text.slice(0, HEAD_BYTES), size);
     else this.#onLine(text.endsWith("\r") ? text.slice(0, -1) : text);
