@@ -16,9 +16,9 @@ import {
   findCredential,
   storeCredential,
 } from "../store/account/credential.ts";
-import { type Database, isDuplicate } from "../store/db/database.ts";
+import { type Database, isDuplicate, type Statement } from "../store/db/database.ts";
 import { record } from "../store/events/journal.ts";
-import { findOperator, storeOperator } from "../store/account/user.ts";
+import { endLogins, findOperator, findUserByName, storeOperator } from "../store/account/user.ts";
 import { backoffMs } from "../base/backoff.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import { createId } from "../base/id.ts";
@@ -100,11 +100,11 @@ export async function ensureCredential(db: Database, loaded: LoadedConfig, clock
   const { generated, ...rest } = wanted;
   const changed = stored !== null && stored.password_hash !== rest.password_hash;
   const credential = { username, ...rest, version: (stored?.version ?? 1) + (changed ? 1 : 0) };
-  await db.write([
+  const id = await ensureOperator(db, username, now, [
     ...storeCredential(credential, now),
     ...(changed ? [deleteRefreshTokens(), record(now, { kind: "auth.password_changed" })] : []),
   ]);
-  return { id: await ensureOperator(db, username, now), credential, generated, compare: null };
+  return { id, credential, generated, compare: null };
 }
 
 // Logins wait until the new password is stored. If storing it fails, for example because the disk is full, the old password must stay
@@ -144,12 +144,30 @@ async function storeIfChanged(db: Database, password: string, clock: Clock): Pro
   return stored.version + 1;
 }
 
-// The operator is a user like others, but the configuration sets its name and password (contract 9).
-async function ensureOperator(db: Database, username: string, now: number): Promise<string> {
+/**
+ * Updates the operator's row and its credential in one batch, so that a refused name changes nothing. The operator is a user like others,
+ * but the configuration sets its name and password (contract 9).
+ */
+async function ensureOperator(
+  db: Database,
+  username: string,
+  now: number,
+  credential: Statement[] = [],
+): Promise<string> {
   const known = await findOperator(db);
-  if (known !== null && known.name === username) return known.id;
+  const isKnown = known !== null && known.name === username;
+  if (isKnown && credential.length === 0) return known.id;
+  const same = isKnown ? null : await findUserByName(db, username);
+  const replaced = same?.origin === "operator" ? null : same;
   try {
-    await db.write(storeOperator(createId(), username, now));
+    await db.write([
+      ...credential,
+      ...(isKnown ? [] : storeOperator(createId(), username, now)),
+      ...(replaced === null ? [] : [
+        endLogins(replaced.id),
+        record(now, { kind: "user.deleted", data: { user_id: replaced.id, name: replaced.name } }),
+      ]),
+    ]);
   } catch (error) {
     if (!isDuplicate(error)) throw error;
     throw new ConfigError(
@@ -157,6 +175,11 @@ async function ensureOperator(db: Database, username: string, now: number): Prom
         JSON.stringify(username)
       }. Set another name, or rename that user.`,
     );
+  }
+  if (replaced !== null) {
+    log.warning("Deleted the user {name} with its logins and tokens: auth.username is now its name.", {
+      name: replaced.name,
+    });
   }
   const saved = await findOperator(db);
   if (saved === null) throw new Error("the operator is not among the users");

@@ -126,7 +126,7 @@ export function deleteUser(id: string): Statement[] {
   ];
 }
 
-function endLogins(userId: string): Statement {
+export function endLogins(userId: string): Statement {
   return { sql: "delete from refresh_token where user_id = ? and user_id <> ''", args: [userId] };
 }
 

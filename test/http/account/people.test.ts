@@ -106,6 +106,40 @@ describe("users (contract 9)", () => {
     expect(() => configSchema.parse({ auth: { username: "ro\u2800ot" } })).toThrow(/invisible/);
   });
 
+  it("a start that is refused for the operator's name changes neither the password nor the logins", async () => {
+    await using dir = await createTempDir();
+    {
+      await using app = await openApp({ dataDir: dir.path, config: { auth: { username: "admin" } } });
+      await createUser(app, "Olga", "viewer");
+      await logIn(app, "admin", PASSWORD);
+    }
+    await expect(
+      openApp({ dataDir: dir.path, password: "another password", config: { auth: { username: "Оlgа" } } }),
+    ).rejects.toThrow(/looks like/);
+    await using app = await openApp({ dataDir: dir.path, config: { auth: { username: "admin" } } });
+    expect(await app.db.readValue("select version from credential")).toBe(1);
+    expect(await app.db.readValue("select count(*) from refresh_token where user_id = ''")).toBe(1);
+    expect(await app.db.readValue("select count(*) from journal where kind = 'auth.password_changed'")).toBe(
+      0,
+    );
+  });
+
+  it("a start with the name of a user records the deletion and leaves no login of that user", async () => {
+    await using dir = await createTempDir();
+    const start = (username: string) => openApp({ dataDir: dir.path, config: { auth: { username } } });
+    let id = "";
+    {
+      await using app = await start("admin");
+      id = (await app.call("POST /api/users", { name: "Olga", role: "viewer", password: WORD })).id;
+      await logIn(app, "Olga", WORD);
+    }
+    await using app = await start("OLGA");
+    expect(await app.db.readValue("select count(*) from refresh_token where user_id = ?", [id])).toBe(0);
+    expect(await app.db.read("select data from journal where kind = 'user.deleted'")).toEqual([
+      { data: JSON.stringify({ user_id: id, name: "Olga" }) },
+    ]);
+  });
+
   it("an existing name in another case and an invisible name are refused; names are trimmed (contract 8.1)", async () => {
     await using app = await openApp();
     await app.call("POST /api/users", { name: "Ada", role: "viewer", password: WORD });
