@@ -96,7 +96,7 @@ function planNextRequest(adapter: Adapter, run: EngineRun, result: TurnResult): 
 /** Returns the failure of a finished turn, or null. */
 function findFailure(adapter: Adapter, result: TurnResult): EngineFailure | null {
   const { request, end, output } = result;
-  const { done, failure, stderr } = output;
+  const { done, failure, stderr, acted } = output;
   const lost = findLostSession(adapter, result);
   if (lost !== "") return buildFailure("unknown_session", lost);
   if (done !== null) {
@@ -106,7 +106,8 @@ function findFailure(adapter: Adapter, result: TurnResult): EngineFailure | null
   if (end.code === 0) {
     return buildFailure("crashed", `it ended without a final event: ${formatLastLines(stderr)}`);
   }
-  return classifyEnd(adapter.endings, stderr, request.resume);
+  // A turn that has acted is not run again: its stderr also has the words of tools.
+  return classifyEnd(adapter.endings, stderr, request.resume && !acted);
 }
 
 // An engine may report a lost session only on stderr, whatever its final event and exit code are.

@@ -79,6 +79,17 @@ describe("an engine that reports an unknown session on stderr only", () => {
     expect(prompt).not.toContain("the first message");
   });
 
+  it.each([
+    ["claude", '{"type":"assistant","message":{"content":[{"type":"text","text":"I sent the mail."}]}}'],
+    ["codex", '{"type":"item.completed","item":{"type":"agent_message","text":"I sent the mail."}}'],
+    ["gemini", '{"type":"message","role":"assistant","content":"I sent the mail.","delta":true}'],
+    ["opencode", '{"type":"text","part":{"text":"I sent the mail."}}'],
+  ])("does not run a turn again that has acted: %s", async (kind, lines) => {
+    const { execution, prompt } = await talkTwice(kind, "Error: chat 7 not found", { lines });
+    expect(execution).toMatchObject({ status: "failed", result: "I sent the mail." });
+    expect(prompt).not.toContain("the first message");
+  });
+
   it("is a lost session only for a process that resumed one", () => {
     expect(classifyEnd({}, "Error: session not found", true).kind).toBe("unknown_session");
     expect(classifyEnd({}, "Error: session not found", false).kind).toBe("crashed");

@@ -92,10 +92,11 @@ export class MessageGrouping {
 
 function joins(message: WaitingMessage, named: readonly string[], group: OpenGroup): boolean {
   if (group.isComplete) return false;
-  // A further file of the message before it.
-  if (message.bytes === 0) return true;
-  if (group.isForSeveral || named.length > 1) return false;
   const addressee = findAddressee(message, named);
+  // A further file replies to the same message as the text before it, or to none.
+  const isFurther = addressee === null || message.worker_id === group.parts.at(-1)?.worker_id;
+  if (message.bytes === 0 && isFurther) return true;
+  if (group.isForSeveral || named.length > 1) return false;
   return addressee === null || group.workerId === null || addressee === group.workerId;
 }
 

@@ -78,7 +78,7 @@ export function parseMessage(event: Event, botId: string): IncomingMessage | nul
 }
 
 function createMention(botId: string): RegExp {
-  return new RegExp(`<@${botId}(?:\\|[^>]*)?>`, "g");
+  return new RegExp(`<@${botId}(?:\\|[^<>]*)?>`, "g");
 }
 
 /** Returns the id of the message that starts the thread, or "" if there is no thread, or if this message or the bot started it. */

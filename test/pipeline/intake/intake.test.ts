@@ -237,6 +237,22 @@ describe("messages within one debounce window (contract 4.2)", () => {
       "Ada: one",
       "Bob: two",
     ]],
+    ["where a file replies to another worker", [{ text: "@Ada one" }, { text: "", replyTo: "Bob" }], [
+      "Ada: one",
+      "Bob: ",
+    ]],
+    ["where a file replies to another worker than the platform's", [{ text: "one" }, {
+      text: "",
+      replyTo: "Bob",
+    }], ["Cy: one", "Bob: "]],
+    ["where a file replies after a message to several", [{ text: "@Ada and @Bob one" }, {
+      text: "",
+      replyTo: "Bob",
+    }], ["Bob: ", "This message names several workers"]],
+    ["with a file, where the reply names another worker", [{ text: "@Bob one", replyTo: "Ada" }, {
+      text: "",
+      replyTo: "Ada",
+    }], ["Bob: one"]],
     [
       "where one names two workers",
       [{ text: "@Ada one" }, { text: "@Ada and @Bob two" }, { text: "" }, { text: "three" }],

@@ -45,6 +45,16 @@ describe("messages of Slack (contract-3, 20.10)", () => {
     });
   });
 
+  it.each([`<@${BOT}|`, `<@${BOT}|a b`, `<@${BOT}|<@${BOT}`])(
+    "are read in linear time, although mentions have no end: %s",
+    (mention) => {
+      const text = mention.repeat(40_000);
+      const began = performance.now();
+      expect(parse({ text })?.text).toContain(BOT);
+      expect(performance.now() - began).toBeLessThan(1_000);
+    },
+  );
+
   it("have the blocks, parts and messages inside of a forwarded message", () => {
     const alert = {
       is_share: true,
