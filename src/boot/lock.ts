@@ -9,6 +9,9 @@ export class LockedError extends Error {
   }
 }
 
+// The base of an executable may be older than Deno 2.9, which has no tryLock().
+const WAIT_MS = 500;
+
 export interface DataLock {
   /** The lock file, `svc.lock`. */
   file: Deno.FsFile;
@@ -26,11 +29,11 @@ export async function lockDataDirectory(path: string, database: string | null): 
   const files = [file];
   const close = () => files.forEach((one) => one.close());
   try {
-    if (!await file.tryLock(true)) throw createLockedError(path);
+    if (!await tryLock(file)) throw createLockedError(path);
     const directory = await openLockableDirectory(root);
     if (directory !== null) {
       files.push(directory);
-      if (!await directory.tryLock(true)) throw createLockedError(path);
+      if (!await tryLock(directory)) throw createLockedError(path);
     }
     if (
       database !== null && database !== ":memory:" && resolveLinks(dirname(database)) !== resolveLinks(root)
@@ -40,7 +43,7 @@ export async function lockDataDirectory(path: string, database: string | null): 
         (error) => createDatabaseError(database, error),
       );
       files.push(databaseLock);
-      if (!await databaseLock.tryLock(true)) throw createLockedError(`${database}.lock`);
+      if (!await tryLock(databaseLock)) throw createLockedError(`${database}.lock`);
       await writePid(databaseLock);
     }
   } catch (error) {
@@ -62,9 +65,10 @@ async function openLock(path: string, refusal: (error: Error) => Error): Promise
 // Returns null on network file systems that cannot lock a directory.
 async function openLockableDirectory(directory: string): Promise<Deno.FsFile | null> {
   const file = await Deno.open(directory).catch(() => null);
-  const isLockable = await file?.tryLock(false).then(() => true, () => false);
+  if (file === null || typeof file.tryLock !== "function") return file;
+  const isLockable = await file.tryLock(false).then(() => true, () => false);
   if (isLockable) return file;
-  file?.close();
+  file.close();
   return null;
 }
 
@@ -101,4 +105,10 @@ function createDatabaseError(database: string, cause: Error): Error {
   const advice =
     "its lock file cannot be created. Check that the directory exists and that this user may write there.";
   return new Error(`Cannot open the database ${database}: ${advice}`, { cause });
+}
+
+async function tryLock(file: Deno.FsFile): Promise<boolean> {
+  if (typeof file.tryLock === "function") return await file.tryLock(true);
+  const late = new Promise<false>((resolve) => setTimeout(() => resolve(false), WAIT_MS));
+  return await Promise.race([file.lock(true).then(() => true), late]);
 }
