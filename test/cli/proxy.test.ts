@@ -17,12 +17,12 @@ describe("behind a company's proxy (contract-3 20.6)", () => {
     const proxies = Object.fromEntries(
       [...NAMES, "HTTPS_PROXY", "https_proxy"].map((name) => [name, proxy.url]),
     );
-    await using server = await startServer({ dataDir, env: proxies });
+    await using server = await startServer({ dataDir, env: { ...proxies, DENO_NO_UPDATE_CHECK: "1" } });
     const port = new URL(server.url).port;
     const run = (args: string[], env: Record<string, string> = proxies, stdin?: string) =>
       svc(args, {
         dataDir,
-        env: { XDG_CONFIG_HOME: dataDir, ...env },
+        env: { XDG_CONFIG_HOME: dataDir, DENO_NO_UPDATE_CHECK: "1", ...env },
         ...(stdin === undefined ? {} : { stdin }),
       });
 
