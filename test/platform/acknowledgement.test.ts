@@ -41,7 +41,7 @@ describe.each(Object.entries({ slack, feishu, dingtalk }))("%s", (_kind, SomeWor
     await waitUntil("it is being stored", () => storing.length === 1);
     expect(waiting.size).toBe(1);
     storing[0]?.reject(new Error("the disk is full"));
-    await waitUntil("it connects again", () => storing.length === 2);
+    await waitUntil("the event arrives again", () => storing.length === 2);
     expect(waiting.size).toBe(1);
     storing[1]?.resolve({ outcome: "queued", message_id: "1" });
     await waitUntil("it is acknowledged", () => waiting.size === 0);

@@ -307,7 +307,7 @@ it("a stop waits for the running delivery to a webhook, so that no event is sent
   await using app = await start();
   await app.call("POST /api/workers", { name: "Bob" });
   await waitUntil(
-    "the next session",
+    "the event of the next start",
     () => receiver.got.some(({ body }) => JSON.stringify(body).includes("Bob")),
   );
   expect(new Set(receiver.got.map(({ id }) => id)).size).toBe(receiver.got.length);

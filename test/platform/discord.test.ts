@@ -413,7 +413,7 @@ describe("the history of Discord (contract 10.1)", () => {
     await using there = await startPlatform(world, { lastHeard: listHeard("1000") });
     await waitUntil("the new message", () => there.came.length === 1);
     await world.say("live");
-    await waitUntil("the new message", () => there.came.length === 2);
+    await waitUntil("the live message", () => there.came.length === 2);
     expect(there.texts()).toEqual(["new", "live"]);
   });
 });

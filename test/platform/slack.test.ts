@@ -83,7 +83,7 @@ describe("Slack (contract 10)", () => {
     // A socket that Slack replaces makes no gap.
     const after = world.fake.asked.length;
     world.fake.disconnect("refresh_requested");
-    await waitUntil("the next session", () => world.fake.opened === 3);
+    await waitUntil("the next socket", () => world.fake.opened === 3);
     await world.say("say last");
     await waitForText(world, "last");
     expect(world.fake.asked.length).toBe(after);

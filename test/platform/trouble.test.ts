@@ -140,7 +140,7 @@ it("listen() ends a connection after a silence of 2.5 ping intervals (contract 1
     take: () => Promise.resolve(),
   }).catch((error) => said = error.message);
   await waitUntil("it is connected", () => connection.health.state === "connected");
-  await waitUntil("the service gives the reply up", () => {
+  await waitUntil("the connection ends", () => {
     clock.advance(1_000);
     return said !== "";
   });

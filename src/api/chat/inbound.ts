@@ -61,9 +61,12 @@ export async function receiveMessage(
   given: IncomingMessage,
   { actor = formatSenderActor(rules.name, given.sender.id), depth = 0 }: Partial<Origin> = {},
 ): Promise<ReceiveResult> {
-  const moved = given.isDirect ? {} : await findMovedChats(deps.db, rules.name);
-  const incoming = followMove(cleanIncoming(await readAlbum(deps, rules, given), rules), moved);
-  if (!incoming.isData && !await mayReach(deps, rules, incoming, moved)) {
+  const cleaned = cleanIncoming(await readAlbum(deps, rules, given), rules);
+  // Most messages of a busy group end here, before the service reads moved chats and pairings.
+  if (!isAddressed(cleaned, rules)) return IGNORED;
+  const moved = cleaned.isDirect ? {} : await findMovedChats(deps.db, rules.name);
+  const incoming = followMove(cleaned, moved);
+  if (!incoming.isData && !await isAllowed(deps, rules, incoming, moved)) {
     return incoming.isDirect ? await greetStranger(deps, rules, incoming) : IGNORED;
   }
   if (incoming.choice !== "") return await receiveButtonPress(deps, rules, incoming);
@@ -106,15 +109,20 @@ function followMove(incoming: IncomingMessage, moved: MovedChats): IncomingMessa
   return { ...incoming, chat, id: `${old}/${id}`, repliesTo: repliesTo === "" ? "" : `${old}/${repliesTo}` };
 }
 
-// Checks that the message addresses the service and that its sender is allowed (contract 10.2).
-async function mayReach(
+/** Checks that a message addresses the service (contract 10.2). */
+function isAddressed({ isDirect, isMentioned, choice }: IncomingMessage, { groups }: PlatformRules): boolean {
+  // Buttons exist only on the service's own questions, so a press needs no mention.
+  if (isDirect || choice !== "") return true;
+  return groups === "all" || groups === "mention" && isMentioned;
+}
+
+/** Checks that a message comes from an allowed sender or chat (contract 10.2). */
+async function isAllowed(
   { db }: Deps<"db">,
-  { name, allow, groups }: PlatformRules,
-  { isDirect, isMentioned, chat, sender, choice }: IncomingMessage,
+  { name, allow }: PlatformRules,
+  { chat, sender }: IncomingMessage,
   moved: MovedChats,
 ): Promise<boolean> {
-  // Buttons exist only on the service's own questions, so a press needs no mention.
-  if (!isDirect && choice === "" && (groups === "off" || groups === "mention" && !isMentioned)) return false;
   if (allow.includes("*") || allow.includes(sender.id)) return true;
   if (allow.some((one) => resolveChat(moved, one) === chat)) return true;
   return await isPaired(db, name, sender.id);

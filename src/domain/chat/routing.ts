@@ -119,7 +119,7 @@ export function routeData(text: string, candidates: readonly Candidate[], name: 
 }
 
 interface Mentions {
-  /** The named workers, in order. If two workers share a name, it names neither of them, unless the text names another worker, too. */
+  /** The named workers, in order. Empty if the text contains only one name and several workers share it. */
   workers: Candidate[];
   /** The text without a mention at its start, or the whole text if no mention is there. */
   rest: string;

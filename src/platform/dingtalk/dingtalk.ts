@@ -33,8 +33,8 @@ const EMOTION = {
     backgroundId: "im_bg_1",
   },
 };
-// A message from before the start of the service gets no emotion.
-const SIGNS_MAX = 1_000;
+// Messages whose conversation the process knows. Other messages get no emotion, such as those from before the start of the service.
+const CONVERSATIONS_KEPT = 1_000;
 
 /** `data` is JSON in a string. */
 interface Frame {
@@ -53,7 +53,7 @@ export function createDingTalk(base: PlatformBase, settings: Settings): Platform
   const { client_id, client_secret, card_template: template } = settings;
   const client = new DingTalkClient(settings, base.clock);
   /** Conversation of each message. */
-  const conversations = new LRUCache<string, string>({ max: SIGNS_MAX });
+  const conversations = new LRUCache<string, string>({ max: CONVERSATIONS_KEPT });
   const signs = createSigns(client, conversations);
   return createConnectedPlatform({
     ...{ base, retry: RETRY, required: { client_id, client_secret } },

@@ -1,4 +1,5 @@
 import type { Excerpt, RemoteFile } from "../platform.ts";
+import { createContent, joinContents, type MessageContent } from "../quotes.ts";
 import { parseSize } from "../receive_guard.ts";
 import { formatPlainText } from "./format.ts";
 
@@ -57,37 +58,29 @@ export function nameAuthor(author: Author | undefined, nick?: string | null): st
   return nick ?? author?.global_name ?? author?.username ?? "";
 }
 
-/** Content of the other messages in a message, as data. */
-export interface Borrowed {
-  excerpts: Excerpt[];
-  files: RemoteFile[];
-  unreadable: string[];
-}
-
 /** Reads forwarded messages. */
-export function readForwards({ message_snapshots = [] }: Content): Borrowed {
-  return join(message_snapshots.map(({ message }) => readOther(message, "forwarded")));
+export function readForwards({ message_snapshots = [] }: Content): MessageContent {
+  return joinContents(message_snapshots.map(({ message }) => readOther(message, "forwarded")));
 }
 
 /** Reads the message that a person replied to, with the messages that it forwards. */
-export function readQuoted(replied: Content | null | undefined): Borrowed {
-  return replied ? join([readOther(replied, "quoted"), readForwards(replied)]) : join([]);
+export function readQuoted(replied: Content | null | undefined): MessageContent {
+  return replied ? joinContents([readOther(replied, "quoted"), readForwards(replied)]) : createContent();
 }
 
 /** Reads a person's own embeds. Discord adds a preview of each address in the text. The agent already has those addresses. */
-export function readOwnEmbeds(message: Content): Borrowed {
-  if (/https?:/.test(message.content ?? "")) return join([]);
+export function readOwnEmbeds(message: Content): MessageContent {
+  if (/https?:/.test(message.content ?? "")) return createContent();
   const { author, embeds = [], components = [] } = message;
   const text = formatBlocks({ embeds, components });
-  const unreadable = text === "" ? listBlocks({ embeds, components }) : [];
-  return {
-    excerpts: text === "" ? [] : [{ kind: "quoted", author: nameAuthor(author), text }],
-    files: [],
-    unreadable,
-  };
+  return createContent(
+    text === ""
+      ? { unreadable: listBlocks({ embeds, components }) }
+      : { excerpts: [{ kind: "quoted", author: nameAuthor(author), text }] },
+  );
 }
 
-function readOther(message: Content, kind: Excerpt["kind"]): Borrowed {
+function readOther(message: Content, kind: Excerpt["kind"]): MessageContent {
   const { content = "", mentions = [], author } = message;
   const text = formatPlainText(
     [content, formatBlocks(message)].filter((part) => part !== "").join("\n"),
@@ -95,11 +88,11 @@ function readOther(message: Content, kind: Excerpt["kind"]): Borrowed {
   );
   const files = listFiles(message);
   const blocks = text === "" && files.length === 0 ? listBlocks(message) : [];
-  return {
+  return createContent({
     excerpts: text.trim() === "" ? [] : [{ kind, author: nameAuthor(author), text }],
     files,
     unreadable: [...listUnreadable(message), ...blocks],
-  };
+  });
 }
 
 export function listFiles({ attachments = [] }: Content): RemoteFile[] {
@@ -140,12 +133,4 @@ function formatEmbed({ author, title, description, url, fields = [], footer }: E
 
 function listTexts({ content = "", components = [] }: Component): string[] {
   return [content, ...components.flatMap(listTexts)];
-}
-
-export function join(parts: readonly Borrowed[]): Borrowed {
-  return {
-    excerpts: parts.flatMap(({ excerpts }) => excerpts),
-    files: parts.flatMap(({ files }) => files),
-    unreadable: parts.flatMap(({ unreadable }) => unreadable),
-  };
 }

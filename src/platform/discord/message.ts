@@ -1,10 +1,9 @@
 import type { IncomingMessage } from "../platform.ts";
+import { createContent, isEmpty, joinContents } from "../quotes.ts";
 import {
   type Author,
-  type Borrowed,
   type Component,
   type Content,
-  join,
   listFiles,
   listUnreadable,
   nameAuthor,
@@ -64,36 +63,29 @@ export function parseMessage(message: Message, where: ChannelPlace, me: BotIdent
   if (!BY_PEOPLE.includes(message.type) || message.webhook_id !== undefined) return null;
   if (author.id === me.id || author.bot === true || author.system === true) return null;
   const isOurs = message.referenced_message?.author.id === me.id;
-  const own: Borrowed = { excerpts: [], files: listFiles(message), unreadable: listUnreadable(message) };
+  const own = createContent({ files: listFiles(message), unreadable: listUnreadable(message) });
   const parts = [own, readOwnEmbeds(message), readForwards(message)];
   // Omits the bot's own messages, because the conversation already has them.
   const quoted = isOurs ? [] : [readQuoted(message.referenced_message)];
-  if (said.trim() === "" && isEmpty(join(parts))) own.unreadable.push("a message of an unknown kind");
-  const { excerpts, files, unreadable } = join([...parts, ...quoted]);
+  if (said.trim() === "" && isEmpty(joinContents(parts))) own.unreadable.push("a message of an unknown kind");
+  const content = joinContents([...parts, ...quoted]);
   const isMentioned = isOurs || mentions.some(({ id }) => id === me.id) ||
     mention_roles.some((role) => me.roles.has(role));
   const stripped = said.replace(/<@!?(\d+)>|<@&(\d+)>/g, (all, person, role) => {
     return person === me.id || me.roles.has(role) ? "" : all;
   });
   const text = formatPlainText(stripped, mentions).trim();
-  const hasMore = excerpts.length + files.length + unreadable.length > 0;
   return {
     ...where,
+    ...content,
     id: message.id,
     sender: parseSender(author, message.member?.nick),
-    text: text === "" && !hasMore ? formatPlainText(said, mentions) : text,
-    files,
+    text: text === "" && isEmpty(content) ? formatPlainText(said, mentions) : text,
     isMentioned,
     repliesTo: isOurs ? message.message_reference?.message_id ?? "" : "",
     choice: "",
-    excerpts,
-    unreadable,
     isData: false,
   };
-}
-
-function isEmpty({ excerpts, files, unreadable }: Borrowed): boolean {
-  return excerpts.length + files.length + unreadable.length === 0;
 }
 
 /** Parses a press, or a command as if a person had typed it. Returns null for other interactions. */

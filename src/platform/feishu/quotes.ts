@@ -42,16 +42,16 @@ export class Quotes {
   async complete(incoming: IncomingMessage, message: Message): Promise<IncomingMessage> {
     const { parent_id = "", root_id = "", message_id, message_type } = message;
     const { chat, thread, isDirect, isMentioned } = incoming;
-    let complete = incoming;
-    if (message_type === CONVERSATION) {
-      const forwarded = await this.#read(message_id, "forwarded");
-      // So far, the message only names a forwarded conversation as unreadable. The conversation itself follows.
-      if (forwarded !== null) complete = addExcerpts({ ...incoming, unreadable: [] }, forwarded);
-    }
     // Every message of a thread replies to the start of the thread.
     const isKnown = parent_id === root_id && this.#known.has(`${chat} ${thread}`);
-    if (parent_id === "" || !isDirect && !isMentioned || isKnown) return complete;
-    const quoted = await this.#read(parent_id, "quoted");
+    const hasQuote = parent_id !== "" && (isDirect || isMentioned) && !isKnown;
+    const [forwarded, quoted] = await Promise.all([
+      message_type === CONVERSATION ? this.#read(message_id, "forwarded") : null,
+      hasQuote ? this.#read(parent_id, "quoted") : null,
+    ]);
+    // So far, the message only names a forwarded conversation as unreadable. The conversation itself follows.
+    const complete = forwarded === null ? incoming : addExcerpts({ ...incoming, unreadable: [] }, forwarded);
+    if (!hasQuote) return complete;
     return addExcerpts(complete, quoted ?? createContent({ unreadable: ["the quoted message"] }));
   }
 

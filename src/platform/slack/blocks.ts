@@ -39,7 +39,6 @@ const formatPlain: Formatter = ({ text, value = "" }) =>
 const formatNothing: Formatter = () => "";
 const isFilled = (text: string) => text.trim() !== "";
 
-// Controls, which a person can use and an agent cannot.
 const FORMATTERS: Record<string, Formatter> = {
   rich_text: ({ elements }, inside) => inside(elements, "\n"),
   rich_text_section: ({ elements }, inside) => inside(elements, ""),
@@ -51,6 +50,7 @@ const FORMATTERS: Record<string, Formatter> = {
   context: ({ elements }, inside) => inside(elements, " "),
   table: ({ rows = [] }, inside) => rows.map((row) => `| ${inside(row, " | ")} |`).join("\n"),
   divider: () => "---",
+  // Controls, which a person can use and an agent cannot.
   actions: formatNothing,
   context_actions: formatNothing,
   image: ({ alt_text = "", title, image_url }, inside) =>
@@ -76,8 +76,8 @@ const FORMATTERS: Record<string, Formatter> = {
 const DEPTH_MAX = 8;
 
 /** Formats blocks as mrkdwn. Adds what it cannot format to `unreadable`. */
-export function formatBlocks(blocks: readonly Block[], unreadable: string[], depth = 0): string {
-  return formatEach(blocks, unreadable, depth).filter(isFilled).join("\n");
+export function formatBlocks(blocks: readonly Block[], unreadable: string[]): string {
+  return formatEach(blocks, unreadable, 0).filter(isFilled).join("\n");
 }
 
 function formatEach(blocks: readonly Block[], unreadable: string[], depth: number): string[] {

@@ -1,4 +1,5 @@
 import type { Excerpt, RemoteFile } from "../platform.ts";
+import { createContent, type MessageContent } from "../quotes.ts";
 import { parseSize } from "../receive_guard.ts";
 import { type Entity, formatEntities } from "./format.ts";
 
@@ -140,18 +141,11 @@ export function findReplied(message: Reply): RepliedMessage | undefined {
   return isFirst && quote === undefined ? undefined : replied;
 }
 
-/** Content of the other messages in a message, as data. */
-export interface Borrowed {
-  excerpts: Excerpt[];
-  files: RemoteFile[];
-  unreadable: string[];
-}
-
 /**
  * Reads the message that a person replied to. Skips the bot's own messages, which the conversation already has, unless the person selected
  * a part.
  */
-export function readQuoted(message: Reply, me: User): Borrowed {
+export function readQuoted(message: Reply, me: User): MessageContent {
   const { external_reply: external, quote, reply_to_story } = message;
   const replied = findReplied(message);
   const isOurs = replied?.from?.id === me.id;
@@ -161,14 +155,14 @@ export function readQuoted(message: Reply, me: User): Borrowed {
   const author = origin === undefined
     ? nameUser(replied?.from) || nameChat(replied?.sender_chat)
     : nameOrigin(origin);
-  return {
+  return createContent({
     excerpts: text === "" ? [] : [{ kind: "quoted", author, text }],
     files: listFiles(content),
     unreadable: [...listUnreadable(content), ...(reply_to_story === undefined ? [] : ["a story"])],
-  };
+  });
 }
 
-/** Builds the excerpt of a forwarded message. Returns null for a message of the bot itself. */
+/** Builds the excerpt of a forwarded message. Returns null for a message that was not forwarded. */
 export function readForward(content: Content): Excerpt | null {
   const { forward_origin: origin } = content;
   if (origin === undefined) return null;

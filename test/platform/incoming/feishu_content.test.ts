@@ -205,6 +205,17 @@ describe("Feishu's quoted and forwarded messages (contract-3, 20.10)", () => {
     ]);
   });
 
+  it("are requested at the same time, since Feishu waits 3 s for the acknowledgement", async () => {
+    await using world = new FeishuWorld();
+    await using there = await startPlatform(world);
+    for (const id of ["om_1", "om_q"]) world.fake.items.set(id, "hang");
+    send(world, "om_1", "merge_forward", {}, { parent_id: "om_q" });
+    // A sequential second request would follow only after 2 s.
+    await waitUntil("both requests", () => world.fake.requested.length === 2, 1_500);
+    await waitUntil("the message", () => there.came.length === 1);
+    expect(there.came[0]?.unreadable).toEqual(["a forwarded conversation", "the quoted message"]);
+  });
+
   it("reach the agent, and the service names a sticker to the person", async () => {
     await using world = new FeishuWorld();
     await using app = await openWorld("lark", world);

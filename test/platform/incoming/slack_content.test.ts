@@ -292,7 +292,7 @@ describe("Slack fetches what a message only names (contract-3, 20.10)", () => {
     await waitUntil("two messages", () => there.came.length === 2);
     world.fake.areThreadsSilent = true;
     say(3);
-    await waitUntil("the third message", () => there.came.length === 3, 5_000);
+    await waitUntil("the third message", () => there.came.length === 3, 10_000);
     expect(there.came.map(({ text, unreadable }) => [text, unreadable])).toEqual(
       [1, 2, 3].map((at) => [`ask ${at}`, ["the start of the thread"]]),
     );
