@@ -63,7 +63,8 @@ export function buildFailure(kind: EngineFailureKind, words: string): EngineFail
 const WORDS_MAX_CHARACTERS = 600;
 
 function shortenWords(words: string): string {
-  const line = words.trim().replace(/\s*\n\s*/g, " | ");
+  // A pattern such as /\s*\n\s*/ takes minutes for a long run of spaces.
+  const line = words.split("\n").map((one) => one.trim()).filter((one) => one !== "").join(" | ");
   return line.length <= WORDS_MAX_CHARACTERS ? line : `${line.slice(0, WORDS_MAX_CHARACTERS)} …`;
 }
 
