@@ -25,6 +25,22 @@ describe("computeNextLimit()", () => {
     expect(waits.map((ms) => ms / MINUTE)).toEqual([1, 4, 16, 60, 60, 60]);
   });
 
+  it.each([
+    ["names a date that has passed", 86_400_000],
+    ["names no wait", 0],
+  ])("retries once after a second, and then as without a time, while the provider %s", (_what, agoMs) => {
+    let limit = computeNextLimit("claude", null, NOW - agoMs, NOW);
+    const waits = [limit.until - NOW];
+    for (let run = 0; run < 3; run++) {
+      const now = limit.until;
+      limit = computeNextLimit("claude", limit, now - agoMs, now);
+      waits.push(limit.until - now);
+    }
+    expect(waits).toEqual([1_000, 4 * MINUTE, 16 * MINUTE, 60 * MINUTE]);
+    const now = limit.until;
+    expect(computeNextLimit("claude", limit, now + 1, now).until - now).toBe(1_000);
+  });
+
   it("counts runs that meet a limit together as one strike, and the later time wins", () => {
     const first = computeNextLimit("claude", null, null, NOW);
     expect(computeNextLimit("claude", first, null, NOW + 10_000)).toEqual(first);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Adapter, AgentEvent, Order } from "../../src/engine/protocol/adapter.ts";
 import { ADAPTERS as ALL, needsNoConfiguration } from "../../src/engine/kinds.ts";
 import { formatInstall } from "../../src/engine/availability.ts";
-import { classifyEnd } from "../../src/engine/protocol/failure.ts";
+import { classifyEnd, classifyFailure } from "../../src/engine/protocol/failure.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { copilot } from "../../src/engine/adapters/copilot.ts";
@@ -245,6 +245,15 @@ describe("adapters: failures (facts, engines 2)", () => {
     const log =
       'level=ERROR message="stream error" session.id=ses_e01 small=false mode=primary error.error="Rate limit reached"';
     expect(brief(opencode.parseStderr?.(log) ?? [])).toEqual(["session reported", "failure rate_limited"]);
+  });
+
+  it("reads the words of a failure in linear time, also with a long gap", () => {
+    const words = `Ran into this error: x${" ".repeat(200_000)}y`;
+    const message = { id: null, content: [{ type: "text", text: words }] };
+    const started = performance.now();
+    expect(brief(goose.parseLine({ type: "message", message }))).toContain("failure model");
+    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(classifyFailure(" one \n \r\n\n two  three\n", "model").words).toBe("one | two  three");
   });
 
   it("notices of an engine are not failures", () => {

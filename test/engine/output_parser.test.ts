@@ -4,12 +4,15 @@ import { USAGE_UNKNOWN } from "../../src/domain/work/execution.ts";
 import type { AgentEvent, Line } from "../../src/engine/protocol/adapter.ts";
 import { claude } from "../../src/engine/adapters/claude.ts";
 import type { Engine } from "../../src/engine/engine.ts";
+import { ADAPTERS as ALL } from "../../src/engine/kinds.ts";
 import { OutputParser } from "../../src/engine/protocol/output_parser.ts";
 import { RunLog } from "../../src/engine/process/run_log.ts";
 import { createUsageRecorder } from "../../src/run/usage_recorder.ts";
 import { listWindows } from "../../src/store/workers/engine_window.ts";
 import { openApp } from "../harness/service/app.ts";
 import { waitUntil } from "../harness/wait.ts";
+
+const ADAPTERS = ALL.filter((adapter) => adapter.driver === "agent");
 
 function sessionsIn(
   lines: readonly object[],
@@ -49,6 +52,25 @@ it("accepts any short text as a session id in a dialogue", () => {
   expect(sessionsIn([init("sess/1+2="), init("x\u0000"), init("x".repeat(201))], hear)).toEqual([
     "sess/1+2=",
   ]);
+});
+
+it.each(ADAPTERS)("$kind: reads a long line that repeats the start of a phrase in linear time", (adapter) => {
+  const log = { path: "/dev/null", maxBytes: 1_000, stamped: false, now: () => 0, onWrite: () => {} };
+  const output = new OutputParser({
+    adapter,
+    parse: adapter.parseLine,
+    hasDialogue: false,
+    sessionId: "",
+    log: RunLog.open(log),
+    events: null,
+    usedBefore: USAGE_UNKNOWN,
+    onEvent: () => {},
+  });
+  const bytes = new TextEncoder().encode(`${"a session ".repeat(60_000)}\n`);
+  const started = performance.now();
+  output.add("stdout", bytes);
+  output.end(null);
+  expect(performance.now() - started).toBeLessThan(3_000);
 });
 
 it("stores the latest state of each provider window when a run reports faster than it is stored [CHD-6]", async () => {

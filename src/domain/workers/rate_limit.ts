@@ -23,8 +23,8 @@ export const LIMITED_RUNS_MAX = 20;
 export const ANNOUNCED_WAIT_MS = 60_000;
 
 /**
- * Returns the limit after a run met one. `resetsAt` is its end, or null when unknown. Runs that meet a limit together count
- * as one strike.
+ * Returns the limit after a run met one. `resetsAt` is its end, or null when unknown. From the second strike on, a time that has passed
+ * counts as unknown. Runs that meet a limit together count as one strike.
  */
 export function computeNextLimit(
   engine: string,
@@ -34,10 +34,12 @@ export function computeNextLimit(
 ): RateLimit {
   const waiting = before !== null && before.until > now;
   const strikes = waiting ? before.strikes : (before?.strikes ?? 0) + 1;
-  const unclamped = resetsAt === null ? backoffMs(RETRY, strikes) : resetsAt - now;
+  // The provider may repeat a time that has passed. Retrying each second would use up all limited runs of a task in less than a minute.
+  const end = strikes > 1 && resetsAt !== null && resetsAt <= now ? null : resetsAt;
+  const unclamped = end === null ? backoffMs(RETRY, strikes) : end - now;
   const wait = Math.min(Math.max(unclamped, WAIT_MIN_MS), WAIT_MAX_MS);
   // Tasks that already wait do not restart their wait when the provider names no time.
-  if (waiting && resetsAt === null) return before;
+  if (waiting && end === null) return before;
   return { engine, until: Math.ceil(Math.max(now + wait, waiting ? before.until : 0)), strikes };
 }
 

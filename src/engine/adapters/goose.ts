@@ -103,7 +103,7 @@ function parseMessage(message: Line): AgentEvent[] {
   if (message.id === null && /^Ran into this error: /.test(words)) {
     return [{
       kind: "failure",
-      failure: classifyFailure(words.replace(/\s*Please retry if you think.*$/s, ""), "model"),
+      failure: classifyFailure(words.replace(/Please retry if you think.*$/s, ""), "model"),
     }];
   }
   return getList(message, "content").flatMap((part): AgentEvent[] => {

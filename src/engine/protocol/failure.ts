@@ -25,12 +25,16 @@ const UNKNOWN_SESSION = new RegExp(
 // The word "session" also names sessions of tools and logins.
 const OTHER_SESSION = /\bmcp\b|\btmux\b|\bd-?bus\b|\blog ?in\b|\btoken\b/i;
 
+// A message for people fits. A pattern such as /session.*not found/ takes seconds for a line of 100 kB that repeats "session".
+const LINE_START_CHARACTERS = 1_000;
+
 /**
  * Returns whether a line reports that the session to resume is unknown. The adapter has its engine's phrases; most engines use similar
  * ones.
  */
 export function isSessionUnknown({ unknown_session }: Endings, line: string): boolean {
-  return unknown_session?.test(line) === true || UNKNOWN_SESSION.test(line) && !OTHER_SESSION.test(line);
+  const words = line.slice(0, LINE_START_CHARACTERS);
+  return unknown_session?.test(words) === true || UNKNOWN_SESSION.test(words) && !OTHER_SESSION.test(words);
 }
 
 /** Classifies the end of a process without a final event. Only a process that resumed a session can report that it is unknown. */
@@ -59,7 +63,8 @@ export function buildFailure(kind: EngineFailureKind, words: string): EngineFail
 const WORDS_MAX_CHARACTERS = 600;
 
 function shortenWords(words: string): string {
-  const line = words.trim().replace(/\s*\n\s*/g, " | ");
+  // A pattern such as /\s*\n\s*/ takes minutes for a long run of spaces.
+  const line = words.split("\n").map((one) => one.trim()).filter((one) => one !== "").join(" | ");
   return line.length <= WORDS_MAX_CHARACTERS ? line : `${line.slice(0, WORDS_MAX_CHARACTERS)} …`;
 }
 
