@@ -105,10 +105,10 @@ export async function applyFleet(
 type WorkDirs = Awaited<ReturnType<typeof buildPlanWork>>["workDirs"];
 
 async function makeWorkDirs({ workers }: Fleet, workDirs: WorkDirs): Promise<void> {
+  const positions = new Map(workers.map(({ name }, index) => [normalizeName(name), index]));
   try {
     for (const { worker, path } of workDirs) {
-      const index = workers.findIndex(({ name }) => normalizeName(name) === normalizeName(worker));
-      await makeWorkDir(path, `fleet.workers.${index}.work_dir`);
+      await makeWorkDir(path, `fleet.workers.${positions.get(normalizeName(worker))}.work_dir`);
     }
   } catch (error) {
     await removeOwnDirs(workDirs);
