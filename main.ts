@@ -45,8 +45,7 @@ const COMMANDS: Record<string, Run> = {
 };
 
 async function bypassProxies(): Promise<void> {
-  (await load<typeof import("./src/base/address.ts")>("./src/base/address.ts", import.meta.url))
-    .bypassProxy();
+  (await load<typeof import("./src/base/proxy.ts")>("./src/base/proxy.ts", import.meta.url)).bypassProxy();
 }
 
 function loadService() {

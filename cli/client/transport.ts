@@ -1,4 +1,4 @@
-import { bypassProxy } from "../../src/base/address.ts";
+import { bypassProxy } from "../../src/base/proxy.ts";
 import { type ErrorCode, ServiceError } from "../../src/domain/call/error.ts";
 import { explainConnectionError, openTrustingClient } from "./connection.ts";
 import type { Io } from "../terminal/io.ts";

@@ -4,8 +4,9 @@ import type { Database } from "../store/db/database.ts";
 import { listWorkDirs } from "../store/workers/worker.ts";
 
 /**
- * Creates the default work directories of workers that were created on another machine. Neither a takeover nor a restore copies these
- * directories (docs/how-to/run-a-standby.md). A directory that a user removes on this machine stays missing.
+ * Creates the default work directories of workers that were created on another machine, because neither a takeover nor a restore copies
+ * these directories (docs/how-to/run-a-standby.md). On one machine, a directory that a user removes stays missing: with a local database,
+ * only a data directory without `workers` is new here.
  */
 export async function makeOwnWorkDirs(db: Database, paths: DataPaths): Promise<void> {
   const isKnown = await Deno.stat(paths.workers).then(() => true, () => false);

@@ -17,7 +17,6 @@ import { BODY_MAX_BYTES, readBody } from "./input.ts";
 import { mount } from "./mount.ts";
 import { buildOpenApiDocument } from "./openapi.ts";
 import { toProblem } from "./problem.ts";
-import { NO_REFERRER } from "./server/exchange.ts";
 import type { AnyRoute, RouteTypes } from "./route.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
@@ -97,7 +96,6 @@ export function createApp(deps: HttpDeps): App {
     const started = performance.now();
     await next();
     c.res.headers.set("x-request-id", requestId);
-    c.res.headers.set(...NO_REFERRER);
     // Log only the path: a query may contain a token (reliability SEC-1).
     log.debug("{method} {path} {status} {ms} ms", {
       method: c.req.method,

@@ -1,5 +1,5 @@
 import { countBytes } from "../base/bytes.ts";
-import { callOutside, type OutsideAnswer } from "../base/guarded_fetch.ts";
+import { callOutside, type OutsideAnswer } from "./guarded_fetch.ts";
 import { signStandard } from "./webhook_signature.ts";
 import { parseRetryAfter } from "./retry_after.ts";
 

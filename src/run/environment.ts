@@ -1,7 +1,7 @@
 import { delimiter, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { type DataPaths, getCtlPath } from "../base/paths.ts";
-import { buildProxyBypass } from "../base/address.ts";
+import { buildProxyBypass } from "../base/proxy.ts";
 import { signToken } from "../base/token.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import { findSecrets } from "./secrets.ts";

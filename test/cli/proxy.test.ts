@@ -1,7 +1,7 @@
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { buildProxyBypass } from "../../src/base/address.ts";
+import { buildProxyBypass } from "../../src/base/proxy.ts";
 import { RecordingProxy } from "../harness/fakes/recording_proxy.ts";
 import { createTempDir, startServer, svc } from "../harness/service/process.ts";
 

@@ -104,7 +104,7 @@ describe("svc service print (contract 6)", () => {
       );
     });
 
-    it("quoted for systemd: blanks, quotes, backslashes, percent signs and other scripts", async () => {
+    it("quotes blanks, quotes, backslashes, percent signs and other scripts for systemd", async () => {
       const { out } = await print(`/opt/my tools:/opt/50%/b:/opt/a"b\\c:/opt/$X:/home/ада/bin`);
       expect(out).toContain(
         `\nEnvironment="PATH=/opt/my tools:/opt/50%%/b:/opt/a\\"b\\\\c:/opt/$X:/home/ада/bin:/usr/local/sbin:`,

@@ -98,6 +98,24 @@ describe("a work directory (contract-3, 20.8)", () => {
     },
   );
 
+  it("is removed when the database does not store its worker, by a creation and by a fleet", async () => {
+    await using app = await openFake();
+    const { db } = app;
+    const write = db.write.bind(db);
+    const fail = () => Promise.reject(new Error("the disk is full"));
+    const routes: [string, object][] = [
+      ["POST /api/workers", { name: "Ada" }],
+      ["POST /api/fleet/apply", { fleet: { workers: [{ name: "Ada" }] } }],
+    ];
+    for (const [route, body] of routes) {
+      Object.assign(db, { write: fail });
+      const { status } = await app.send(route, body);
+      Object.assign(db, { write });
+      const left = [...Deno.readDirSync(app.server.parts.paths.workers)];
+      expect([route, status, left]).toEqual([route, 500, []]);
+    }
+  });
+
   it("is made or refused when a worker returns from a runner, by an update and by a fleet", async () => {
     await using folder = await prepareFolder();
     await using app = await openFake();

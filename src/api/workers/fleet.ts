@@ -80,20 +80,22 @@ export async function applyFleet(
       now,
     });
     await makeWorkDirs(input.fleet, work.workDirs);
-    faultPoint("accept.pre-commit");
-    const { won } = await deps.db.write([
-      ...guardFleetState(state),
-      ...work.statements,
-      record(now, {
-        kind: "fleet.applied",
-        actor,
-        data: { fleet: input.fleet.fleet, changes: planned.changes.length },
-      }),
-    ]);
-    if (!won) {
-      await removeOwnDirs(work.workDirs);
-      continue;
+    let won = false;
+    try {
+      faultPoint("accept.pre-commit");
+      ({ won } = await deps.db.write([
+        ...guardFleetState(state),
+        ...work.statements,
+        record(now, {
+          kind: "fleet.applied",
+          actor,
+          data: { fleet: input.fleet.fleet, changes: planned.changes.length },
+        }),
+      ]));
+    } finally {
+      if (!won) await removeOwnDirs(work.workDirs);
     }
+    if (!won) continue;
     faultPoint("accept.post-commit");
     // A crash after this point loses nothing: the next start of the service ends orphan runs.
     for (const end of work.afterwards) await end();
@@ -105,10 +107,10 @@ export async function applyFleet(
 type WorkDirs = Awaited<ReturnType<typeof buildPlanWork>>["workDirs"];
 
 async function makeWorkDirs({ workers }: Fleet, workDirs: WorkDirs): Promise<void> {
+  const positions = new Map(workers.map(({ name }, index) => [normalizeName(name), index]));
   try {
     for (const { worker, path } of workDirs) {
-      const index = workers.findIndex(({ name }) => normalizeName(name) === normalizeName(worker));
-      await makeWorkDir(path, `fleet.workers.${index}.work_dir`);
+      await makeWorkDir(path, `fleet.workers.${positions.get(normalizeName(worker))}.work_dir`);
     }
   } catch (error) {
     await removeOwnDirs(workDirs);

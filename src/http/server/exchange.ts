@@ -107,8 +107,7 @@ async function send(
   outgoing: ServerResponse,
   { onStream, isLast }: ExchangeHooks,
 ): Promise<void> {
-  const headers = [...response.headers].flat();
-  if (!response.headers.has(NO_REFERRER[0])) headers.push(...NO_REFERRER);
+  const headers = [...response.headers, NO_REFERRER].flat();
   if (isLast() || hasLongRest(incoming)) headers.push("connection", "close");
   const reader = response.body?.getReader();
   // The source of a stream or a long poll ends when its client disconnects.

@@ -1,4 +1,4 @@
-import { NoAnswerError, NotReachedError, type OutsideAnswer } from "../../base/guarded_fetch.ts";
+import { NoAnswerError, NotReachedError, type OutsideAnswer } from "../guarded_fetch.ts";
 import { Connection } from "../connection.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";

@@ -16,14 +16,13 @@ import { upload } from "../requests.ts";
 const CHECK = { command: ["true"], timeout_ms: 1_000 };
 
 describe("a code for the console", () => {
-  it("is refused to every token, whatever its scopes and its owner are", async () => {
+  it("is refused to every token of every owner, with any scopes", async () => {
     await using app = await openApp({ inMemory: true });
     const owners = [{}, (await createUser(app, "ann", "admin")).headers];
     const scopes = [["read:tasks"], ["*:*"], ["write:system", "write:users", "write:tokens"]];
     for (const [at, owner] of owners.entries()) {
       for (const [no, held] of scopes.entries()) {
-        const token = await createToken(app, `t${at}${no}`, held, owner).catch(() => null);
-        if (token === null) continue;
+        const token = await createToken(app, `t${at}${no}`, held, owner);
         const { status, body } = await app.send("POST /api/auth/console", {}, token.headers);
         expect([at, held, status, body.code]).toEqual([at, held, 403, "forbidden"]);
         expect(body).not.toHaveProperty("url");
@@ -240,10 +239,10 @@ describe("the Host header", () => {
     expect([await get("localhost"), await get(`127.0.0.1:${port}`)]).toEqual([200, 200]);
     expect([await get("evil.example"), await get("evil.localhost")]).toEqual([401, 401]);
   });
+});
 
-  it("counts as an address of this machine by its first byte", () => {
-    for (const address of ["128.0.0.1", "12.7.0.1", "::2", "::ffff:10.0.0.1", "0.0.0.0", "::"]) {
-      expect([address, isLoopback(address)]).toEqual([address, false]);
-    }
-  });
+it("isLoopback() refuses addresses that only look like loopback", () => {
+  for (const address of ["128.0.0.1", "12.7.0.1", "::2", "::ffff:10.0.0.1", "0.0.0.0", "::"]) {
+    expect([address, isLoopback(address)]).toEqual([address, false]);
+  }
 });

@@ -124,13 +124,17 @@ describe("a viewer with more streams than an address may have [BYT-3]", () => {
       `authorization: ${eve.headers.authorization}`,
       "content-type: application/json",
       "content-length: 100000",
+      "expect: 100-continue",
     ];
     const held: Deno.TcpConn[] = [];
     for (let i = 0; i < LIMIT * 2; i++) {
       const one = await Deno.connect({ hostname, port: Number(port) });
-      await one.write(new TextEncoder().encode(`${head.join("\r\n")}\r\n\r\n{`)).catch(() => {});
+      await one.write(new TextEncoder().encode(`${head.join("\r\n")}\r\n\r\n{`));
+      // The service knows the caller when it asks for the body.
+      const answer = new Uint8Array(100);
+      await one.read(answer);
+      expect(new TextDecoder().decode(answer)).toMatch(/^HTTP\/1.1 100 /);
       held.push(one);
-      await new Promise((resolve) => setTimeout(resolve, 10));
     }
     expect(await getStatus(app, "/livez")).toBe(200);
     for (const one of held) one.close();

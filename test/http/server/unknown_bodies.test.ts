@@ -58,7 +58,7 @@ class SlowClient {
   }
 }
 
-const log_in = (app: App) =>
+const logIn = (app: App) =>
   fetch(`${app.url}/api/auth/login`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -111,7 +111,7 @@ describe("bodies of callers without a token [BYT-3]", () => {
     await Promise.all(clients.map((client) => client.send(new Uint8Array(MIB - 1))));
     await expect.poll(() => clients.filter(({ status }) => status === 503).length).toBeGreaterThan(40);
     expect(app.server.unknownBodies.bytes).toBeGreaterThan(UNKNOWN_BODIES_MAX_BYTES / 2);
-    expect((await log_in(app)).status).toBe(200);
+    expect((await logIn(app)).status).toBe(200);
     const { token } = await createUser(app, "Eve", "admin");
     const sent = await fetch(`${app.url}/hooks/alerts`, {
       method: "POST",

@@ -3,8 +3,8 @@ import { request as plainRequest } from "node:http";
 import { request as tlsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { isPublicAddress } from "./address.ts";
-import { countBytes, GrowingBytes } from "./bytes.ts";
+import { isPublicAddress } from "../base/address.ts";
+import { countBytes, GrowingBytes } from "../base/bytes.ts";
 
 type Resolve = (name: string) => Promise<string[]>;
 
