@@ -55,11 +55,11 @@ export class Catalog {
     });
   }
 
-  /** Checks whether the engine of this name can be started; `stateDirOf` returns its state directory. */
-  async probeOne(name: string, stateDirOf: (engine: Engine) => string | null): Promise<Availability> {
+  /** Checks whether the engine of this name can be started; `findStateDir` returns its state directory. */
+  async probeOne(name: string, findStateDir: (engine: Engine) => string | null): Promise<Availability> {
     const engine = this.find(name);
     if (engine === null) return { usable: false, version: "", detail: `no engine is called ${name}` };
-    const stateDir = stateDirOf(engine);
+    const stateDir = findStateDir(engine);
     const found = await engine.probe(stateDir);
     this.#note(engine, stateDir, found.usable);
     return found;
@@ -72,11 +72,11 @@ export class Catalog {
   }
 
   /** Returns whether the latest check or run could not start the engine for this worker. Reads no disk. */
-  isKnownUnusable(name: string, stateDirOf: (engine: Engine) => string | null): boolean {
+  isKnownUnusable(name: string, findStateDir: (engine: Engine) => string | null): boolean {
     const engine = this.find(name);
     if (engine === null) return true;
     const known = this.#unusable.get(engine.name);
-    return known !== undefined && (known.has("") || known.has(stateDirOf(engine) ?? ""));
+    return known !== undefined && (known.has("") || known.has(findStateDir(engine) ?? ""));
   }
 
   #note(engine: Engine, stateDir: string | null, isUsable: boolean): void {

@@ -302,14 +302,14 @@ async function markUnavailable<T extends Worker | Worker[]>(
   const checked = new Map<string, Promise<{ usable: boolean }>>();
   for (const worker of [value].flat()) {
     const { id, engine } = worker;
-    const stateDirOf = (one: Engine) => getStateDir(paths, id, one);
+    const findStateDir = (one: Engine) => getStateDir(paths, id, one);
     // Runners report their own engines.
     if (
-      worker.runs_on.length > 0 || worker.status !== "idle" || !engines.isKnownUnusable(engine, stateDirOf)
+      worker.runs_on.length > 0 || worker.status !== "idle" || !engines.isKnownUnusable(engine, findStateDir)
     ) {
       continue;
     }
-    if (!checked.has(engine)) checked.set(engine, engines.probeOne(engine, stateDirOf));
+    if (!checked.has(engine)) checked.set(engine, engines.probeOne(engine, findStateDir));
     if (!(await checked.get(engine))?.usable) worker.status = "unavailable";
   }
   return formatJson(value) as Json<T>;
