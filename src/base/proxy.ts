@@ -1,8 +1,10 @@
 const PROXY_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((
   name,
 ) => [name, name.toLowerCase()]);
-const LOOPBACK = ["localhost", ".localhost", "localhost.", "127.0.0.1", "127.0.0.0/8", "::1"]
-  .concat("::ffff:127.0.0.0/104");
+const LOOPBACK = [
+  ...["localhost", ".localhost", "localhost."],
+  ...["127.0.0.1", "127.0.0.0/8", "::1", "::ffff:127.0.0.0/104"],
+];
 
 /**
  * Returns `NO_PROXY` and `no_proxy` with every loopback address and `hosts` added, or {} without a proxy. A program reads only one of the

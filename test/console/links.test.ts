@@ -88,6 +88,22 @@ describe("isSafeLink() (contract-3 20.9)", () => {
   it.each(LINKS)("accepts %j", (href) => expect(isSafeLink(href, ORIGIN)).toBe(true));
   it.each(NO_LINKS)("refuses %j", (href) => expect(isSafeLink(href, ORIGIN)).toBe(false));
 
+  const LENGTH = 100_000;
+  it.each([
+    [
+      "an escape that is escaped again and again",
+      `https://example.org/%${"25".repeat(LENGTH / 2)}23code=a`,
+      false,
+    ],
+    ["many number signs", `https://example.org/${"#".repeat(LENGTH)}`, true],
+    ["many number signs and a code", `https://example.org/${"#".repeat(LENGTH)}code=a`, false],
+    ["many beginnings of a code", `https://example.org/${"#code".repeat(LENGTH / 5)}`, true],
+  ])("decides soon about %s", (_, href, isSafe) => {
+    const startedAt = performance.now();
+    expect(isSafeLink(href, ORIGIN)).toBe(isSafe);
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
+
   it("accepts no text that a browser resolves to a code, to a login, to a script or as a path to another site", () => {
     const piece = fc.constantFrom(
       ..."/ // \\ # ? & : @ . .. %2f %5c %23 %2523 %63 %3d code= code = api auth oidc/start javascript: http: https:"

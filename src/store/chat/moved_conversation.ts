@@ -1,6 +1,7 @@
 import { formatPlaceFolder } from "../../domain/chat/platform.ts";
 import type { Statement } from "../db/database.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
+import { moveUse } from "../workers/budget_ledger.ts";
 
 /** Tables with any number of rows per conversation, and their columns that contain a session key. */
 const COLUMNS: readonly [string, string][] = [
@@ -18,11 +19,10 @@ const COLUMNS: readonly [string, string][] = [
  * Tables with at most one row for a conversation and the rest of a unique key. If the new conversation has such a row already, that row
  * stays.
  */
-const KEYS: readonly [string, string, string][] = [
-  ["session_context", "session_key", ""],
-  ["memory", "scope", ""],
-  ["notice", "place", ""],
-  ["ledger", "target", "session:"],
+const KEYS: readonly [string, string][] = [
+  ["session_context", "session_key"],
+  ["memory", "scope"],
+  ["notice", "place"],
 ];
 
 /**
@@ -43,13 +43,11 @@ export function moveConversation(from: string, to: string): Statement[] {
       args: [to, from],
       wakeup: WAKEUP.outbox,
     })),
-    ...KEYS.flatMap(([table, column, prefix]) => [
-      {
-        sql: `update or ignore ${table} set ${column} = ? where ${column} = ?`,
-        args: [prefix + to, prefix + from],
-      },
-      { sql: `delete from ${table} where ${column} = ?`, args: [prefix + from] },
+    ...KEYS.flatMap(([table, column]) => [
+      { sql: `update or ignore ${table} set ${column} = ? where ${column} = ?`, args: [to, from] },
+      { sql: `delete from ${table} where ${column} = ?`, args: [from] },
     ]),
+    ...moveUse(`session:${from}`, `session:${to}`),
     { sql: "update budget set target = ? where target = ?", args: [`session:${to}`, `session:${from}`] },
     {
       sql: `update reservation set targets = (

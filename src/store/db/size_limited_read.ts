@@ -25,7 +25,7 @@ export interface MeasuredObject {
 
 /** The part of a query after its columns. */
 export interface Slice {
-  /** The bytes from `from` to `limit`. */
+  /** The clauses from `from` to `limit`. */
   sql: string;
   args: Value[];
 }

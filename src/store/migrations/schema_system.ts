@@ -19,7 +19,7 @@ export const SYSTEM_SCHEMA: string[] = [
   ) strict`,
   `create index idempotency_age on idempotency (created_at)`,
 
-  // Servers that wait to take over the database. The times are in the clock of the database server.
+  // Servers that wait to take over the database. The clock of the database server sets the times.
   `create table standby (
     id text primary key,
     host text not null,

@@ -228,6 +228,33 @@ export function listChangedTargets(db: Database, since: number): Promise<string[
   );
 }
 
+/** Moves the use of a target to another target, which may already have use. */
+export function moveUse(from: string, to: string): Statement[] {
+  const merged = `merged:${to}`;
+  const names = ["runs", "tokens", "ms", "nano_usd"];
+  const steps = names.map((name) => `${name} - lag(${name}, 1, 0) over own as ${name}_step`).join(", ");
+  const sums = names.map((name) => `sum(${name}_step) over both`).join(", ");
+  return [
+    // A row has the total of one target. A merged row has the sum of the steps of both targets up to its time.
+    {
+      sql: `insert into ledger (target, at, ${names.join(", ")})
+        select ?, at, ${sums}
+        from (
+          select target, at, runs, ${steps}
+          from ledger
+          where target in (?, ?) and exists (select 1 from ledger where target = ?)
+          window own as (partition by target order by at, runs))
+        window both as (order by at, target, runs rows unbounded preceding)`,
+      args: [merged, from, to, from],
+    },
+    {
+      sql: "delete from ledger where target in (?, ?) and exists (select 1 from ledger where target = ?)",
+      args: [from, to, merged],
+    },
+    { sql: "update ledger set target = ? where target = ?", args: [to, merged], wakeup: WAKEUP.budget },
+  ];
+}
+
 /** Deletes ledger rows that no period needs. The newest row before `before` stays as the base of later totals. */
 export const pruneLedger: Prune = (before) => ({
   sql: `delete from ledger
