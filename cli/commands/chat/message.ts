@@ -88,7 +88,11 @@ export const group: AnyCommand[] = [
     options: {
       ...FILTERS,
       status: filterOption("--status <statuses>", "status", OUTBOUND_STATUSES),
-      sourceType: filterOption("--source-type <types>", "type of sender", SOURCE_TYPES),
+      sourceType: filterOption(
+        "--source-type <types>",
+        "sender type, where bee is the coordinator",
+        SOURCE_TYPES,
+      ),
       sourceId: option.text("--source-id <id>", "filter by the worker that sent it", {
         completion: "worker",
       }),

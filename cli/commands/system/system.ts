@@ -143,7 +143,8 @@ export const group: AnyCommand[] = [
   }),
   command({
     name: "doctor",
-    about: "Check the service, or this machine if the service is down",
+    about:
+      "Check the service, or this machine if the service is down. With -q, print the names of checks that are not ok",
     options: {
       fix: option.flag("--fix", "fix permissions and a missing data directory on this machine"),
     },

@@ -39,7 +39,7 @@ const FIELDS = {
       allowEmpty: true,
     },
   ),
-  engineArgs: option.list("--engine-args <engine=args>", "extra arguments for an engine"),
+  engineArgs: option.list("--engine-args <engine=args>", "extra arguments for an engine; empty for none"),
   ...CHECK,
 };
 const ENGINE = option.text("--engine <name>", "engine; empty for the server's default", {
@@ -121,10 +121,12 @@ export const group: AnyCommand[] = [
   }),
   worker.verb(
     "rehome",
-    "Set the runner that has the work directory. Copies no files",
+    "Assign a worker to the runner that has its work directory. Copies no files",
     "POST /api/workers/:id/rehome",
     {
-      options: { to: option.text("--to <runner>", "runner; by default the next one that claims a run") },
+      options: {
+        to: option.text("--to <runner>", "runner to assign; by default the next one that claims a run"),
+      },
       input: ({ to }) => to === undefined ? {} : { home: to },
     },
   ),

@@ -42,7 +42,7 @@ export const seriesPointSchema = z.strictObject({
 }).meta({ id: "SeriesPoint" });
 export type SeriesPoint = z.output<typeof seriesPointSchema>;
 
-/** Usage of runs that ended in a quarter of an hour. */
+/** Usage of the runs that ended in one slot of 15 minutes. */
 export type QuarterUsage = Omit<SeriesPoint, "waited_ms" | "waited_longest_ms">;
 
 /** Waiting times of runs that started in a quarter of an hour: sum and maximum. */

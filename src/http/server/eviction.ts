@@ -6,7 +6,7 @@ export const NO_TOKEN = "";
 const PERSON_PREFIX = "person:";
 /** A person keeps this many connections when one must be closed for a new connection or an agent. A browser opens six to one host. */
 const PERSON_KEEPS_MIN = 6;
-/** Of this many connections, streams leave one free for short requests. */
+/** Streams leave every eighth connection free for short requests. */
 const FREE_OF_STREAMS = 8;
 
 /** Returns the user of a connection. All connections and tokens of a person have the same user. */

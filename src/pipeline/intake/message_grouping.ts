@@ -93,7 +93,7 @@ export class MessageGrouping {
 function joins(message: WaitingMessage, named: readonly string[], group: OpenGroup): boolean {
   if (group.isComplete) return false;
   const addressee = findAddressee(message, named);
-  // A further file replies to the same message as the text before it, or to none.
+  // A further file replies to the same worker as the part before it, or addresses no worker.
   const isFurther = addressee === null || message.worker_id === group.parts.at(-1)?.worker_id;
   if (message.bytes === 0 && isFurther) return true;
   if (group.isForSeveral || named.length > 1) return false;

@@ -2,7 +2,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { createLogger } from "../../base/log.ts";
 import { findNextOccurrence } from "../../domain/work/cron.ts";
 import { ServiceError } from "../../domain/call/error.ts";
-import { formatBackupName, removeOldBackups, storeBackup } from "../../files/backups.ts";
+import { formatBackupName, removeOldBackups, storeBackup } from "../../files/scheduled_backups.ts";
 import type { Database } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import { findSetting, storeSetting } from "../../store/db/setting.ts";

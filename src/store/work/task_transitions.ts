@@ -30,7 +30,10 @@ export function markGateRunning(id: string, now: number): Statement[] {
   );
 }
 
-/** Makes a pending task due again after a gate without a result, at `dueAt` or now. `dueAt` also counts an attempt. */
+/**
+ * Returns a pending task to the queue after a gate without a result. With `dueAt`, it is due at that time and the attempt counts. With null,
+ * it keeps its due time and no attempt counts.
+ */
 export function retryGate(
   id: string,
   { dueAt, reason }: { dueAt: number | null; reason: string },

@@ -91,7 +91,7 @@ describe("the name of an upload", () => {
 });
 
 describe("an upload with an Idempotency-Key (contract 8.4)", () => {
-  it("is stored once per key, also if both arrive at the same time; another file is a conflict", async () => {
+  it("is stored once per key, also if two arrive at the same time; another file with that key is a conflict", async () => {
     await using app = await openApp();
     const { id } = await app.call(`POST ${SESSIONS}`);
     const send = (content: string, name: string, key: string) =>

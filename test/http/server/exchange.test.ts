@@ -97,10 +97,10 @@ describe("an ambiguous request", () => {
   });
 });
 
-describe("a body", () => {
+describe("a body announced with Expect: 100-continue", () => {
   const expecting = `HTTP/1.1\r\n${HOST}expect: 100-continue\r\n`;
 
-  it("is requested by its first read", async () => {
+  it("is requested at the first read", async () => {
     const { hostname, port } = connections.addr;
     using connection = await Deno.connect({ hostname, port });
     await connection.write(new TextEncoder().encode(`POST /read ${expecting}content-length: 5\r\n\r\n`));

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { formatBackupName, removeOldBackups, storeBackup } from "../../src/files/backups.ts";
+import { formatBackupName, removeOldBackups, storeBackup } from "../../src/files/scheduled_backups.ts";
 import { createTempDir } from "../harness/service/process.ts";
 
 it("storeBackup stops between two chunks when the service stops, and leaves no file [BAK-10]", async () => {
