@@ -7,7 +7,7 @@ export const SECRET_NAME = /^[a-z][a-z0-9_-]{0,62}$/;
 export const SECRET_NAME_ERROR =
   "must be at most 63 lower-case letters, digits, _ and -, and start with a letter";
 
-export const SECRET_VALUE_MAX_BYTES = 64 * 1024;
+const SECRET_VALUE_MAX_BYTES = 64 * 1024;
 
 /** A rotation of the signing key rewrites all values in one batch, so their number and total size are limited. */
 export const SECRETS_MAX = 1_000;
@@ -39,11 +39,10 @@ export type Secret = z.output<typeof secretSchema>;
 
 /** A field that the request omits stays unchanged. A new secret needs `value`, and without `workers` no worker may use it. */
 export const secretPutSchema = z.strictObject({
-  value: text(SECRET_VALUE_MAX_BYTES).refine((value) => value !== "", { error: "must not be empty" })
-    .optional(),
-  workers: z.array(id).max(SECRET_WORKERS_MAX).optional(),
+  value: text(SECRET_VALUE_MAX_BYTES).refine((value) => value !== "", { error: "must not be empty" }),
+  workers: z.array(id).max(SECRET_WORKERS_MAX),
   ...ignoreFields("name", "lost", "used_by", "created_at", "updated_at", "last_used_at"),
-}).meta({ id: "SecretPut", examples: [{ value: "the secret text", workers: [] }] });
+}).partial().meta({ id: "SecretPut", examples: [{ value: "the secret text", workers: [] }] });
 export type SecretPut = z.output<typeof secretPutSchema>;
 
 export const secretListQuery = buildPageQuery();

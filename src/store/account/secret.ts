@@ -1,6 +1,6 @@
 import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { COUNT_MAX, type Page } from "../../domain/call/page.ts";
-import type { SealedSecret } from "../../domain/account/secret_cipher.ts";
+import type { SealedSecret } from "./secret_cipher.ts";
 import { SECRETS_MAX, SECRETS_TOTAL_MAX_BYTES } from "../../domain/account/secret.ts";
 
 export interface SecretRow extends SealedSecret {

@@ -4,7 +4,7 @@ import {
   openSecret,
   type SealedSecret,
   sealSecret,
-} from "../../domain/account/secret_cipher.ts";
+} from "./secret_cipher.ts";
 import type { Database, Statement } from "../db/database.ts";
 import { findSecret, listAllSecrets, listLostSecrets, recordSecretUse, resealSecret } from "./secret.ts";
 
