@@ -129,6 +129,14 @@ export function replaceGrants(name: string, workerIds: readonly string[]): State
   ];
 }
 
+/** Lets a worker use a secret. */
+export function grantSecret(name: string, workerId: string): Statement {
+  return {
+    sql: "insert into secret_worker (secret_name, worker_id) values (?, ?) on conflict do nothing",
+    args: [name, workerId],
+  };
+}
+
 /** Deletes a secret with its grants, guarded by its existence. */
 export function deleteSecret(name: string): Statement[] {
   return guard("delete from secret where name = ?", [name]);

@@ -1,10 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import {
-  computeSecretKeyId,
-  openSecret,
-  type SealedSecret,
-  sealSecret,
-} from "./secret_cipher.ts";
+import { computeSecretKeyId, openSecret, type SealedSecret, sealSecret } from "./secret_cipher.ts";
 import type { Database, Statement } from "../db/database.ts";
 import { findSecret, listAllSecrets, listLostSecrets, recordSecretUse, resealSecret } from "./secret.ts";
 
