@@ -35,8 +35,10 @@ export function createVariableResolver(
   { db, secrets }: { db: Database; secrets: SecretStore },
 ): VariableResolver {
   return async (engine, workerId, withoutSecrets) => {
-    const read = async (variable: string, name: string) =>
-      readValue(await secrets.read(name), variable, name);
+    const read = (variable: string, reference: string) =>
+      secrets.resolve(reference).catch((error) => {
+        throw new SetupError(`Cannot set ${variable}: ${error instanceof Error ? error.message : error}`);
+      });
     const own = workerId === "" ? {} : await findWorkerEnv(db, workerId);
     for (const name of Object.keys(own)) {
       const fault = findVariableFault(name, engine.adapterVariables);
@@ -87,22 +89,14 @@ async function checkGrants(db: Database, workerId: string, own: Record<string, s
 /** Replaces references by their values. Without `read`, leaves out variables with a reference. */
 async function resolve(
   variables: Record<string, string>,
-  read: ((variable: string, name: string) => Promise<string>) | null,
+  read: ((variable: string, reference: string) => Promise<string>) | null,
 ): Promise<{ values: Record<string, string>; secrets: Record<string, string> }> {
   const values: Record<string, string> = {};
   const secrets: Record<string, string> = {};
   for (const [variable, text] of Object.entries(variables)) {
     const name = readSecretReference(text);
     if (name === null) values[variable] = text;
-    else if (read !== null) values[variable] = secrets[variable] = await read(variable, name);
+    else if (read !== null) values[variable] = secrets[variable] = await read(variable, text);
   }
   return { values, secrets };
-}
-
-function readValue(found: Awaited<ReturnType<SecretStore["read"]>>, variable: string, name: string): string {
-  if (found.state === "value") return found.value;
-  const why = found.state === "lost"
-    ? `another signing key encrypted the secret ${name}. Set it again with svc ctl secret set ${name}, or restore that key`
-    : `no secret is called ${name}. Set it with svc ctl secret set ${name}`;
-  throw new SetupError(`Cannot set ${variable}: ${why}.`);
 }

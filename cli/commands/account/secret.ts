@@ -30,7 +30,10 @@ export const group: AnyCommand[] = [
     options: {
       stdin: option.flag("--stdin", "read the value from stdin (the default in a pipe)"),
       file: option.text("--file <path>", "read the value from a file"),
-      worker: { ...WORKERS, about: "worker that may use it, in addition to the present ones; repeat for several" },
+      worker: {
+        ...WORKERS,
+        about: "worker that may use it, in addition to the present ones; repeat for several",
+      },
     },
     examples: [
       "secret set github-token",
@@ -79,7 +82,9 @@ export const group: AnyCommand[] = [
     name: "revoke",
     about: "Stop workers from using a secret; their later runs fail while they name it",
     args: ["secret"],
-    options: { worker: { ...WORKERS, about: "worker that may no longer use it; repeat for several", required: true } },
+    options: {
+      worker: { ...WORKERS, about: "worker that may no longer use it; repeat for several", required: true },
+    },
     examples: ["secret revoke github-token --worker Ada"],
     run: (context) => changeWorkers(context, (before, given) => before.filter((id) => !given.includes(id))),
   }),

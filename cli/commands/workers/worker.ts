@@ -212,7 +212,9 @@ function parseEngineArgs(given: string[] | undefined): { engine_args?: Record<st
 
 // A new worker has no variable to remove.
 function dropRemoved(env: Record<string, string | null>): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== null));
+  return Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== null),
+  );
 }
 
 /** Converts `--env NAME=VALUE` to the variables of a request, and `--env NAME-` to null, which removes one. */
@@ -222,6 +224,8 @@ function parseEnv(given: string[]): Record<string, string | null> {
     if (at > 0) return [one.slice(0, at), one.slice(at + 1)];
     if (at === -1 && one.length > 1 && one.endsWith("-")) return [one.slice(0, -1), null];
     // Does not repeat the text, which may be a value.
-    throw usageError("--env must have the form NAME=VALUE, NAME=secret:<secret>, or NAME- to remove a variable");
+    throw usageError(
+      "--env must have the form NAME=VALUE, NAME=secret:<secret>, or NAME- to remove a variable",
+    );
   }));
 }

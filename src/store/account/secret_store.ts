@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { computeSecretKeyId, openSecret, type SealedSecret, sealSecret } from "./secret_cipher.ts";
+import { readSecretReference } from "../../domain/account/secret.ts";
 import type { Database, Statement } from "../db/database.ts";
 import { findSecret, listAllSecrets, listLostSecrets, recordSecretUse, resealSecret } from "./secret.ts";
 
@@ -40,6 +41,19 @@ export class SecretStore {
       void db.write([recordSecretUse(name, now)]).catch(() => {});
     }
     return { state: "value", value };
+  }
+
+  /** Returns a configured text, or the value of `secret:<name>`. Throws an Error with the way out for a lost or missing secret. */
+  async resolve(text: string): Promise<string> {
+    const name = readSecretReference(text);
+    if (name === null) return text;
+    const found = await this.read(name);
+    if (found.state === "value") return found.value;
+    throw new Error(
+      found.state === "lost"
+        ? `another signing key encrypted the secret ${name}. Set it again with svc ctl secret set ${name}, or restore that key.`
+        : `no secret is called ${name}. Set it with svc ctl secret set ${name}.`,
+    );
   }
 
   /** Encrypts a value with the current key. Call it in change(), so that no rotation replaces the key before the write. */
