@@ -21,6 +21,8 @@ import { Admission } from "../pipeline/dispatch/admission.ts";
 import { Bee } from "../pipeline/intake/bee.ts";
 import { Dispatcher } from "../pipeline/dispatch/dispatcher.ts";
 import { createEnvironmentBuilder, signRunToken } from "../run/environment.ts";
+import { RunMasks } from "../run/run_masks.ts";
+import { createVariableResolver } from "../run/variables.ts";
 import { Executor } from "../run/local/executor.ts";
 import { createIntake } from "../pipeline/intake/intake.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
@@ -98,7 +100,7 @@ export class Server {
       interruptRouting: (sessionKey) => this.#bee.runner.interrupt(sessionKey),
       remote: () => this.#remote,
     }, () => this.#listener.url);
-    const { engines, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
+    const { engines, secrets, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
     if (operator.compare !== null) authority.awaitVersion(operator.compare(this.#stopping.signal));
@@ -113,9 +115,18 @@ export class Server {
       tokenOf: (run) => signRunToken(authority.key, run, clock.now()),
       timeZone,
       url: () => this.#listener.url,
+      resolveVariables: createVariableResolver({ db, secrets }),
       inherited: Deno.env.toObject(),
     });
-    const running = { ...base, config, engines, paths, environmentOf, umask: machine.umask };
+    secrets.onChange(async ({ name, workerIds }) => {
+      // An engine of the configuration runs for any worker.
+      const isOfEngine = this.parts.secretReferences.some(({ secret, user }) =>
+        secret === name && user.startsWith("engine:")
+      );
+      await Promise.all((isOfEngine ? [null] : workerIds).map((id) => engines.release(id)));
+    });
+    const masks = new RunMasks();
+    const running = { ...base, config, engines, paths, environmentOf, masks, umask: machine.umask };
     const admission = new Admission({
       db,
       engines,
@@ -141,7 +152,14 @@ export class Server {
       running: () => [...this.executor.running, ...this.#bee.runner.running].map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...running, timeZone, admission, openedAt });
-    this.#sending = createDeliveryStages(base, { platforms, steps, paths, config, umask: machine.umask });
+    this.#sending = createDeliveryStages(base, {
+      platforms,
+      secrets,
+      steps,
+      paths,
+      config,
+      umask: machine.umask,
+    });
     this.stages = [
       this.#rescuer.stage,
       createIntake({
@@ -167,6 +185,7 @@ export class Server {
     const app = createApp({
       api: this.api,
       ...{ authority, lifecycle, runLimits: this.parts.runLimits },
+      maskOfRun: (executionId, value) => masks.mask(executionId, value),
       clock,
       wakeups,
       hosts: network,

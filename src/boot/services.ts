@@ -9,8 +9,10 @@ import type { Wakeups } from "../base/wakeups.ts";
 import type { Clock } from "../base/clock.ts";
 import { HumanWaits } from "../base/human_waits.ts";
 import type { DataPaths } from "../base/paths.ts";
+import { listSecretReferences } from "../config/secret_references.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import type { Connections } from "../http/server/connections.ts";
+import { SecretStore } from "../store/account/secret_store.ts";
 import type { Database } from "../store/db/database.ts";
 import { DatabaseWatch } from "../store/db/database_watch.ts";
 import { getFilePath } from "./data_marker.ts";
@@ -64,6 +66,7 @@ export function buildDependencies(
     db,
     clock,
   });
+  const secrets = new SecretStore({ db, clock, key: () => authority.key });
   return {
     db,
     clock,
@@ -80,6 +83,8 @@ export function buildDependencies(
       listensAt,
     }),
     platforms,
+    secrets,
+    secretReferences: listSecretReferences(loaded.config),
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),
     waits: new HumanWaits(clock),

@@ -13,7 +13,7 @@ import type { AgentSetup, TurnRequest } from "./launch.ts";
 import { SpawnError } from "./process/process.ts";
 import { getUsageBefore, type TurnResult } from "./agent_turn.ts";
 import { ProcessPool } from "./process_pool.ts";
-import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
+import type { Adapter, EngineFailure, EngineFailureKind, Order } from "./protocol/adapter.ts";
 import {
   buildFailure,
   classifyEnd,
@@ -45,10 +45,34 @@ export function buildAgentEngine(
     reportsCost: adapter.reportsCost ?? false,
     idleMax: keepAlive?.warm.max ?? 0,
     inheritedVariables: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
+    adapterVariables: listAdapterVariables(adapter),
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
     release: (workerId) => pool.release(workerId),
   };
+}
+
+// An order that makes an adapter set every variable that it may set.
+const SAMPLE_ORDER: Order = {
+  ...{
+    sessionId: "session",
+    resume: false,
+    prompt: "",
+    workDir: "/work",
+    runDir: "/run",
+    stateDir: "/state",
+  },
+  ...{ ctl: "svc", model: "model", permissions: "full", extraArgs: [], root: true, env: {}, schema: null },
+  tools: { url: "http://localhost/mcp", tokenVariable: "SVC_TOKEN", token: "" },
+};
+
+function listAdapterVariables(adapter: Adapter): string[] {
+  const { open } = adapter;
+  const commands = [
+    adapter.buildCommand(SAMPLE_ORDER),
+    ...(open === undefined ? [] : [open.buildCommand(SAMPLE_ORDER)]),
+  ];
+  return [...new Set(commands.flatMap(({ env, fixedEnv = {} }) => Object.keys({ ...env, ...fixedEnv })))];
 }
 
 // The first start, a second one for a lost session, and a third one for a session whose id is in use.

@@ -39,11 +39,10 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
 }
 
 /**
- * Builds the environment of a process. The adapter's variables override the run's variables. The operator's variables override both, except
- * PATH and SVC_*.
+ * Builds the environment of a process. The adapter's variables override the run's variables. The operator's and the worker's variables override both,
+ * except PATH and SVC_*.
  */
 export function buildEnvironment(
-  config: EngineConfig,
   run: EngineRun,
   command: AgentCommand,
 ): Record<string, string> {
@@ -52,7 +51,7 @@ export function buildEnvironment(
     ...run.env,
     ...SHELL,
     ...command.env,
-    ...config.env,
+    ...run.ownEnv,
     ...command.fixedEnv,
     ...Object.fromEntries(fixed),
   };

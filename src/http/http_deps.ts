@@ -13,6 +13,8 @@ export interface HttpDeps {
   authority: Authority;
   lifecycle: Lifecycle;
   runLimits: RunLimits;
+  /** Masks the secrets of a run in progress in a JSON value. */
+  maskOfRun: (executionId: string, value: unknown) => unknown;
   clock: Clock;
   wakeups: Wakeups;
   hosts: Hosts;

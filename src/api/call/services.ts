@@ -2,9 +2,11 @@ import type { Wakeups } from "../../base/wakeups.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { DataPaths } from "../../base/paths.ts";
+import type { SecretReference } from "../../config/secret_references.ts";
 import type { Config } from "../../config/schema.ts";
 import type { PasswordSource, ServiceState } from "../../domain/call/vocabulary.ts";
 import type { Catalog } from "../../engine/catalog.ts";
+import type { SecretStore } from "../../store/account/secret_store.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { DatabaseWatch } from "../../store/db/database_watch.ts";
 import type { Authority } from "./authority.ts";
@@ -22,6 +24,9 @@ export interface Services {
   engines: Catalog;
   authority: Authority;
   platforms: Platforms;
+  secrets: SecretStore;
+  /** The parts of the configuration that name a secret. */
+  secretReferences: readonly SecretReference[];
   runLimits: RunLimits;
   loginLimits: LoginLimits;
   /** Runs that wait for a person. */

@@ -85,6 +85,7 @@ export const FAILURES = [
   "rate_limited",
   "budget",
   "verify_failed",
+  "setup",
 ] as const;
 export type Failure = (typeof FAILURES)[number];
 
@@ -215,6 +216,9 @@ export const EVENT_KINDS = [
   "user.password_changed",
   "token.created",
   "token.deleted",
+  "secret.created",
+  "secret.updated",
+  "secret.deleted",
   "platform.paired",
   "platform.revoked",
   "platform.tested",
@@ -297,6 +301,7 @@ export const RESOURCES = [
   "runners",
   "runs",
   "commands",
+  "secrets",
 ] as const;
 
 export type Resource = (typeof RESOURCES)[number];
@@ -316,4 +321,5 @@ export const INBOX_KINDS = [
   "budget_holds",
   "schedule_paused",
   "worker_paused",
+  "secret_lost",
 ] as const;
