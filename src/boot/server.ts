@@ -3,6 +3,7 @@ import { createOperations, type Dependencies, type Operations } from "../api/ope
 import { settleAll } from "../base/settle_all.ts";
 import { RecentActivity } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
+import type { SecretReader } from "../api/call/gateways.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { openConsole } from "./console.ts";
@@ -52,6 +53,8 @@ export interface ServerOptions {
   platforms?: readonly Platform[];
   /** File mode mask of the programs that are started. */
   umask?: number;
+  /** Reads the secrets of gateways. */
+  readSecret?: SecretReader;
   /** If set, replaces the detected memory limit. */
   memoryBytes?: number;
   /** Waits while another server owns the database, until this aborts (contract 18). */
@@ -90,7 +93,9 @@ export class Server {
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
     const machine = { umask: replaced.umask ?? 0o022, memoryBytes: replaced.memoryBytes };
-    this.parts = buildDependencies(foundation, { wakeups, ...machine, stopping: this.#stopping.signal }, {
+    const readSecret = replaced.readSecret ?? (() => Promise.resolve({ state: "missing" as const }));
+    const process = { wakeups, ...machine, readSecret, stopping: this.#stopping.signal };
+    this.parts = buildDependencies(foundation, process, {
       stages: () => this.stages,
       interruptRun: async (executionId) => {
         await Promise.all([this.executor.interrupt(executionId), this.#remote.interrupt(executionId)]);
@@ -98,7 +103,7 @@ export class Server {
       interruptRouting: (sessionKey) => this.#bee.runner.interrupt(sessionKey),
       remote: () => this.#remote,
     }, () => this.#listener.url);
-    const { engines, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
+    const { engines, authority, gateways, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
     if (operator.compare !== null) authority.awaitVersion(operator.compare(this.#stopping.signal));
@@ -115,7 +120,8 @@ export class Server {
       url: () => this.#listener.url,
       inherited: Deno.env.toObject(),
     });
-    const running = { ...base, config, engines, paths, environmentOf, umask: machine.umask };
+    const endGateways = (executionId: string) => gateways.closeRun(executionId);
+    const running = { ...base, config, engines, paths, environmentOf, umask: machine.umask, endGateways };
     const admission = new Admission({
       db,
       engines,
@@ -166,7 +172,7 @@ export class Server {
     this.api = createOperations(this.parts);
     const app = createApp({
       api: this.api,
-      ...{ authority, lifecycle, runLimits: this.parts.runLimits },
+      ...{ authority, gateways, lifecycle, runLimits: this.parts.runLimits },
       clock,
       wakeups,
       hosts: network,

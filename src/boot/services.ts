@@ -17,6 +17,9 @@ import { getFilePath } from "./data_marker.ts";
 import type { DatabaseOwner } from "./database_owner.ts";
 import type { Operator } from "./first_start.ts";
 import type { DataLock } from "./lock.ts";
+import { Gateways, type SecretReader } from "../api/call/gateways.ts";
+import { buildGateway } from "../domain/workers/gateway.ts";
+import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { createCatalog } from "./host_limits.ts";
 
 export interface BootResources {
@@ -44,13 +47,14 @@ interface Process {
   /** File mode mask of the programs that are started. */
   umask: number;
   memoryBytes: number | undefined;
+  readSecret: SecretReader;
   stopping: AbortSignal;
 }
 
 /** Builds the dependencies of the operations. `running` comes from the server and its stages. */
 export function buildDependencies(
   { loaded, paths, db, key, operator, clock, owner, platforms, timeZone }: BootResources,
-  { wakeups, umask, memoryBytes, stopping }: Process,
+  { wakeups, umask, memoryBytes, readSecret, stopping }: Process,
   running: Deps<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Dependencies {
@@ -64,13 +68,22 @@ export function buildDependencies(
     db,
     clock,
   });
+  const gateways = Object.entries(loaded.config.gateways).map(([name, one]) => buildGateway(name, one));
+  const keys = new GatewayKeys();
+  const kinds = Object.fromEntries(gateways.map(({ name, kind }) => [name, kind]));
+  const machine = { umask, stopGraceMs: limits.stop_grace, memoryBytes, gateways: kinds, gatewayKeys: keys };
+  const catalog = createCatalog(engines, machine);
   return {
     db,
     clock,
     wakeups,
     paths,
-    engines: createCatalog(engines, { umask, stopGraceMs: limits.stop_grace, memoryBytes }),
+    engines: catalog,
     authority,
+    gateways: new Gateways({
+      ...{ db, clock, wakeups, authority, keys, gateways, readSecret, timeZone },
+      engines: catalog,
+    }),
     signIn: createSignIn({
       oidc: auth.oidc,
       key: () => authority.key,

@@ -44,11 +44,19 @@ export function buildAgentEngine(
     reportsLiveUsage: adapter.reportsLiveUsage ?? false,
     reportsCost: adapter.reportsCost ?? false,
     idleMax: keepAlive?.warm.max ?? 0,
-    inheritedVariables: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
+    inheritedVariables: listInherited(config, adapter),
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
     release: (workerId) => pool.release(workerId),
   };
+}
+
+const KEY_NAME = /_(KEY|TOKEN)$/;
+
+// A run that uses a gateway gets no login of the provider.
+function listInherited({ gateway, pass_env }: EngineConfig, { variables, login }: Adapter): string[] {
+  if (gateway === undefined) return [...variables, ...login.variables, ...pass_env];
+  return [...variables.filter((name) => !KEY_NAME.test(name)), ...pass_env];
 }
 
 // The first start, a second one for a lost session, and a third one for a session whose id is in use.

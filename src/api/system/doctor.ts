@@ -32,7 +32,17 @@ const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
 
 type Finding = Omit<Check, "name">;
 type DoctorDeps = Deps<
-  "db" | "clock" | "paths" | "stages" | "lifecycle" | "limits" | "engines" | "network" | "platforms" | "owner"
+  | "db"
+  | "clock"
+  | "paths"
+  | "stages"
+  | "lifecycle"
+  | "limits"
+  | "engines"
+  | "gateways"
+  | "network"
+  | "platforms"
+  | "owner"
 >;
 
 /** Runs all health checks and says how to fix each fault. Throws `forbidden` for runs. */
@@ -63,6 +73,7 @@ const CHECKS: Record<string, (deps: DoctorDeps) => Finding | Promise<Finding>> =
   queue: checkQueue,
   schedules: checkSchedules,
   engines: checkEngines,
+  gateways: checkGateways,
   workers: checkWorkers,
   isolation: checkIsolation,
   work_dirs: checkWorkDirs,
@@ -209,6 +220,17 @@ async function checkEngines({ engines }: Deps<"engines">): Promise<Finding> {
     "`svc service install` again in that shell.";
   if (missing.includes(engines.defaultName)) return fail(words, hint);
   return missing.length > 0 ? warn(words, hint) : pass(`usable: ${wanted.join(", ")}; ${path}`);
+}
+
+async function checkGateways({ gateways }: Deps<"gateways">): Promise<Finding> {
+  if (gateways.names.length === 0) return pass("none in config.yaml");
+  const problems = await gateways.listProblems();
+  if (problems.length === 0) return pass(`each has its secret: ${gateways.names.join(", ")}`);
+  const words = problems.map(({ gateway: { name, secret }, problem }) =>
+    `${name}: its secret ${secret} ${problem}`
+  );
+  const [first] = problems;
+  return fail(words.join("; "), `Set it: svc ctl secret set ${first?.gateway.secret}`);
 }
 
 async function checkWorkers({ db, engines }: Deps<"db" | "engines">): Promise<Finding> {
