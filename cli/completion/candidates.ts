@@ -87,6 +87,8 @@ async function completeCommand(
     ? `${group}_name`
     : arg === "worker"
     ? "worker_name"
+    : arg === "secret"
+    ? "secret"
     : "";
   return await listServerValues(kind, words, io);
 }

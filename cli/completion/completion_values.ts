@@ -67,6 +67,10 @@ const SOURCES: Record<string, (client: Client, words: string[], io: Io) => Promi
       VERBS.flatMap((verb) => RESOURCES.map((resource): [string, string] => [`${verb}:${resource}`, ""])),
     ),
   event_kind: () => Promise.resolve(EVENT_KINDS.map((kind) => [kind, ""])),
+  secret: async (client) => {
+    const { value } = await client.call("GET /api/secrets", { query: ROWS });
+    return value.map(({ name, lost }) => [name, lost ? "lost" : ""]);
+  },
   platform: () => Promise.resolve([["local", ""]]),
   time_zone: () => Promise.resolve(["UTC", ...Intl.supportedValuesOf("timeZone")].map((zone) => [zone, ""])),
 };

@@ -1,5 +1,6 @@
 import * as login from "./account/login.ts";
 import * as oidcLogin from "./account/oidc_login.ts";
+import * as secret from "./account/secret.ts";
 import * as token from "./account/token.ts";
 import * as user from "./account/user.ts";
 import * as chat from "./chat/chat.ts";
@@ -14,6 +15,7 @@ import * as backup from "./system/backup.ts";
 import * as doctor from "./system/doctor.ts";
 import * as event from "./system/event.ts";
 import * as inbox from "./system/inbox.ts";
+import * as keyRotation from "./system/key_rotation.ts";
 import * as metrics from "./system/metrics.ts";
 import * as system from "./system/system.ts";
 import * as webhook from "./system/webhook.ts";
@@ -70,6 +72,12 @@ export function createOperations(dependencies: Dependencies) {
       setPassword: user.setPassword,
     }),
     token: bind({ list: token.listTokens, create: token.createToken, delete: token.deleteToken }),
+    secret: bind({
+      list: secret.listSecrets,
+      get: secret.getSecret,
+      put: secret.putSecret,
+      delete: secret.deleteSecret,
+    }),
     audit: bind({ list: event.listAudit }),
     worker: bind({
       create: worker.createWorker,
@@ -205,7 +213,7 @@ export function createOperations(dependencies: Dependencies) {
       password: system.changePassword,
       backup: backup.createBackup,
       resume: system.resume,
-      rotateKey: system.rotateKey,
+      rotateKey: keyRotation.rotateKey,
       metrics: metrics.readMetrics,
       readiness: system.findReadiness,
     }),

@@ -18,6 +18,9 @@ export const FAULT_POINTS = [
   "cancel.mid",
   "backup.mid",
   "migrate.step",
+  "rotate.pre-commit",
+  "rotate.post-commit",
+  "rotate.placed",
 ] as const;
 
 export type FaultPoint = (typeof FAULT_POINTS)[number];

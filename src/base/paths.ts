@@ -5,6 +5,8 @@ export interface DataPaths {
   root: string;
   lock: string;
   secretKey: string;
+  /** The signing key of an unfinished rotation. */
+  nextKey: string;
   /** The server's address, for `ctl`. */
   serverFile: string;
   /** Files that all servers of one database share (files_dir): uploads and logs. Default: the data directory. */
@@ -41,6 +43,7 @@ export function buildDataPaths(root: string, files = root): DataPaths {
     root,
     lock: join(root, "svc.lock"),
     secretKey: join(root, "secret.key"),
+    nextKey: join(root, "secret.key.new"),
     serverFile: join(root, "server.json"),
     files,
     logs: join(files, "logs"),

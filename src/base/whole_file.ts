@@ -5,14 +5,6 @@ import { dirname } from "node:path";
  * the path has the old file or the new one. Replaces a partial file that a killed process left. Throws file system errors.
  */
 export async function writeWhole(path: string, text: string): Promise<void> {
-  await (await prepareWhole(path, text)).place();
-}
-
-/** Writes and syncs the partial file of writeWhole(). `place` renames it, `drop` deletes it. */
-export async function prepareWhole(
-  path: string,
-  text: string,
-): Promise<{ place: () => Promise<void>; drop: () => Promise<void> }> {
   const partial = `${path}.part`;
   const drop = () => Deno.remove(partial).catch(() => {});
   await drop();
@@ -25,11 +17,8 @@ export async function prepareWhole(
     await drop();
     throw error;
   }
-  const place = async () => {
-    await Deno.rename(partial, path);
-    await syncPath(dirname(path));
-  };
-  return { place, drop };
+  await Deno.rename(partial, path);
+  await syncPath(dirname(path));
 }
 
 /** Syncs a file or a directory to disk. Throws when it cannot be opened. */

@@ -1,3 +1,4 @@
+import { finishRotation } from "../api/system/key_rotation.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import { createLogger } from "../base/log.ts";
 import { buildDataPaths, type DataPaths } from "../base/paths.ts";
@@ -163,6 +164,8 @@ async function prepare(
   owner?.start();
   await marker.write(db);
   if (db.remote) await claimFiles(db, paths);
+  // After the fence no batch of an earlier process can commit, so the database says which key fits.
+  if (secret === "") await finishRotation(db, paths);
   const key = db.remote ? await loadSharedKey(db, paths, secret) : await loadKey(secret, paths.secretKey);
   return { db, key, operator: await ensureCredential(db, loaded, clock), owner };
 }

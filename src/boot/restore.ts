@@ -202,7 +202,7 @@ async function exchange(paths: DataPaths, database: string, aside: string): Prom
   await Deno.mkdir(aside, { mode: 0o700 });
   await writeWhole(paths.restoring, `${aside}\n`);
   const files = [database, `${database}-wal`, `${database}-shm`, `${database}-journal`];
-  for (const path of [...files, paths.uploads, paths.logs, paths.secretKey, paths.marker]) {
+  for (const path of [...files, paths.uploads, paths.logs, paths.secretKey, paths.nextKey, paths.marker]) {
     await moveIfExists(path, join(aside, basename(path)));
   }
   await moveIfExists(join(paths.restore, BACKUP.database), database);

@@ -3,7 +3,6 @@ import { createOperations, type Dependencies, type Operations } from "../api/ope
 import { settleAll } from "../base/settle_all.ts";
 import { RecentActivity } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
-import type { SecretReader } from "../api/call/gateways.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { openConsole } from "./console.ts";
@@ -22,6 +21,8 @@ import { Admission } from "../pipeline/dispatch/admission.ts";
 import { Bee } from "../pipeline/intake/bee.ts";
 import { Dispatcher } from "../pipeline/dispatch/dispatcher.ts";
 import { createEnvironmentBuilder, signRunToken } from "../run/environment.ts";
+import { RunMasks } from "../run/run_masks.ts";
+import { createVariableResolver } from "../run/variables.ts";
 import { Executor } from "../run/local/executor.ts";
 import { createIntake } from "../pipeline/intake/intake.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
@@ -53,8 +54,6 @@ export interface ServerOptions {
   platforms?: readonly Platform[];
   /** File mode mask of the programs that are started. */
   umask?: number;
-  /** Reads the secrets of gateways. */
-  readSecret?: SecretReader;
   /** If set, replaces the detected memory limit. */
   memoryBytes?: number;
   /** Waits while another server owns the database, until this aborts (contract 18). */
@@ -93,8 +92,7 @@ export class Server {
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
     const machine = { umask: replaced.umask ?? 0o022, memoryBytes: replaced.memoryBytes };
-    const readSecret = replaced.readSecret ?? (() => Promise.resolve({ state: "missing" as const }));
-    const process = { wakeups, ...machine, readSecret, stopping: this.#stopping.signal };
+    const process = { wakeups, ...machine, stopping: this.#stopping.signal };
     this.parts = buildDependencies(foundation, process, {
       stages: () => this.stages,
       interruptRun: async (executionId) => {
@@ -103,7 +101,8 @@ export class Server {
       interruptRouting: (sessionKey) => this.#bee.runner.interrupt(sessionKey),
       remote: () => this.#remote,
     }, () => this.#listener.url);
-    const { engines, authority, gateways, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
+    const { engines, secrets, authority, gateways, lifecycle, timeZone, network, waits, interruptRun } =
+      this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
     if (operator.compare !== null) authority.awaitVersion(operator.compare(this.#stopping.signal));
@@ -118,10 +117,24 @@ export class Server {
       tokenOf: (run) => signRunToken(authority.key, run, clock.now()),
       timeZone,
       url: () => this.#listener.url,
+      resolveVariables: createVariableResolver({ db, secrets }),
       inherited: Deno.env.toObject(),
     });
+    secrets.onChange(async ({ workerIds }) => {
+      await Promise.all(workerIds.map((id) => engines.release(id)));
+    });
+    const masks = new RunMasks();
     const endGateways = (executionId: string) => gateways.closeRun(executionId);
-    const running = { ...base, config, engines, paths, environmentOf, umask: machine.umask, endGateways };
+    const running = {
+      ...base,
+      config,
+      engines,
+      paths,
+      environmentOf,
+      masks,
+      umask: machine.umask,
+      endGateways,
+    };
     const admission = new Admission({
       db,
       engines,
@@ -173,6 +186,7 @@ export class Server {
     const app = createApp({
       api: this.api,
       ...{ authority, gateways, lifecycle, runLimits: this.parts.runLimits },
+      maskOfRun: (executionId, value) => masks.mask(executionId, value),
       clock,
       wakeups,
       hosts: network,

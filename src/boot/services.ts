@@ -11,13 +11,14 @@ import { HumanWaits } from "../base/human_waits.ts";
 import type { DataPaths } from "../base/paths.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import type { Connections } from "../http/server/connections.ts";
+import { SecretStore } from "../store/account/secret_store.ts";
 import type { Database } from "../store/db/database.ts";
 import { DatabaseWatch } from "../store/db/database_watch.ts";
 import { getFilePath } from "./data_marker.ts";
 import type { DatabaseOwner } from "./database_owner.ts";
 import type { Operator } from "./first_start.ts";
 import type { DataLock } from "./lock.ts";
-import { Gateways, type SecretReader } from "../api/call/gateways.ts";
+import { Gateways } from "../api/call/gateways.ts";
 import { buildGateway } from "../domain/workers/gateway.ts";
 import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { createCatalog } from "./host_limits.ts";
@@ -47,14 +48,13 @@ interface Process {
   /** File mode mask of the programs that are started. */
   umask: number;
   memoryBytes: number | undefined;
-  readSecret: SecretReader;
   stopping: AbortSignal;
 }
 
 /** Builds the dependencies of the operations. `running` comes from the server and its stages. */
 export function buildDependencies(
   { loaded, paths, db, key, operator, clock, owner, platforms, timeZone }: BootResources,
-  { wakeups, umask, memoryBytes, readSecret, stopping }: Process,
+  { wakeups, umask, memoryBytes, stopping }: Process,
   running: Deps<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Dependencies {
@@ -68,6 +68,7 @@ export function buildDependencies(
     db,
     clock,
   });
+  const secrets = new SecretStore({ db, clock, key: () => authority.key });
   const gateways = Object.entries(loaded.config.gateways).map(([name, one]) => buildGateway(name, one));
   const keys = new GatewayKeys();
   const kinds = Object.fromEntries(gateways.map(({ name, kind }) => [name, kind]));
@@ -81,7 +82,8 @@ export function buildDependencies(
     engines: catalog,
     authority,
     gateways: new Gateways({
-      ...{ db, clock, wakeups, authority, keys, gateways, readSecret, timeZone },
+      ...{ db, clock, wakeups, authority, keys, gateways, timeZone },
+      readSecret: (name) => secrets.read(name),
       engines: catalog,
     }),
     signIn: createSignIn({
@@ -93,6 +95,7 @@ export function buildDependencies(
       listensAt,
     }),
     platforms,
+    secrets,
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),
     waits: new HumanWaits(clock),

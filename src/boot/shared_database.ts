@@ -6,6 +6,7 @@ import { ConfigError } from "../config/file.ts";
 import type { Database } from "../store/db/database.ts";
 import { readSchema, SCHEMA_VERSION, UNRELEASED_SCHEMA } from "../store/db/migrate.ts";
 import { findSetting, storeSetting } from "../store/db/setting.ts";
+import { readNextKey } from "../api/system/key_rotation.ts";
 import { loadKey } from "./first_start.ts";
 
 const markerSchema = z.object({ database: z.string() });
@@ -54,6 +55,9 @@ async function checkKey(db: Database, paths: DataPaths, jwtSecret: string): Prom
   }
   const here = computeKeyFingerprint(await loadKey(jwtSecret, paths.secretKey));
   if (here === expected) return;
+  // A rotation that was killed after its commit. The start finishes it once it owns the database.
+  const next = jwtSecret === "" ? await readNextKey(paths) : null;
+  if (next !== null && computeKeyFingerprint(next) === expected) return;
   throw new ConfigError(
     `Cannot use this database: its servers sign with the key ${expected}, this one would sign with ${here} and end every ` +
       `login. ${remedy}. ${lostKeyHint}`,

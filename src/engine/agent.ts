@@ -13,7 +13,7 @@ import type { AgentSetup, TurnRequest } from "./launch.ts";
 import { SpawnError } from "./process/process.ts";
 import { getUsageBefore, type TurnResult } from "./agent_turn.ts";
 import { ProcessPool } from "./process_pool.ts";
-import type { Adapter, EngineFailure, EngineFailureKind } from "./protocol/adapter.ts";
+import type { Adapter, EngineFailure, EngineFailureKind, Order } from "./protocol/adapter.ts";
 import {
   buildFailure,
   classifyEnd,
@@ -45,6 +45,7 @@ export function buildAgentEngine(
     reportsCost: adapter.reportsCost ?? false,
     idleMax: keepAlive?.warm.max ?? 0,
     inheritedVariables: listInherited(config, adapter),
+    adapterVariables: listAdapterVariables(setup),
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
     release: (workerId) => pool.release(workerId),
@@ -57,6 +58,38 @@ const KEY_NAME = /_(KEY|TOKEN)$/;
 function listInherited({ gateway, pass_env }: EngineConfig, { variables, login }: Adapter): string[] {
   if (gateway === undefined) return [...variables, ...login.variables, ...pass_env];
   return [...variables.filter((name) => !KEY_NAME.test(name)), ...pass_env];
+}
+
+// An order that makes an adapter set every variable that it may set.
+const SAMPLE_ORDER: Order = {
+  ...{
+    sessionId: "session",
+    resume: false,
+    prompt: "",
+    workDir: "/work",
+    runDir: "/run",
+    stateDir: "/state",
+  },
+  ...{
+    ctl: "svc",
+    model: "model",
+    permissions: "full",
+    extraArgs: [],
+    root: true,
+    env: {},
+    schema: null,
+    gateway: null,
+  },
+  tools: { url: "http://localhost/mcp", tokenVariable: "SVC_TOKEN", token: "" },
+};
+
+function listAdapterVariables({ adapter, config: { gateway: name }, machine }: AgentSetup): string[] {
+  const { open } = adapter;
+  const kind = name === undefined ? undefined : machine.gateways[name];
+  const gateway = kind === undefined ? null : { kind, url: "http://localhost/gateway/name", key: "key" };
+  const order = { ...SAMPLE_ORDER, gateway };
+  const commands = [adapter.buildCommand(order), ...(open === undefined ? [] : [open.buildCommand(order)])];
+  return [...new Set(commands.flatMap(({ env, fixedEnv = {} }) => Object.keys({ ...env, ...fixedEnv })))];
 }
 
 // The first start, a second one for a lost session, and a third one for a session whose id is in use.

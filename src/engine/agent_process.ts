@@ -147,7 +147,7 @@ export class AgentProcess {
     this.#listener = listener;
     if (this.stays) {
       makeTmp(this.#place.dir);
-      writeRunFiles(this.#place.dir, this.#setup, run);
+      writeRunFiles(this.#place.dir, run);
     }
     this.#assignGatewayKey(run);
     this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
@@ -262,12 +262,12 @@ function prepareProcess(
   request: TurnRequest,
   place: ProcessPlace,
 ): { order: Order; command: AgentCommand; env: Record<string, string> } {
-  const { adapter: { open }, config } = setup;
+  const { adapter: { open } } = setup;
   if (!place.stays || open === undefined) {
     const order = buildOrder(setup, run, request);
     const command = setup.adapter.buildCommand(order);
     writeFiles(command, run.stateDir);
-    return { order, command, env: buildEnvironment(config, run, command) };
+    return { order, command, env: buildEnvironment(run, command) };
   }
   const { id, dir } = place;
   const own = { ...run, runId: id, runDir: dir, env: adaptEnvironment(place, run) };
@@ -277,12 +277,12 @@ function prepareProcess(
     Deno.mkdirSync(join(dir, "tmp"), { recursive: true, mode: 0o700 });
     writeFiles(command, run.stateDir);
     // The agent's tool servers start with it, and read these files.
-    writeRunFiles(dir, setup, run);
+    writeRunFiles(dir, run);
   } catch (error) {
     void Deno.remove(dir, { recursive: true }).catch(() => {});
     throw error;
   }
-  const env = buildEnvironment(config, own, command);
+  const env = buildEnvironment(own, command);
   // Removes the operator's values, too, because the values change with each turn.
   for (const name of RUN_VARIABLES) delete env[name];
   return { order, command, env: { ...env, BASH_ENV: join(dir, "turn.sh") } };
@@ -329,9 +329,9 @@ function makeTmp(dir: string): void {
   }
 }
 
-function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun): void {
+function writeRunFiles(dir: string, { env, ownEnv }: EngineRun): void {
   const lines = RUN_VARIABLES.map((name) => `export ${name}=${quoteShellWord(env[name] ?? "")}\n`);
-  const own = config.env.BASH_ENV ?? env.BASH_ENV ?? "";
+  const own = ownEnv.BASH_ENV ?? env.BASH_ENV ?? "";
   if (own !== "") {
     // Bash expands variables in BASH_ENV, and ignores a missing file.
     const file = `"${own.replaceAll('"', '\\"')}"`;

@@ -15,6 +15,7 @@ export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: 
     reportsCost: true,
     idleMax: 0,
     inheritedVariables: [],
+    adapterVariables: [],
     probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),
     start(run) {
       run.onStart();

@@ -44,6 +44,8 @@ export interface EngineRun {
   session: EngineSession | null;
   /** The complete environment of the run. */
   env: Record<string, string>;
+  /** The variables of the configuration and the worker. They override those of the adapter. */
+  ownEnv: Record<string, string>;
   /** A private directory for this run. */
   runDir: string;
   /** Directory of this worker's engine state, or null for the shared default. */
@@ -141,9 +143,11 @@ export interface Engine {
   readonly idleMax: number;
   /** Variables of the service's environment that its runs get. */
   readonly inheritedVariables: readonly string[];
+  /** Variables that its adapter sets for each run. A worker cannot set them. */
+  readonly adapterVariables: readonly string[];
   /** Checks whether the engine can be started for the worker with this state directory. null means any worker. */
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;
-  /** Ends the idle processes of this worker. "" means every process that stays open. Resolves when they have ended. */
+  /** Ends the idle processes of this worker, and those in a turn after it. "" means every process. Resolves when the idle ones have ended. */
   release?(workerId: string): Promise<void>;
 }

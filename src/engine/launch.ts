@@ -56,11 +56,10 @@ function buildGateway(
 }
 
 /**
- * Builds the environment of a process. The adapter's variables override the run's variables. The operator's variables override both, except
- * PATH and SVC_*.
+ * Builds the environment of a process. The adapter's variables override the run's variables. The operator's and the worker's variables override both,
+ * except PATH and SVC_*.
  */
 export function buildEnvironment(
-  config: EngineConfig,
   run: EngineRun,
   command: AgentCommand,
 ): Record<string, string> {
@@ -69,7 +68,7 @@ export function buildEnvironment(
     ...run.env,
     ...SHELL,
     ...command.env,
-    ...config.env,
+    ...run.ownEnv,
     ...command.fixedEnv,
     ...Object.fromEntries(fixed),
   };

@@ -34,6 +34,10 @@ export class ProcessPool {
   readonly #leaving = new Map<string, { process: AgentProcess; left: Promise<void> }>();
   /** All processes that stay open, busy or idle. */
   readonly #open = new Set<AgentProcess>();
+  /** Processes in a turn, with the worker and conversation of the turn. */
+  readonly #busy = new Map<AgentProcess, string>();
+  /** Processes that end after their turn, because release() was called during it. */
+  readonly #released = new WeakSet<AgentProcess>();
   #isClosed = false;
 
   constructor(setup: AgentSetup, keepAlive: KeepAlive | null) {
@@ -67,12 +71,13 @@ export class ProcessPool {
   }
 
   /**
-   * Ends the idle processes of this worker. "" means every process that stays open; from then on, none stays open. Resolves when they have
+   * Ends the idle processes of this worker, and those in a turn after it. "" means every process that stays open; from then on, none stays open. Resolves when they have
    * ended.
    */
   async release(workerId: string): Promise<void> {
     if (workerId === "") this.#isClosed = true;
     const matches = (key: string) => workerId === "" || key.startsWith(buildKeyPrefix(workerId));
+    for (const [process, key] of this.#busy) if (matches(key)) this.#released.add(process);
     const idle = [...this.#idle.keys()].filter(matches).flatMap((key) => this.#take(key)?.process ?? []);
     await Promise.all([
       ...(workerId === "" ? [...this.#open] : idle).map((process) => process.end()),
@@ -111,6 +116,7 @@ export class ProcessPool {
   async #runTurn(process: AgentProcess, run: EngineRun, request: TurnRequest): Promise<TurnResult> {
     if (!process.stays) return await runTurn(this.#setup, process, run, request);
     let isKept = false;
+    this.#busy.set(process, buildKey(run));
     try {
       const fingerprint = this.#buildFingerprint(run);
       const result = await runTurn(this.#setup, process, run, request);
@@ -121,6 +127,7 @@ export class ProcessPool {
       }
       return result;
     } finally {
+      this.#busy.delete(process);
       // Runs also when the turn throws.
       if (!isKept) await process.end();
     }
@@ -130,6 +137,7 @@ export class ProcessPool {
     if (this.#keepAlive === null || this.#isClosed) return false;
     const { max_turns, max_age } = this.#keepAlive.warm;
     if (process.turns >= max_turns || performance.now() - process.startedAt >= max_age) return false;
+    if (this.#released.has(process)) return false;
     // If the search fails, the process is ended: the turn already has its outcome.
     return !await process.hasStrays().catch(() => true);
   }

@@ -38,6 +38,7 @@ export function buildProgramEngine(
     reportsCost: false,
     idleMax: 0,
     inheritedVariables: config.pass_env,
+    adapterVariables: [],
     // deno-lint-ignore require-await
     async probe() {
       try {

@@ -19,14 +19,13 @@ import { mount } from "./mount.ts";
 import { buildOpenApiDocument } from "./openapi.ts";
 import { toProblem } from "./problem.ts";
 import type { AnyRoute, RouteTypes } from "./route.ts";
-import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { departmentRoutes } from "./routes/department.ts";
 import { budgetRoutes } from "./routes/budget.ts";
 import { engineRoutes } from "./routes/engine.ts";
 import { conversationRoutes } from "./routes/conversation.ts";
-import { eventRoutes } from "./routes/event.ts";
+import { auditRoutes, eventRoutes } from "./routes/event.ts";
 import { executionRoutes } from "./routes/execution.ts";
 import { fleetRoutes } from "./routes/fleet.ts";
 import { hookRoutes } from "./routes/hook.ts";
@@ -42,6 +41,7 @@ import { runnerRoutes } from "./routes/runner.ts";
 import { systemRoutes } from "./routes/system.ts";
 import { taskRoutes } from "./routes/task.ts";
 import { usageRoutes } from "./routes/usage.ts";
+import { secretRoutes } from "./routes/secret.ts";
 import { tokenRoutes } from "./routes/token.ts";
 import { userRoutes } from "./routes/user.ts";
 import { webhookRoutes } from "./routes/webhook.ts";
@@ -66,6 +66,7 @@ export const ROUTES = [
   ...systemRoutes,
   ...userRoutes,
   ...tokenRoutes,
+  ...secretRoutes,
   ...auditRoutes,
   ...budgetRoutes,
   ...engineRoutes,

@@ -15,6 +15,8 @@ export interface HttpDeps {
   gateways: Gateways;
   lifecycle: Lifecycle;
   runLimits: RunLimits;
+  /** Masks the secrets of a run in progress in a JSON value. */
+  maskOfRun: (executionId: string, value: unknown) => unknown;
   clock: Clock;
   wakeups: Wakeups;
   hosts: Hosts;

@@ -33,6 +33,9 @@ export function mount(app: App, deps: HttpDeps, route: AnyRoute): void {
   const rule = getRule(route.method, route.path);
   const paramsSchema = route.params === undefined ? null : z.object(route.params);
   const { bodyMaxBytes = isForUnknown(route) ? AUTH_BODY_MAX_BYTES : BODY_MAX_BYTES } = route;
+  // Everything that a run sends may be stored and shown.
+  const mask = ({ run }: Caller, body: unknown) =>
+    run === null ? body : deps.maskOfRun(run.execution_id, body);
   const answerRequest = async (c: AppContext, counted: CountedBody | null) => {
     const request = c.req.raw;
     const url = new URL(request.url);
@@ -50,7 +53,7 @@ export function mount(app: App, deps: HttpDeps, route: AnyRoute): void {
       /^multipart\//i.test(request.headers.get("content-type") ?? "");
     const body = route.body === undefined || isForm
       ? undefined
-      : parseInput(route.body, await readJson(request, clock, bodyMaxBytes, counted));
+      : parseInput(route.body, mask(caller, await readJson(request, clock, bodyMaxBytes, counted)));
     const call: Call = {
       caller,
       findAccessEnd: () => identity === null ? Promise.resolve(null) : authority.findAccessEnd(identity),

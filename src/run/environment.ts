@@ -6,6 +6,8 @@ import { buildProxyBypass } from "../base/proxy.ts";
 import { signToken } from "../base/token.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import { findSecrets } from "./secrets.ts";
+import type { VariableResolver } from "./variables.ts";
+import { buildMasks } from "../engine/process/masks.ts";
 
 /** The identity and scopes of a run when it calls the service. */
 export interface Grant {
@@ -21,12 +23,18 @@ interface EnvironmentRequest {
   contextPath: string;
   /** Total time limit of the run, when it exceeds the engine's limit. */
   lifeMs?: number | undefined;
+  /** Leaves out variables with a stored secret, for a gate. */
+  withoutSecrets?: true;
 }
 
 /** The environment of a run, and its values that must not be stored. */
 interface RunEnvironment {
   env: Record<string, string>;
+  /** The variables of the configuration and the worker, which override those of the engine's adapter. */
+  ownEnv: Record<string, string>;
   secrets: string[];
+  /** Names of the variables with a stored secret, which checks and gates do not get. */
+  secretNames: string[];
 }
 
 interface EnvironmentOptions {
@@ -36,6 +44,8 @@ interface EnvironmentOptions {
   timeZone: string;
   /** The server's address for agents. */
   url: () => string;
+  /** Resolves the variables of an engine and of a worker. Throws SetupError. */
+  resolveVariables: VariableResolver;
   /** The server's environment. Only listed variables are passed on. */
   inherited: Record<string, string | undefined>;
 }
@@ -78,12 +88,17 @@ export type EnvironmentBuilder = (request: EnvironmentRequest) => Promise<RunEnv
  * token or the operator's password (contract 4.8, reliability CHD-10).
  */
 export function createEnvironmentBuilder(options: EnvironmentOptions): EnvironmentBuilder {
-  const { paths, tokenOf, timeZone, url, inherited } = options;
-  return async ({ identity, grant, engine, runDir, contextPath, lifeMs = engine.config.timeout }) => {
-    const { config } = engine;
+  const { paths, tokenOf, timeZone, url, inherited, resolveVariables } = options;
+  return async (request) => {
+    const { identity, grant, engine, runDir, contextPath, lifeMs = engine.config.timeout } = request;
     const { session_key, worker_id, task_id, execution_id, message_id, run_id } = identity;
     const token = await tokenOf({ identity, grant, lifeS: Math.ceil(lifeMs / 1000) + TOKEN_MARGIN_S });
-    const extra = { ...pickVariables(inherited, engine.inheritedVariables), ...config.env };
+    const { configured, own, secrets } = await resolveVariables(
+      engine,
+      worker_id,
+      request.withoutSecrets ?? false,
+    );
+    const extra = { ...pickVariables(inherited, engine.inheritedVariables), ...configured };
     const env: Record<string, string> = {
       HOME: inherited.HOME ?? runDir,
       SHELL: inherited.SHELL ?? "/bin/sh",
@@ -94,7 +109,8 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
       NO_COLOR: "1",
       ...extra,
       ...buildProxyBypass(extra),
-      PATH: [paths.bin, config.env.PATH ?? inherited.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
+      ...own,
+      PATH: [paths.bin, configured.PATH ?? inherited.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
       SVC_URL: url(),
       SVC_TOKEN: token,
       SVC_CTL: getCtlPath(paths),
@@ -105,9 +121,16 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
       SVC_SESSION_KEY: session_key,
       SVC_MESSAGE_ID: message_id,
       SVC_CONTEXT_FILE: contextPath,
-      ...(config.gateway === undefined ? {} : { [GATEWAY_KEY]: token }),
+      ...(engine.config.gateway === undefined ? {} : { [GATEWAY_KEY]: token }),
     };
-    return { env, secrets: [token, ...findSecrets(extra)] };
+    return {
+      env,
+      ownEnv: { ...configured, ...own },
+      // The longest first: a secret that is the start of another one would leave the rest of it.
+      secrets: [token, ...findSecrets({ ...extra, ...own }), ...buildMasks(Object.values(secrets))]
+        .sort((one, other) => other.length - one.length),
+      secretNames: Object.keys(secrets),
+    };
   };
 }
 

@@ -25,10 +25,21 @@ export interface LaunchRequest {
 interface LaunchOptions extends
   Pick<
     EngineRun,
-    "runDir" | "stateDir" | "env" | "prompt" | "retelling" | "session" | "extraArgs" | "tools" | "rights"
+    | "runDir"
+    | "stateDir"
+    | "env"
+    | "ownEnv"
+    | "prompt"
+    | "retelling"
+    | "session"
+    | "extraArgs"
+    | "tools"
+    | "rights"
   > {
   /** Values that must not be stored anywhere. */
   secrets: string[];
+  /** Variables that a check does not get. */
+  secretNames: string[];
 }
 
 /** An engine inside this process needs no launch options. */
@@ -36,6 +47,7 @@ const NO_OPTIONS: LaunchOptions = {
   runDir: "",
   stateDir: null,
   env: {},
+  ownEnv: {},
   prompt: "",
   retelling: "",
   session: null,
@@ -43,6 +55,7 @@ const NO_OPTIONS: LaunchOptions = {
   tools: null,
   rights: "",
   secrets: [],
+  secretNames: [],
 };
 
 /** Prepares the launch options of a program: briefing, environment, and the private directory `runDir`. */
@@ -53,7 +66,7 @@ export async function prepareLaunch(
 ): Promise<LaunchOptions> {
   if (!engine.external) return NO_OPTIONS;
   const contextPath = join(runDir, "context.json");
-  const [{ rights, env, secrets }, { context, ...briefing }] = await Promise.all([
+  const [{ rights, env, ...variables }, { context, ...briefing }] = await Promise.all([
     grant().then(async (grant) => ({
       rights: grant.scopes.join(" "),
       ...await environmentOf({ identity, grant, engine, runDir, contextPath, lifeMs }),
@@ -63,7 +76,7 @@ export async function prepareLaunch(
   Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
   Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
   const stateDir = getStateDir(paths, stateOwner, engine);
-  return { ...briefing, runDir, stateDir, env, secrets, tools: buildTools(env, engine), rights };
+  return { ...briefing, runDir, stateDir, env, ...variables, tools: buildTools(env, engine), rights };
 }
 
 // The service's tools for engines with MCP. The run's token decides which tools it sees.

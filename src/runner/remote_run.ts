@@ -9,6 +9,7 @@ import type { Catalog } from "../engine/catalog.ts";
 import { buildFailedOutcome } from "../engine/engine.ts";
 import type { EngineRunOptions } from "../run/local/engine_run.ts";
 import { createEnvironmentBuilder, type EnvironmentBuilder } from "../run/environment.ts";
+import { createPlainResolver } from "../run/variables.ts";
 import { addCost } from "../run/usage_recorder.ts";
 import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
@@ -137,12 +138,13 @@ export class RemoteRun {
   // The service sends the token, because a runner has no key to sign one.
   #createEnvironmentBuilder(): EnvironmentBuilder {
     const { paths, link } = this.#options;
-    const { token, time_zone: timeZone } = this.order;
+    const { token, env, time_zone: timeZone } = this.order;
     return createEnvironmentBuilder({
       paths,
       tokenOf: () => Promise.resolve(token),
       timeZone,
       url: () => link.url,
+      resolveVariables: createPlainResolver(env),
       inherited: Deno.env.toObject(),
     });
   }

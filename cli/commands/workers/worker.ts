@@ -47,6 +47,10 @@ const FIELDS = {
     },
   ),
   engineArgs: option.list("--engine-args <engine=args>", "extra arguments for an engine; empty for none"),
+  env: option.list(
+    "--env <name=value>",
+    "variable of its runs, or name=secret:<secret>; repeat for several, name- removes one",
+  ),
   ...CHECK,
 };
 const ENGINE = option.text("--engine <name>", "engine; empty for the server's default", {
@@ -94,8 +98,10 @@ export const group: AnyCommand[] = [
     ],
     async input({ workDir, yes, ...fields }, context) {
       await checkNamesake(context, fields.name, yes ?? false);
+      const { env, ...rest } = buildFields(fields);
       return {
-        ...buildFields(fields),
+        ...rest,
+        ...(env === undefined ? {} : { env: dropRemoved(env) }),
         // The server has another current directory.
         ...(workDir === undefined ? {} : { work_dir: resolve(context.io.cwd, workDir) }),
       };
@@ -191,10 +197,11 @@ function printWarning(_value: unknown, { note }: Context, headers: Headers): voi
 }
 
 function buildFields<F extends Partial<Values<typeof FIELDS>>>(fields: F) {
-  const { engineArgs, verify, verifyTimeout, verifyAttempts, ...rest } = fields;
+  const { engineArgs, env, verify, verifyTimeout, verifyAttempts, ...rest } = fields;
   return {
     ...toFields(rest),
     ...parseEngineArgs(engineArgs),
+    ...(env === undefined ? {} : { env: parseEnv(env) }),
     ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
   };
 }
@@ -208,4 +215,24 @@ function parseEngineArgs(given: string[] | undefined): { engine_args?: Record<st
     return [one.slice(0, at), one.slice(at + 1)];
   });
   return { engine_args: Object.fromEntries(pairs) };
+}
+
+// A new worker has no variable to remove.
+function dropRemoved(env: Record<string, string | null>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== null),
+  );
+}
+
+/** Converts `--env NAME=VALUE` to the variables of a request, and `--env NAME-` to null, which removes one. */
+function parseEnv(given: string[]): Record<string, string | null> {
+  return Object.fromEntries(given.map((one): [string, string | null] => {
+    const at = one.indexOf("=");
+    if (at > 0) return [one.slice(0, at), one.slice(at + 1)];
+    if (at === -1 && one.length > 1 && one.endsWith("-")) return [one.slice(0, -1), null];
+    // Does not repeat the text, which may be a value.
+    throw usageError(
+      "--env must have the form NAME=VALUE, NAME=secret:<secret>, or NAME- to remove a variable",
+    );
+  }));
 }

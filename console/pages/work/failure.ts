@@ -14,6 +14,7 @@ const FAILURES: Record<Failure, string> = {
   rate_limited: "was stopped by the provider's rate limit",
   budget: "was stopped by a budget",
   verify_failed: "did not pass its check",
+  setup: "could not start because of the worker's settings",
 };
 
 export function formatFailure(failure: string): string {

@@ -13,6 +13,7 @@ import type { Catalog } from "../../engine/catalog.ts";
 import type { GatewayKeys } from "../../engine/gateway_keys.ts";
 import type { Database } from "../../store/db/database.ts";
 import { addGatewayUse, findGatewayGrant, type GatewayUse } from "../../store/work/gateway_use.ts";
+import type { SecretValue } from "../../store/account/secret_store.ts";
 import { hasBudgets, listOpenRuns, measureBudgets } from "../../store/workers/budget_ledger.ts";
 import type { Authority } from "./authority.ts";
 import type { Caller } from "../../domain/call/scope.ts";
@@ -29,10 +30,6 @@ const RUNS_CLOSED_MAX = 10_000;
 const RESPONSES_KNOWN_MAX = 100_000;
 const CUT_MAX_MS = 5_000;
 
-/** A secret by name. `lost`: it was stored with another signing key. */
-type SecretValue = { state: "value"; value: string } | { state: "lost" } | { state: "missing" };
-export type SecretReader = (name: string) => Promise<SecretValue>;
-
 interface GatewaysOptions {
   db: Database;
   clock: Clock;
@@ -41,7 +38,7 @@ interface GatewaysOptions {
   engines: Catalog;
   keys: GatewayKeys;
   gateways: readonly Gateway[];
-  readSecret: SecretReader;
+  readSecret: (name: string) => Promise<SecretValue>;
   timeZone: string;
 }
 

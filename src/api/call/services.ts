@@ -5,6 +5,7 @@ import type { DataPaths } from "../../base/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import type { PasswordSource, ServiceState } from "../../domain/call/vocabulary.ts";
 import type { Catalog } from "../../engine/catalog.ts";
+import type { SecretStore } from "../../store/account/secret_store.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { DatabaseWatch } from "../../store/db/database_watch.ts";
 import type { Authority } from "./authority.ts";
@@ -23,6 +24,7 @@ export interface Services {
   engines: Catalog;
   authority: Authority;
   platforms: Platforms;
+  secrets: SecretStore;
   runLimits: RunLimits;
   gateways: Gateways;
   loginLimits: LoginLimits;

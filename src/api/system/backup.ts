@@ -38,7 +38,7 @@ interface Content {
   key: boolean;
 }
 
-type BackupDeps = Deps<"db" | "clock" | "paths" | "lifecycle">;
+type BackupDeps = Deps<"db" | "clock" | "paths" | "lifecycle" | "secrets">;
 
 /**
  * Creates a backup. The signing key needs the caller's password, because a stolen token could otherwise sign more
@@ -61,9 +61,10 @@ export async function createBackup(
  * on a libSQL server and during another backup.
  */
 export async function makeBackup(
-  { db, clock, paths, lifecycle }: BackupDeps,
+  deps: BackupDeps,
   { actor, key }: Content,
 ): Promise<Backup> {
+  const { db, clock, paths, lifecycle } = deps;
   if (db.remote) {
     throw conflict(
       "Cannot back up: the database is on a libSQL server. Back it up there; " +
@@ -81,13 +82,18 @@ export async function makeBackup(
     await Deno.mkdir(paths.backup, { mode: 0o700 });
     const createdAt = clock.now();
     const copy = join(paths.backup, BACKUP.database);
+    const keyText = key ? await readKey(deps) : null;
     await db.copyTo(copy, lifecycle.stopping);
+    // The copied secrets need the key that encrypted them.
+    if (key && await readKey(deps) !== keyText) {
+      throw conflict("Cannot back up: the signing key was replaced meanwhile. Try again.");
+    }
     await checkCopy(paths, copy, lifecycle.stopping);
     const { size } = await Deno.stat(copy);
     const data = { database_bytes: size, include_key: key };
     await db.write([record(createdAt, { kind: "system.backup", actor, data })]);
     const manifest = await buildManifest({ db, paths }, createdAt);
-    const files = listBackupContent(paths, lifecycle.stopping, { manifest, copy, key });
+    const files = listBackupContent(paths, lifecycle.stopping, { manifest, copy, key: keyText });
     const archive = await packArchive(files, async (fault) => {
       await end();
       if (fault !== null) {
@@ -101,6 +107,16 @@ export async function makeBackup(
     await end();
     throw error;
   }
+}
+
+/** Reads the signing key between rotations. Returns null when the configuration sets it. */
+function readKey({ paths, secrets }: BackupDeps): Promise<string | null> {
+  return secrets.change(() =>
+    Deno.readTextFile(paths.secretKey).catch((error) => {
+      if (error instanceof Deno.errors.NotFound) return null;
+      throw error;
+    })
+  );
 }
 
 // Runs in a separate process, as the check takes some ms per MB and would block other requests.

@@ -13,12 +13,12 @@ import { isPartial } from "../../files/uploads.ts";
 export async function* listBackupContent(
   paths: DataPaths,
   stopping: AbortSignal,
-  { manifest, copy, key }: { manifest: Manifest; copy: string; key: boolean },
+  { manifest, copy, key }: { manifest: Manifest; copy: string; key: string | null },
 ): AsyncGenerator<ArchiveFile> {
   yield { name: BACKUP.manifest, content: { text: JSON.stringify(manifest, null, 2) + "\n" } };
   yield { name: BACKUP.database, content: { path: copy } };
   faultPoint("backup.mid");
-  if (key) yield { name: BACKUP.secretKey, content: { path: paths.secretKey } };
+  if (key !== null) yield { name: BACKUP.secretKey, content: { text: key } };
   for await (const file of listFilesBelow(paths.uploads, BACKUP.uploads)) {
     if (stopping.aborted) throw new Error("the service is stopping");
     if (!isPartial(basename(file.name))) yield file;

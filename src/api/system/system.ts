@@ -2,7 +2,6 @@ import { conflict, ServiceError } from "../../domain/call/error.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import {
   findStartOfDay,
-  type KeyRotation,
   type Overview,
   OVERVIEW_EXECUTIONS_MAX,
   OVERVIEW_WORKERS_MAX,
@@ -20,7 +19,7 @@ import {
   findWorkerNames,
   listUsage,
 } from "../../store/events/overview.ts";
-import { findSetting, resumeSchedules, storeSetting } from "../../store/db/setting.ts";
+import { findSetting, resumeSchedules } from "../../store/db/setting.ts";
 import { listLimits } from "../../store/workers/rate_limit.ts";
 import { VERSION } from "../../base/version.ts";
 import { checkCurrentPassword, findOperatorCredential } from "../account/password_check.ts";
@@ -32,10 +31,6 @@ import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { EXECUTION_STATUSES, TASK_STATUSES } from "../../domain/call/vocabulary.ts";
 import { isReachable } from "../../store/events/health.ts";
-import { randomBytes } from "node:crypto";
-import { computeKeyFingerprint, readKeyBytes } from "../../base/token.ts";
-import { prepareWhole } from "../../base/whole_file.ts";
-import { revokeAllSignatures } from "../../store/account/credential.ts";
 
 /** Returns counts by status, today's usage and the latest executions, from counters and indexes only. */
 export async function getOverview(
@@ -149,44 +144,4 @@ export async function findReadiness(
   if (!stages().every((stage) => stage.well)) return "a background stage is stalled (see the log)";
   if (owner !== null && owner.fault !== null) return owner.fault;
   return await isReachable(db) ? "ready" : "database unreachable";
-}
-
-const KEY_BYTES = 48;
-
-/**
- * Replaces the signing key, which ends all logins and tokens (contract 8.16). Throws `forbidden` for runs. Throws
- * `conflict` while the configuration sets the key, and during open runs, whose tokens would end.
- */
-export async function rotateKey(
-  { db, clock, paths, auth, authority }: Deps<"db" | "clock" | "paths" | "auth" | "authority">,
-  call: Call,
-): Promise<Answer<KeyRotation>> {
-  refuseRuns(call, "rotate the signing key");
-  if (auth.jwt_secret !== "") {
-    throw conflict(
-      "Cannot rotate the signing key: auth.jwt_secret sets it. Change it there and restart the service.",
-    );
-  }
-  // Waits until no version is pending, because a pending version would overwrite the version that replaceKey() sets.
-  await authority.getOperatorVersion();
-  const secret = randomBytes(KEY_BYTES).toString("base64url");
-  const file = await prepareWhole(paths.secretKey, `${secret}\n`);
-  const now = clock.now();
-  try {
-    await db.writeOr(
-      [
-        ...revokeAllSignatures(now),
-        ...(db.remote ? [storeSetting("key_fingerprint", computeKeyFingerprint(readKeyBytes(secret)))] : []),
-        recordBy(call, now, { kind: "system.key_rotated" }),
-      ],
-      () => conflict("Cannot rotate the signing key: runs are open. Wait until they end, or cancel them."),
-    );
-  } catch (error) {
-    await file.drop();
-    throw error;
-  }
-  // Runs that start from now on get a token of the new key.
-  authority.replaceKey(readKeyBytes(secret));
-  await file.place();
-  return answer({ rotated_at: now });
 }

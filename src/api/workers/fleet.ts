@@ -1,6 +1,6 @@
 import { digest } from "../../base/bytes.ts";
 import { faultPoint } from "../../base/fault_point.ts";
-import { conflict, invalid, type ServiceError } from "../../domain/call/error.ts";
+import { conflict, invalid, ServiceError } from "../../domain/call/error.ts";
 import {
   type Fleet,
   type FleetApply,
@@ -10,6 +10,7 @@ import {
   type PresentObject,
 } from "../../domain/workers/fleet.ts";
 import { findCycle, planFleet, type UnhashedPlan } from "../../domain/workers/fleet_plan.ts";
+import { listSecretNames } from "../../domain/workers/worker_env.ts";
 import { findCronFault } from "../../domain/work/cron.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
 import { checkFieldsOfType, findNextRunAt, resolveTimeZone } from "../../domain/work/task_plan.ts";
@@ -26,6 +27,7 @@ import { buildFleetExport, listPresent, normalizeFleet } from "./fleet_present.t
 import type { Deps } from "../call/services.ts";
 import { makeWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
+import { buildEnvPatch, checkEnv, seesSecretNames } from "./worker_env.ts";
 
 type PlanDeps = Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "timeZone">;
 
@@ -33,8 +35,9 @@ type PlanDeps = Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "timeZo
 const TRIES = 5;
 
 /** Exports the fleet by name and without defaults. Throws `conflict` for two objects with one name. */
-export async function exportFleet(deps: Deps<"db" | "paths">): Promise<Answer<FleetExport>> {
+export async function exportFleet(deps: Deps<"db" | "paths">, call: Call): Promise<Answer<FleetExport>> {
   const present = await listPresent(deps);
+  checkMaySeeEnvs(call, present);
   const twice = [...Map.groupBy(present, ({ kind, name }) => `${kind} ${normalizeName(name)}`).values()]
     .find((found) => found.length > 1 && found[0]?.kind !== "memory");
   if (twice !== undefined) {
@@ -134,12 +137,14 @@ async function plan(
   checkEngineNames(deps, fleet);
   checkSchedules(deps, fleet);
   const present = await listPresent(deps);
+  checkMaySeeEnvs(call, present);
   checkCommandEngines(deps, fleet, present);
   await checkWebhookNames(deps, fleet);
   checkCircle(fleet, present);
   const planned = planFleet(normalizeFleet(deps, fleet), present, { fleet: fleet.fleet, prune, adopt });
   checkReferences(fleet, present, planned);
   checkMayChange(call, planned);
+  await checkEnvs(deps, call, planned);
   return { planned, present };
 }
 
@@ -206,6 +211,32 @@ function checkMayChange(call: Call, { changes }: UnhashedPlan): void {
     }
     // Only workers have scopes.
     if (name === "scopes") checkGrant(call.caller, (after ?? []) as string[], (before ?? []) as string[]);
+  }
+}
+
+// A plan shows the fields before and after, and a file with hidden names could not be applied.
+function checkMaySeeEnvs(call: Call, present: readonly PresentObject[]): void {
+  if (seesSecretNames(call)) return;
+  const worker = present.find(({ kind, fields }) =>
+    kind === "worker" && listSecretNames(fields.env as Record<string, string>).length > 0
+  );
+  if (worker === undefined) return;
+  throw new ServiceError(
+    "forbidden",
+    `Cannot read the fleet: the worker ${worker.name} names secrets, which needs the scopes write:workers and write:commands`,
+    { required_scope: "write:commands" },
+  );
+}
+
+async function checkEnvs(deps: PlanDeps, call: Call, { changes }: UnhashedPlan): Promise<void> {
+  for (const { kind, name, present, wanted } of changes) {
+    if (kind !== "worker" || wanted === null) continue;
+    const { env, engine, runs_on: runsOn } = wanted.fields as Fleet["workers"][number];
+    const before = (present?.fields.env ?? {}) as Record<string, string>;
+    const path = `fleet.workers.${name}.`;
+    await checkEnv(deps, call, {
+      ...{ workerId: present?.id ?? null, engine, runsOn, before, patch: buildEnvPatch(before, env), path },
+    });
   }
 }
 

@@ -18,6 +18,7 @@ import { deleteWebhook, insertWebhook, updateWebhook } from "../../store/events/
 import { insertWorker, updateWorker, type WorkerChange } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
 import { generateWebhookSecret, getOrigin } from "../system/webhook.ts";
+import { buildEnvPatch, grantNamedSecrets } from "./worker_env.ts";
 import { buildWorkerDeletion, endWorkerRuns } from "./worker_deletion.ts";
 import { buildScriptSessionKey } from "../../domain/chat/message.ts";
 import type { ScheduleOptions } from "../../domain/work/schedule.ts";
@@ -156,6 +157,7 @@ function changeWorker(
     const work_dir = fields.work_dir === "" ? join(deps.paths.workers, id) : fields.work_dir;
     statements.push(
       ...insertWorker({ ...fields, id, name, work_dir, created_at: now, updated_at: now }, departmentIds),
+      ...grantNamedSecrets(actor, id, fields.env, now),
       record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
     );
     // A runner creates its worker's directory itself.
@@ -167,6 +169,9 @@ function changeWorker(
     const change = Object.fromEntries(
       names.map((one) => [one, { ...fields, name }[one as "name"]]),
     ) as WorkerChange;
+    if (change.env !== undefined) {
+      change.env = buildEnvPatch(present?.fields.env as Record<string, string>, fields.env);
+    }
     // An update merges the arguments by engine, so this clears the arguments of engines that the file omits.
     const before = present?.fields.engine_args as Record<string, string>;
     if (change.engine_args !== undefined) {

@@ -33,6 +33,7 @@ import { checkEngines } from "./engine.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
+import { checkEnv, findEnvPatch, grantNamedSecrets, hideEnv } from "./worker_env.ts";
 import { memoize } from "../../base/memoize.ts";
 
 type WorkerDeps = Deps<"db" | "clock" | "paths" | "engines" | "gateways" | "runLimits">;
@@ -57,6 +58,9 @@ async function planWorker(
   checkEngines(engines, input);
   checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
   if (input.gateways.length > 0) checkGateways({ gateways }, call, input.gateways);
+  await checkEnv({ db, engines }, call, {
+    ...{ workerId: null, engine: input.engine, runsOn: input.runs_on, before: {}, patch: input.env },
+  });
   await runLimits.take(call, "workers");
   const id = createId();
   const now = clock.now();
@@ -83,6 +87,7 @@ async function planWorker(
     ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
     statements: [
       ...insertWorker(response, departments.map((department) => department.id)),
+      ...grantNamedSecrets(call.caller.subject, id, input.env, now),
       recordBy(call, now, { kind: "worker.created", worker_id: id, data: { name: input.name } }),
     ],
     response,
@@ -120,9 +125,13 @@ async function findWarning(
 }
 
 /** Lists workers of any of the given departments. An unknown department has no workers. */
-export async function listWorkers(deps: Deps<"db" | "engines" | "paths">, filter: WorkerFilter) {
+export async function listWorkers(
+  deps: Deps<"db" | "engines" | "paths">,
+  call: Call,
+  filter: WorkerFilter,
+) {
   const found = answerPage(await listInDepartments(deps, filter));
-  return { ...found, json: await markUnavailable(deps, found.json) };
+  return { ...found, json: hideEnv(call, await markUnavailable(deps, found.json)) };
 }
 
 async function listInDepartments({ db }: Deps<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
@@ -138,8 +147,8 @@ async function listInDepartments({ db }: Deps<"db">, filter: WorkerFilter): Prom
   return await listWorkerRows(db, filter, [...ids], filter);
 }
 
-export async function getWorker(deps: Deps<"db" | "engines" | "paths">, id: string) {
-  return { json: await requireWorker(deps, id) };
+export async function getWorker(deps: Deps<"db" | "engines" | "paths">, call: Call, id: string) {
+  return { json: hideEnv(call, await requireWorker(deps, id)) };
 }
 
 async function requireWorker(
@@ -164,7 +173,7 @@ export async function updateWorker(
   input: WorkerUpdate,
 ): Promise<Answer<Worker>> {
   await changeWorker(deps, call, id, input);
-  const answer = { json: await requireWorker(deps, id) };
+  const answer = { json: hideEnv(call, await requireWorker(deps, id)) };
   return { ...answer, ...await findWarning(deps, answer, input.scopes) };
 }
 
@@ -175,7 +184,7 @@ async function changeWorker(
   input: WorkerUpdate,
 ): Promise<void> {
   const worker = requireFound(await findWorker(db, id), "worker", id);
-  const change = findChanges(worker, input);
+  const change = findChanges(call, worker, input);
   checkAuthority(call.caller, Object.keys(change));
   if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
   checkEngines(engines, { ...change, runs_on: change.runs_on ?? worker.runs_on });
@@ -185,6 +194,10 @@ async function changeWorker(
   }
   if (change.gateways !== undefined) checkGateways({ gateways }, call, change.gateways);
   const engine = change.engine ?? worker.engine;
+  await checkEnv({ db, engines }, call, {
+    ...{ workerId: id, engine, runsOn: change.runs_on ?? worker.runs_on },
+    ...{ before: worker.env, patch: change.env ?? {} },
+  });
   checkCommands({ call, engines, engine }, { verify: change.verify });
   // Another engine may lack the setting for running commands.
   if (change.engine !== undefined) {
@@ -214,6 +227,7 @@ async function changeWorker(
 
 // A client can send back what GET returned, so an equal value is no change.
 function findChanges(
+  call: Call,
   worker: Worker,
   input: WorkerUpdate,
 ): WorkerChange & { departments?: string[]; work_dir?: never } {
@@ -230,11 +244,16 @@ function findChanges(
     updated_at: _updated,
     work_dir: _dir,
     home: _home,
+    env,
     ...fields
   } = input;
+  const patch = findEnvPatch(call, worker.env, env ?? {});
   const before = { ...worker, departments: worker.departments.map((department) => department.id) };
   const names = new Set<string>(listChangedFields(before, fields));
-  return Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name)));
+  return {
+    ...Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name))),
+    ...(Object.keys(patch).length === 0 ? {} : { env: patch }),
+  };
 }
 
 function listChangedFields(before: object, fields: object): string[] {

@@ -43,5 +43,5 @@ export async function rehomeWorker(
   ]);
   // The worker started a run meanwhile, or was deleted.
   if (!won) throw await findWorker(db, id) === null ? notFound("worker", id) : buildRunning();
-  return await getWorker(deps, id);
+  return await getWorker(deps, call, id);
 }

@@ -35,6 +35,10 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["POST /api/tokens", "write:tokens", "own"],
   ["DELETE /api/tokens/:id", "write:tokens", "own"],
   ["GET /api/audit", "read:users"],
+  ["GET /api/secrets", "write:secrets"],
+  ["GET /api/secrets/:name", "write:secrets"],
+  ["PUT /api/secrets/:name", "write:secrets"],
+  ["DELETE /api/secrets/:name", "write:secrets"],
 
   ["GET /api/workers", "read:workers"],
   ["POST /api/workers", "write:workers"],

@@ -12,6 +12,7 @@ const CLOSED_TO_RUNS: readonly Resource[] = [
   "fleet",
   "runners",
   "runs",
+  "secrets",
 ];
 
 /** Resources that runs can only read (contract 9). */

@@ -85,6 +85,7 @@ export const FAILURES = [
   "rate_limited",
   "budget",
   "verify_failed",
+  "setup",
 ] as const;
 export type Failure = (typeof FAILURES)[number];
 
@@ -216,6 +217,9 @@ export const EVENT_KINDS = [
   "user.password_changed",
   "token.created",
   "token.deleted",
+  "secret.created",
+  "secret.updated",
+  "secret.deleted",
   "platform.paired",
   "platform.revoked",
   "platform.tested",
@@ -302,6 +306,7 @@ export const RESOURCES = [
   "runners",
   "runs",
   "commands",
+  "secrets",
 ] as const;
 
 export type Resource = (typeof RESOURCES)[number];

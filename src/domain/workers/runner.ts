@@ -106,6 +106,7 @@ const wireOrderSchema = z.strictObject({
   }),
   work_dir: z.string(),
   verify: verifySchema.nullable(),
+  env: z.record(z.string(), z.string()).meta({ description: "variables of the worker" }),
   time_zone: z.string(),
   max_log_bytes: z.int(),
   grant: z.strictObject({ subject: z.string(), scopes: z.array(scope) }),

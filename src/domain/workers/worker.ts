@@ -18,6 +18,7 @@ import {
   time,
   truncated,
 } from "../call/field.ts";
+import { workerEnvPatchSchema, workerEnvSchema } from "./worker_env.ts";
 import { buildPageQuery, WORKER_PAGE_SIZE_MAX } from "../call/page.ts";
 import { labels } from "./runner.ts";
 import { scope } from "../call/scope.ts";
@@ -42,6 +43,7 @@ const fields = {
   constraints: text(CONTENT_MAX_BYTES).default(""),
   engine: engineName.meta({ description: 'engine name; "" means the server default' }).default(""),
   engine_args: z.record(engineName, text(ENGINE_ARGS_MAX_BYTES)).default({}),
+  env: workerEnvSchema.default({}),
   departments: z.array(departmentKey).max(100).default([]),
   scopes: z.array(scope).max(100).default([]),
   verify: verifySchema.nullable().meta({ description: "check for tasks without their own" })
@@ -91,6 +93,7 @@ export const workerUpdateSchema = z.strictObject({
   ...attributes,
   // A client may send back departments in the form of a GET response (contract 1.2).
   departments: z.array(z.union([departmentKey, departmentRef.transform((ref) => ref.id)])).max(100),
+  env: workerEnvPatchSchema,
   work_dir: z.string(),
   paused,
   ...ignoreFields("home", "id", "status", "created_at", "updated_at"),

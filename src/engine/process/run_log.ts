@@ -62,6 +62,9 @@ export class RunLog {
     if (secret === "") return;
     this.#secrets.push(encoder.encode(secret));
     this.#secretTexts.push(secret);
+    // The longest first: a secret that is the start of another one would leave the rest of it.
+    this.#secrets.sort((one, other) => other.length - one.length);
+    this.#secretTexts.sort((one, other) => other.length - one.length);
   }
 
   /** Masks the secrets in a text. Callers mask a text before cutting it, because write() cannot find a cut secret. */
@@ -78,11 +81,10 @@ export class RunLog {
   /** Writes output of the run byte for byte. Drops output above the limit. */
   write(chunk: Uint8Array): void {
     if (this.#full || this.#closed) return;
-    let bytes = this.#carry.length === 0 ? chunk : concatBytes([this.#carry, chunk]);
-    for (const secret of this.#secrets) bytes = maskBytes(bytes, secret);
-    const heldBytes = this.#findSecretStart(bytes);
-    this.#carry = bytes.slice(bytes.length - heldBytes);
-    this.#emit(bytes.subarray(0, bytes.length - heldBytes));
+    const bytes = this.#carry.length === 0 ? chunk : concatBytes([this.#carry, chunk]);
+    const cut = this.#findCut(bytes);
+    this.#carry = bytes.slice(cut);
+    this.#emit(this.#maskAll(bytes.subarray(0, cut)));
   }
 
   /** Collects the output during `work` and writes it to the file once, also when `work` throws. */
@@ -100,7 +102,7 @@ export class RunLog {
   /** Writes the held output, syncs the file and closes it. */
   async close(): Promise<void> {
     if (this.#closed) return;
-    this.#emit(this.#carry);
+    this.#emit(this.#maskAll(this.#carry));
     this.#closed = true;
     try {
       await this.#file.syncData();
@@ -175,20 +177,31 @@ export class RunLog {
     return concatBytes(parts);
   }
 
-  /** Returns how many bytes at the end may be the start of a secret. */
-  #findSecretStart(bytes: Uint8Array): number {
-    let longest = 0;
-    for (const secret of this.#secrets) {
-      const first = secret[0] ?? 0;
-      const from = bytes.length - Math.min(secret.length - 1, bytes.length);
-      for (let at = bytes.indexOf(first, from); at !== -1; at = bytes.indexOf(first, at + 1)) {
-        if (!isAt(bytes, at, secret)) continue;
-        longest = Math.max(longest, bytes.length - at);
-        break;
-      }
-    }
-    return longest;
+  #maskAll(bytes: Uint8Array): Uint8Array {
+    return this.#secrets.reduce(maskBytes, bytes);
   }
+
+  /** Returns the end of the bytes that can be written now: no secret starts before it and ends, or may end, after it. */
+  #findCut(bytes: Uint8Array): number {
+    let cut = bytes.length;
+    for (const secret of this.#secrets) cut = Math.min(cut, findCutSecret(bytes, secret, bytes.length));
+    // An earlier cut may divide another secret, which then must wait, too.
+    for (let before = bytes.length; cut < before;) {
+      before = cut;
+      for (const secret of this.#secrets) cut = Math.min(cut, findCutSecret(bytes, secret, cut));
+    }
+    return cut;
+  }
+}
+
+/** Returns where a secret starts that the end at `cut` would divide, or `cut`. */
+function findCutSecret(bytes: Uint8Array, secret: Uint8Array, cut: number): number {
+  const first = secret[0] ?? 0;
+  const from = Math.max(0, cut - secret.length + 1);
+  for (let at = bytes.indexOf(first, from); at !== -1 && at < cut; at = bytes.indexOf(first, at + 1)) {
+    if (isAt(bytes, at, secret)) return at;
+  }
+  return cut;
 }
 
 function formatTime(ms: number): string {

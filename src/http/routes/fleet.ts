@@ -14,7 +14,7 @@ export const fleetRoutes = [
     summary: "Export departments, workers, schedules, budgets and shared memory as a fleet, without secrets",
     refusals: [409, 413],
     response: exportSchema,
-    handle: ({ api }) => api.fleet.export(),
+    handle: ({ api, call }) => api.fleet.export(call),
   }),
   defineRoute("POST /api/fleet/plan", {
     access: "write:fleet",

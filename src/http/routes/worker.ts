@@ -29,7 +29,7 @@ export const workerRoutes = [
     summary: "List workers, newest first",
     query: workerListQuery,
     response: z.array(workerSchema),
-    handle: ({ api, query }) => api.worker.list(query),
+    handle: ({ api, call, query }) => api.worker.list(call, query),
   }),
   defineRoute("GET /api/workers/:id", {
     access: "read:workers",
@@ -37,7 +37,7 @@ export const workerRoutes = [
     summary: "Get a worker",
     params: { id },
     response: workerSchema,
-    handle: ({ api, params }) => api.worker.get(params.id),
+    handle: ({ api, call, params }) => api.worker.get(call, params.id),
   }),
   defineRoute("GET /api/workers/:id/status", {
     access: "read:workers",

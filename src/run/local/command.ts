@@ -90,11 +90,11 @@ export function decodeText(bytes: Uint8Array): string {
 /** Removes the token and keys from a run's environment, for a command of the run (contract 13). */
 export function removeKeys(
   env: Record<string, string>,
-  secrets: readonly string[],
+  { secrets, secretNames }: { secrets: readonly string[]; secretNames: readonly string[] },
   { runId, workDir }: { runId: string; workDir: string },
 ): Record<string, string> {
   const kept = Object.entries(env).filter(([name, value]) =>
-    !holdsKey(name, value) && !secrets.includes(value)
+    !holdsKey(name, value) && !secrets.includes(value) && !secretNames.includes(name)
   );
   const plain = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: workDir };
   return { ...plain, ...Object.fromEntries(kept), SVC_RUN_ID: runId };

@@ -15,7 +15,9 @@ import { type DataPaths, getEventsPath, getLogPath, getRunDir } from "../../base
 import { removeKeys } from "./command.ts";
 import type { EnvironmentBuilder } from "../environment.ts";
 import { type LaunchRequest, prepareLaunch } from "../launch_options.ts";
+import type { RunMasks } from "../run_masks.ts";
 import { maskOutcome } from "../secrets.ts";
+import { SetupError } from "../variables.ts";
 import { verifyRun } from "./verify.ts";
 
 export interface EngineRunOptions {
@@ -25,6 +27,8 @@ export interface EngineRunOptions {
   environmentOf: EnvironmentBuilder;
   /** The umask that the service was started with. */
   umask: number;
+  /** Holds the secrets of runs in progress; absent on a runner. */
+  masks?: RunMasks;
 }
 
 /** Receives the reports of a run in progress. */
@@ -63,12 +67,13 @@ export async function runEngine(
   try {
     const { log, events } = openLogs(options, request, reports.onWrite);
     try {
-      const { secrets, ...launchOptions } = await prepareLaunch(
+      const { secrets, secretNames, ...launchOptions } = await prepareLaunch(
         options,
         { ...request, lifeMs: computeLifeMs(request) },
         runDir,
       );
       for (const secret of secrets) for (const file of [log, events]) file?.mask(secret);
+      options.masks?.set(identity.execution_id, secrets);
       log.line(request.opening);
       const run: EngineRun = {
         runId: identity.run_id,
@@ -83,12 +88,20 @@ export async function runEngine(
         onStep: (tool, input) => reports.onStep(formatStep(log.maskText(tool), log.maskText(input))),
         onSession: (id) => reports.onSession(resolveSession(launchOptions.session, id)),
       };
-      const outcome = signal.aborted ? ENDED_EARLY : await runChecked(options, request, run, secrets);
+      const outcome = signal.aborted
+        ? ENDED_EARLY
+        : await runChecked(options, request, run, { secrets, secretNames });
       const masked = maskOutcome(secrets, outcome);
       const closing = request.closing(masked);
       if (closing !== null) log.line(closing);
       return masked;
+    } catch (error) {
+      if (!(error instanceof SetupError)) throw error;
+      const outcome = buildFailedOutcome("setup", error.message);
+      log.line(request.closing(outcome) ?? `[${error.message}]`);
+      return outcome;
     } finally {
+      options.masks?.delete(identity.execution_id);
       // The logs must be on disk before the outcome, so that a finished run has a complete log (reliability DUR-9).
       await Promise.all([log.close(), events?.close()]);
     }
@@ -106,12 +119,12 @@ async function runChecked(
   { config, umask }: EngineRunOptions,
   { engine, verify = null }: EngineRequest,
   run: EngineRun,
-  secrets: readonly string[],
+  keys: { secrets: readonly string[]; secretNames: readonly string[] },
 ): Promise<EngineOutcome & { verify?: VerifyResult }> {
   const first = await engine.start(run);
   if (verify === null) return first;
   const { runId, workDir, log, signal, onStart } = run;
-  const env = removeKeys(run.env, secrets, run);
+  const env = removeKeys(run.env, keys, run);
   const stopGraceMs = config.limits.stop_grace;
   const again = (words: string, { sessionId: id, sessionUsage: usage, usage: before }: EngineOutcome) => {
     const retelling = `${run.retelling}\n\n${words}`;

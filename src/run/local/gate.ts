@@ -131,11 +131,14 @@ export class Gates {
     const { db, environmentOf } = this.#options;
     const { execution: identity, workDir } = claim;
     const context = { runId: identity.run_id, workDir };
-    if (!engine.external) return { env: removeKeys({}, [], context), secrets: [] };
+    if (!engine.external) {
+      return { env: removeKeys({}, { secrets: [], secretNames: [] }, context), secrets: [] };
+    }
     const grant = await findGrant(db, claim);
-    const { env, secrets } = await environmentOf({ identity, grant, engine, runDir, contextPath: "" });
+    const request = { identity, grant, engine, runDir, contextPath: "", withoutSecrets: true } as const;
+    const { env, ...keys } = await environmentOf(request);
     Deno.mkdirSync(env.TMPDIR ?? runDir, { recursive: true, mode: 0o700 });
-    return { env: removeKeys(env, secrets, context), secrets };
+    return { env: removeKeys(env, keys, context), secrets: keys.secrets };
   }
 
   // Ends the gate when its task is cancelled. A wakeup reports the change immediately, and the poll within a second.

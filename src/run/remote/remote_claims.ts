@@ -23,6 +23,7 @@ import {
   type RunnerRow,
   storeRunnerReport,
 } from "../../store/workers/runner.ts";
+import { findWorkerEnv } from "../../store/workers/worker.ts";
 import { buildBriefing, buildGrant } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
 import { signRunToken } from "../environment.ts";
@@ -185,6 +186,8 @@ export class RemoteClaims {
       },
       work_dir: claim.workDir,
       verify: JSON.parse(row.verify) as Verify | null,
+      // The write refused references to secrets for workers on runners.
+      env: await findWorkerEnv(db, worker_id),
       time_zone: timeZone,
       max_log_bytes: limits.max_log_bytes,
       grant: { subject: grant.subject, scopes: [...grant.scopes] },

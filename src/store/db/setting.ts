@@ -3,7 +3,7 @@ import type { Database, Statement } from "./database.ts";
 
 type SettingName =
   | "database_id"
-  /** Fingerprint of the signing key, for servers that share a database. */
+  /** Fingerprint of the signing key, for servers that share a database, and of the latest rotation of a local one. */
   | "key_fingerprint"
   /** "1" once a file directory is marked as belonging to this database. */
   | "files_marked"

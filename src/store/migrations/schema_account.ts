@@ -48,6 +48,25 @@ export const ACCOUNT_SCHEMA: string[] = [
   ) strict`,
   `create index token_user on token (user_id, id)`,
 
+  // Encrypted values. A value that no key fits stays until an admin sets it again or deletes it.
+  `create table secret (
+    name text primary key,
+    -- Names the key that encrypted the value.
+    key_id text not null,
+    sealed text not null,
+    created_at integer not null,
+    updated_at integer not null,
+    last_used_at integer
+  ) strict, without rowid`,
+
+  // The workers that may use a secret.
+  `create table secret_worker (
+    secret_name text not null references secret (name) on delete cascade,
+    worker_id text not null references worker (id) on delete cascade,
+    primary key (secret_name, worker_id)
+  ) strict, without rowid`,
+  `create index secret_worker_worker on secret_worker (worker_id)`,
+
   `create table refresh_token (
     id text primary key,
     token_hash text not null unique,

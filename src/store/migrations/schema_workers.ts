@@ -21,6 +21,8 @@ export const WORKERS_SCHEMA: string[] = [
     constraints text not null default '',
     engine text not null default '',
     engine_args text not null default '{}' check (json_valid(engine_args)),
+    -- Variables of its runs: text, or secret:<name>.
+    env text not null default '{}' check (json_valid(env)),
     scopes text not null default '[]' check (json_valid(scopes)),
     verify text not null default 'null' check (json_valid(verify)),
     work_dir text not null,
@@ -34,6 +36,7 @@ export const WORKERS_SCHEMA: string[] = [
     updated_at integer not null
   ) strict`,
   `create index worker_name on worker (name_key)`,
+  `create index worker_env on worker (id) where env <> '{}'`,
   `create index worker_ending on worker (substr(id, -6))`,
 
   `create table worker_department (

@@ -57,7 +57,9 @@ const CHANGEABLE = listFields(
   storedSchema.omit({ id: true, work_dir: true, created_at: true, updated_at: true }),
 );
 
-export type WorkerChange = Partial<Pick<WorkerRow, (typeof CHANGEABLE)[number]>>;
+export type WorkerChange =
+  & Partial<Pick<WorkerRow, Exclude<(typeof CHANGEABLE)[number], "env">>>
+  & { env?: Record<string, string | null> };
 
 /** Changes the given fields, guarded by the worker's existence. Null for `departmentIds` leaves the departments unchanged. */
 export function updateWorker(
@@ -69,8 +71,9 @@ export function updateWorker(
   const set = ["updated_at = ?"];
   const args: Value[] = [now];
   for (const name of CHANGEABLE) {
+    if (name === "engine_args" || name === "env") continue;
     const value = change[name];
-    if (value === undefined || name === "engine_args") continue;
+    if (value === undefined) continue;
     set.push(`${name} = ?`);
     args.push(toColumnValue(storedSchema, name, value));
   }
@@ -81,6 +84,11 @@ export function updateWorker(
     ) => [engine, value === "" ? null : value]);
     set.push("engine_args = json_patch(engine_args, ?)");
     args.push(JSON.stringify(Object.fromEntries(patch)));
+  }
+  if (change.env !== undefined) {
+    // A merge patch: null removes a variable.
+    set.push("env = json_patch(env, ?)");
+    args.push(JSON.stringify(change.env));
   }
   if (change.name !== undefined) {
     set.push("name_key = ?");
@@ -132,6 +140,22 @@ export async function findWorker(db: Database, id: string): Promise<Worker | nul
 
 export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> | null> {
   return readJson(db, WORKER_JSON, "from worker where id = ?", [id]);
+}
+
+/** Returns the variables of a worker, none for an unknown one. */
+export async function findWorkerEnv(db: Database, id: string): Promise<Record<string, string>> {
+  const json = await db.readValue<string>("select env from worker where id = ?", [id]);
+  return json === null ? {} : JSON.parse(json) as Record<string, string>;
+}
+
+/** Lists the workers that have variables. */
+export async function listWorkerEnvs(
+  db: Database,
+): Promise<{ id: string; name: string; env: Record<string, string> }[]> {
+  const rows = await db.read<{ id: string; name: string; env: string }>(
+    "select id, name, env from worker where env <> '{}' order by id",
+  );
+  return rows.map((row) => ({ ...row, env: JSON.parse(row.env) as Record<string, string> }));
 }
 
 const FILTERS: Filters<WorkerFilter> = {

@@ -15,8 +15,8 @@ beforeEach(async () => {
       engines: buildFakeEngines(),
       gateways: { anthropic: { kind: "anthropic", secret: "key", upstream: upstream.url } },
     },
-    readSecret: () => Promise.resolve({ state: "value", value: "sk-canary-0123456789" }),
   });
+  await app.call("PUT /api/secrets/key", { value: "sk-canary-0123456789" });
   run = await startRun(app);
   await app.call(`PUT /api/workers/${run.workerId}`, { gateways: ["anthropic"] });
 });

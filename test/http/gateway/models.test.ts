@@ -16,8 +16,8 @@ beforeAll(async () => {
       engines: buildFakeEngines(),
       gateways: { anthropic: { kind: "anthropic", ...settings }, openai: { kind: "openai", ...settings } },
     },
-    readSecret: () => Promise.resolve({ state: "value", value: "sk-canary-0123456789" }),
   });
+  await app.call("PUT /api/secrets/key", { value: "sk-canary-0123456789" });
 });
 
 beforeEach(async () => {

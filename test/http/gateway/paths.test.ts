@@ -26,8 +26,8 @@ beforeAll(async () => {
       engines: buildFakeEngines(),
       gateways: { github, elsewhere: { ...github, allow: ["GET /**"] } },
     },
-    readSecret: () => Promise.resolve({ state: "value", value: SECRET }),
   });
+  await app.call("PUT /api/secrets/github-key", { value: SECRET });
   run = await startRun(app, ["*:*"]);
   await app.call(`PUT /api/workers/${run.workerId}`, { gateways: ["github"] });
   other = await startRun(app, ["*:*"], "Other");

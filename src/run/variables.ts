@@ -1,0 +1,108 @@
+import { readSecretReference } from "../domain/account/secret.ts";
+import { findVariableFault } from "../domain/workers/worker_env.ts";
+import type { Engine } from "../engine/engine.ts";
+import { listGrantedSecrets } from "../store/account/secret.ts";
+import type { SecretStore } from "../store/account/secret_store.ts";
+import type { Database } from "../store/db/database.ts";
+import { findWorkerEnv } from "../store/workers/worker.ts";
+
+/** The settings of a run cannot be used: it fails with `setup`. */
+export class SetupError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "SetupError";
+  }
+}
+
+interface Variables {
+  /** The engine's variables in the configuration. */
+  configured: Record<string, string>;
+  /** The worker's variables. */
+  own: Record<string, string>;
+  /** The values of stored secrets, by variable. */
+  secrets: Record<string, string>;
+}
+
+/** Resolves the variables of an engine and a worker. Throws SetupError. */
+export type VariableResolver = (
+  engine: Engine,
+  workerId: string,
+  withoutSecrets: boolean,
+) => Promise<Variables>;
+
+/** Creates the resolver of the service, which reads workers and secrets. */
+export function createVariableResolver(
+  { db, secrets }: { db: Database; secrets: SecretStore },
+): VariableResolver {
+  return async (engine, workerId, withoutSecrets) => {
+    const read = async (variable: string, name: string) =>
+      readValue(await secrets.read(name), variable, name);
+    const own = workerId === "" ? {} : await findWorkerEnv(db, workerId);
+    for (const name of Object.keys(own)) {
+      const fault = findVariableFault(name, engine.adapterVariables);
+      if (fault !== null) throw new SetupError(`Cannot set the worker's variable ${name}: it ${fault}`);
+    }
+    if (!withoutSecrets) await checkGrants(db, workerId, own);
+    const [engineVariables, workerVariables] = await Promise.all([
+      resolve(engine.config.env, withoutSecrets ? null : read),
+      resolve(own, withoutSecrets ? null : read),
+    ]);
+    return {
+      configured: engineVariables.values,
+      own: workerVariables.values,
+      secrets: { ...engineVariables.secrets, ...workerVariables.secrets },
+    };
+  };
+}
+
+/** Resolves the variables of a runner's engines. A runner has no secrets, and the service sends it the worker's variables. */
+export function createPlainResolver(own: Record<string, string>): VariableResolver {
+  return async ({ config }) => {
+    const { values } = await resolve(config.env, (variable, name) => {
+      throw new SetupError(
+        `Cannot set ${variable}: a runner has no secret ${
+          JSON.stringify(name)
+        }. Set the value in runner.yaml.`,
+      );
+    });
+    return { configured: values, own, secrets: {} };
+  };
+}
+
+async function checkGrants(db: Database, workerId: string, own: Record<string, string>): Promise<void> {
+  const named = Object.entries(own).flatMap(([variable, value]) => {
+    const name = readSecretReference(value);
+    return name === null ? [] : [{ variable, name }];
+  });
+  if (named.length === 0) return;
+  const granted = await listGrantedSecrets(db, workerId, named.map(({ name }) => name));
+  const refused = named.find(({ name }) => !granted.has(name));
+  if (refused === undefined) return;
+  throw new SetupError(
+    `Cannot set ${refused.variable}: this worker may not use the secret ${refused.name}. ` +
+      `Run svc ctl secret grant ${refused.name} --worker ${workerId}.`,
+  );
+}
+
+/** Replaces references by their values. Without `read`, leaves out variables with a reference. */
+async function resolve(
+  variables: Record<string, string>,
+  read: ((variable: string, name: string) => Promise<string>) | null,
+): Promise<{ values: Record<string, string>; secrets: Record<string, string> }> {
+  const values: Record<string, string> = {};
+  const secrets: Record<string, string> = {};
+  for (const [variable, text] of Object.entries(variables)) {
+    const name = readSecretReference(text);
+    if (name === null) values[variable] = text;
+    else if (read !== null) values[variable] = secrets[variable] = await read(variable, name);
+  }
+  return { values, secrets };
+}
+
+function readValue(found: Awaited<ReturnType<SecretStore["read"]>>, variable: string, name: string): string {
+  if (found.state === "value") return found.value;
+  const why = found.state === "lost"
+    ? `another signing key encrypted the secret ${name}. Set it again with svc ctl secret set ${name}, or restore that key`
+    : `no secret is called ${name}. Set it with svc ctl secret set ${name}`;
+  throw new SetupError(`Cannot set ${variable}: ${why}.`);
+}
