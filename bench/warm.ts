@@ -153,6 +153,7 @@ function buildOrder(
     root: Deno.uid() === 0,
     env: engine.env,
     tools: null,
+    gateway: null,
     schema: null,
   };
 }

@@ -1,6 +1,7 @@
 import { dirname, join } from "node:path";
 import { type Config, engineSchema } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
+import type { Machine } from "../engine/engine.ts";
 import { IdleProcesses, type KeepAlive } from "../engine/keep_alive.ts";
 
 // Machines sold with 8 GB have 7.6 to 7.8 GiB.
@@ -11,7 +12,9 @@ const STAYING_MAX = 32;
 /** Creates the engines of this machine. `memoryBytes` replaces the detected memory limit. */
 export function createCatalog(
   { default: defaultName, ...configured }: Config["engines"],
-  { memoryBytes, ...given }: { umask: number; stopGraceMs: number; memoryBytes?: number | undefined },
+  { memoryBytes, ...given }:
+    & Pick<Machine, "umask" | "stopGraceMs" | "gateways" | "gatewayKeys">
+    & { memoryBytes?: number | undefined },
 ): Catalog {
   return new Catalog({ defaultName, configured, defaultsFor: (kind) => engineSchema.parse({ kind }) }, {
     ...given,

@@ -33,9 +33,12 @@ export function createRemote(
   parts: Omit<Services, "stages">,
   { rules, steps, times }: { rules: Rules; steps: RecentActivity; times: LeaseTimes },
 ): Remote {
-  const { db, clock, wakeups, paths, engines, authority, timeZone, limits, waits } = parts;
+  const { db, clock, wakeups, paths, engines, authority, timeZone, limits, waits, gateways } = parts;
   const polls = new ClaimRequests();
-  const recorder = new Recorder({ db, clock, engines, rules });
+  const recorder = new Recorder({
+    ...{ db, clock, engines, rules },
+    endGateways: (executionId) => gateways.closeRun(executionId),
+  });
   const endRun = async (executionId: string, reason: string) => {
     if (!await isRemote(db, executionId)) return;
     await db.write([stopRemote(executionId, reason, clock.now())]);

@@ -15,6 +15,7 @@ import { RunnerLoop } from "../runner/loop.ts";
 import { EXIT, getExitCode } from "./exit_code.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory } from "./lock.ts";
+import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { createCatalog } from "./host_limits.ts";
 import { installShim } from "./shim.ts";
 
@@ -58,7 +59,11 @@ async function serveRuns({ url, token, config }: RunnerOptions, umask: number): 
     await endOpenProcesses(paths.runs);
     await installShim(paths.bin);
     const clock = systemClock;
-    const engines = createCatalog(config.engines, { umask, stopGraceMs: config.limits.stop_grace });
+    const engines = createCatalog(config.engines, {
+      ...{ umask, stopGraceMs: config.limits.stop_grace },
+      // Gateways are the service's.
+      ...{ gateways: {}, gatewayKeys: new GatewayKeys() },
+    });
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
       ...{ clock, paths, config, umask },

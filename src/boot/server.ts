@@ -92,7 +92,8 @@ export class Server {
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
     const machine = { umask: replaced.umask ?? 0o022, memoryBytes: replaced.memoryBytes };
-    this.parts = buildDependencies(foundation, { wakeups, ...machine, stopping: this.#stopping.signal }, {
+    const process = { wakeups, ...machine, stopping: this.#stopping.signal };
+    this.parts = buildDependencies(foundation, process, {
       stages: () => this.stages,
       interruptRun: async (executionId) => {
         await Promise.all([this.executor.interrupt(executionId), this.#remote.interrupt(executionId)]);
@@ -100,7 +101,8 @@ export class Server {
       interruptRouting: (sessionKey) => this.#bee.runner.interrupt(sessionKey),
       remote: () => this.#remote,
     }, () => this.#listener.url);
-    const { engines, secrets, authority, lifecycle, timeZone, network, waits, interruptRun } = this.parts;
+    const { engines, secrets, authority, gateways, lifecycle, timeZone, network, waits, interruptRun } =
+      this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
     if (operator.compare !== null) authority.awaitVersion(operator.compare(this.#stopping.signal));
@@ -126,7 +128,17 @@ export class Server {
       await Promise.all((isOfEngine ? [null] : workerIds).map((id) => engines.release(id)));
     });
     const masks = new RunMasks();
-    const running = { ...base, config, engines, paths, environmentOf, masks, umask: machine.umask };
+    const endGateways = (executionId: string) => gateways.closeRun(executionId);
+    const running = {
+      ...base,
+      config,
+      engines,
+      paths,
+      environmentOf,
+      masks,
+      umask: machine.umask,
+      endGateways,
+    };
     const admission = new Admission({
       db,
       engines,
@@ -184,7 +196,7 @@ export class Server {
     this.api = createOperations(this.parts);
     const app = createApp({
       api: this.api,
-      ...{ authority, lifecycle, runLimits: this.parts.runLimits },
+      ...{ authority, gateways, lifecycle, runLimits: this.parts.runLimits },
       maskOfRun: (executionId, value) => masks.mask(executionId, value),
       clock,
       wakeups,

@@ -19,6 +19,9 @@ import { getFilePath } from "./data_marker.ts";
 import type { DatabaseOwner } from "./database_owner.ts";
 import type { Operator } from "./first_start.ts";
 import type { DataLock } from "./lock.ts";
+import { Gateways } from "../api/call/gateways.ts";
+import { buildGateway } from "../domain/workers/gateway.ts";
+import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { createCatalog } from "./host_limits.ts";
 
 export interface BootResources {
@@ -67,13 +70,23 @@ export function buildDependencies(
     clock,
   });
   const secrets = new SecretStore({ db, clock, key: () => authority.key });
+  const gateways = Object.entries(loaded.config.gateways).map(([name, one]) => buildGateway(name, one));
+  const keys = new GatewayKeys();
+  const kinds = Object.fromEntries(gateways.map(({ name, kind }) => [name, kind]));
+  const machine = { umask, stopGraceMs: limits.stop_grace, memoryBytes, gateways: kinds, gatewayKeys: keys };
+  const catalog = createCatalog(engines, machine);
   return {
     db,
     clock,
     wakeups,
     paths,
-    engines: createCatalog(engines, { umask, stopGraceMs: limits.stop_grace, memoryBytes }),
+    engines: catalog,
     authority,
+    gateways: new Gateways({
+      ...{ db, clock, wakeups, authority, keys, gateways, timeZone },
+      readSecret: (name) => secrets.read(name),
+      engines: catalog,
+    }),
     signIn: createSignIn({
       oidc: auth.oidc,
       key: () => authority.key,

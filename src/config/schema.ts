@@ -10,6 +10,7 @@ import { applyEnvironment, type Shape } from "./environment.ts";
 import { formatPosition, formatProblems } from "./problem.ts";
 import { ADAPTERS, findAdapter, findReservedFlag, needsNoConfiguration } from "../engine/kinds.ts";
 import type { EngineConfig } from "../engine/config.ts";
+import { checkEngineGateway, checkGateways, gatewaysSchema } from "./gateway.ts";
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
 import { oidcSchema, publicUrlSchema } from "./sign_in.ts";
@@ -39,6 +40,7 @@ export const engineSchema = z.strictObject({
   model: z.string().default(""),
   permissions: z.enum(["read", "edit", "full"]).default("edit"),
   state: z.enum(["per_worker", "shared"]).default("per_worker"),
+  gateway: z.string().min(1).optional(),
   reserve: buildShareSchema("0%"),
   prices: z.strictObject({ input: priceSchema, output: priceSchema }).optional(),
   warm: z.strictObject({
@@ -97,6 +99,7 @@ export const configSchema = z.strictObject({
     max_attempts: buildCountSchema(3, 1, 100),
   }).prefault({}),
   engines: z.object({ default: z.string().min(1).default("echo") }).catchall(engineSchema).prefault({}),
+  gateways: gatewaysSchema,
   scheduler: z.strictObject({ time_zone: zone.default(""), catch_up_window: buildDurationSchema("1h") })
     .prefault({}),
   limits: z.strictObject({
@@ -169,7 +172,8 @@ export async function loadConfig(
     : resolvePath("backup.dir", config.backup.dir);
   checkBackup(config, source);
   checkFiles(config, source);
-  checkEngines(config.engines, source, config.bee.engine);
+  checkGateways(config.gateways, source);
+  checkEngines(config.engines, source, { gateways: config.gateways, beeEngine: config.bee.engine });
   const passwordFile = env.SVC_AUTH_PASSWORD_FILE;
   const password = env.SVC_AUTH_PASSWORD ??
     (passwordFile ? readSecretFile("SVC_AUTH_PASSWORD_FILE", passwordFile) : "");
@@ -204,7 +208,11 @@ function checkFiles({ files_dir, data_dir, database }: Config, source: ConfigSou
 }
 
 /** Checks the engines and fills in kinds and commands. Throws ConfigError. `beeEngine` is the coordinator's engine, if any. */
-export function checkEngines(given: Config["engines"], source: ConfigSource, beeEngine = "rules"): void {
+export function checkEngines(
+  given: Config["engines"],
+  source: ConfigSource,
+  { gateways = {}, beeEngine = "rules" }: { gateways?: Config["gateways"]; beeEngine?: string } = {},
+): void {
   const { default: defaultName, ...engines } = given;
   const known = new Set(ENGINES_DEFAULT);
   for (const [name, engine] of Object.entries(engines)) {
@@ -233,6 +241,7 @@ export function checkEngines(given: Config["engines"], source: ConfigSource, bee
         }engines.${name}.warm: ${kind} ends after each turn. Remove this key.`,
       );
     }
+    checkEngineGateway({ name, engine, adapter }, gateways, source);
     if (engine.command.includes("/")) engine.command = resolveConfigPath(source.base, engine.command);
     engine.kind = kind;
     known.add(name);

@@ -44,12 +44,20 @@ export function buildAgentEngine(
     reportsLiveUsage: adapter.reportsLiveUsage ?? false,
     reportsCost: adapter.reportsCost ?? false,
     idleMax: keepAlive?.warm.max ?? 0,
-    inheritedVariables: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
-    adapterVariables: listAdapterVariables(adapter),
+    inheritedVariables: listInherited(config, adapter),
+    adapterVariables: listAdapterVariables(setup),
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
     release: (workerId) => pool.release(workerId),
   };
+}
+
+const KEY_NAME = /_(KEY|TOKEN)$/;
+
+// A run that uses a gateway gets no login of the provider.
+function listInherited({ gateway, pass_env }: EngineConfig, { variables, login }: Adapter): string[] {
+  if (gateway === undefined) return [...variables, ...login.variables, ...pass_env];
+  return [...variables.filter((name) => !KEY_NAME.test(name)), ...pass_env];
 }
 
 // An order that makes an adapter set every variable that it may set.
@@ -62,16 +70,25 @@ const SAMPLE_ORDER: Order = {
     runDir: "/run",
     stateDir: "/state",
   },
-  ...{ ctl: "svc", model: "model", permissions: "full", extraArgs: [], root: true, env: {}, schema: null },
+  ...{
+    ctl: "svc",
+    model: "model",
+    permissions: "full",
+    extraArgs: [],
+    root: true,
+    env: {},
+    schema: null,
+    gateway: null,
+  },
   tools: { url: "http://localhost/mcp", tokenVariable: "SVC_TOKEN", token: "" },
 };
 
-function listAdapterVariables(adapter: Adapter): string[] {
+function listAdapterVariables({ adapter, config: { gateway: name }, machine }: AgentSetup): string[] {
   const { open } = adapter;
-  const commands = [
-    adapter.buildCommand(SAMPLE_ORDER),
-    ...(open === undefined ? [] : [open.buildCommand(SAMPLE_ORDER)]),
-  ];
+  const kind = name === undefined ? undefined : machine.gateways[name];
+  const gateway = kind === undefined ? null : { kind, url: "http://localhost/gateway/name", key: "key" };
+  const order = { ...SAMPLE_ORDER, gateway };
+  const commands = [adapter.buildCommand(order), ...(open === undefined ? [] : [open.buildCommand(order)])];
   return [...new Set(commands.flatMap(({ env, fixedEnv = {} }) => Object.keys({ ...env, ...fixedEnv })))];
 }
 

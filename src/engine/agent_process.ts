@@ -9,7 +9,15 @@ import { detectIsolation, findTree, type Isolation, sweep } from "./process/isol
 import { listMountsBelow } from "./process/mounts.ts";
 import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
 import type { ProcessInput } from "./process/process_input.ts";
-import type { AgentCommand, AgentEvent, Dialogue, Line, Link, Order } from "./protocol/adapter.ts";
+import {
+  type AgentCommand,
+  type AgentEvent,
+  type Dialogue,
+  GATEWAY_KEY,
+  type Line,
+  type Link,
+  type Order,
+} from "./protocol/adapter.ts";
 
 const log = createLogger("engine");
 
@@ -27,6 +35,8 @@ interface ProcessPlace {
   dir: string;
   /** Whether the process may take several turns. */
   stays: boolean;
+  /** The key for gateways of a process that stays open, or null if its engine uses none. */
+  gatewayKey: string | null;
 }
 
 // Variables that change with each run. A process that stays open has the values of its first run, so each bash that it starts reads the
@@ -72,6 +82,7 @@ export class AgentProcess {
     this.usageFile = place.usageFile;
     this.ended = run(this).finally(async () => {
       this.hasEnded = true;
+      this.#assignGatewayKey(null);
       this.#dialogue?.close();
       // Awaited, because the service may exit as soon as its processes have ended.
       if (this.stays) await Deno.remove(place.dir, { recursive: true }).catch(() => {});
@@ -90,7 +101,8 @@ export class AgentProcess {
     const { config, machine, adapter } = setup;
     const program = findProgram(config.command || adapter.program, machine.path);
     const id = stays ? createId() : run.runId;
-    const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays };
+    const gatewayKey = stays && config.gateway !== undefined ? machine.gatewayKeys.create() : null;
+    const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays, gatewayKey };
     const { order, command, env } = prepareProcess(setup, run, request, place);
     const isolation = await detectIsolation();
     const startDialogue = stays ? adapter.open?.startDialogue : adapter.startDialogue;
@@ -137,6 +149,7 @@ export class AgentProcess {
       makeTmp(this.#place.dir);
       writeRunFiles(this.#place.dir, run);
     }
+    this.#assignGatewayKey(run);
     this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
   }
 
@@ -157,6 +170,7 @@ export class AgentProcess {
   /** Ends a turn: removes its listener, and deletes the token of the run. */
   endTurn(): void {
     this.#listener = null;
+    this.#assignGatewayKey(null);
     if (!this.stays) return;
     for (const name of ["token", "turn.sh"]) {
       try {
@@ -165,6 +179,16 @@ export class AgentProcess {
         // The directory is removed when the process ends.
       }
     }
+  }
+
+  // Each run that the key represents masks it.
+  #assignGatewayKey(run: EngineRun | null): void {
+    const { gatewayKey } = this.#place;
+    if (gatewayKey === null) return;
+    for (const log of [run?.log, run?.events]) log?.mask(gatewayKey);
+    const { gatewayKeys } = this.#setup.machine;
+    if (run === null) gatewayKeys.revoke(gatewayKey);
+    else gatewayKeys.assign(gatewayKey, run.env.SVC_TOKEN ?? "");
   }
 
   /** Ends the process with all its children. Resolves when it has ended. */
@@ -246,7 +270,7 @@ function prepareProcess(
     return { order, command, env: buildEnvironment(run, command) };
   }
   const { id, dir } = place;
-  const own = { ...run, runId: id, runDir: dir, env: adaptEnvironment(dir, id, run) };
+  const own = { ...run, runId: id, runDir: dir, env: adaptEnvironment(place, run) };
   const order = buildOrder(setup, own, request);
   const command = open.buildCommand(order);
   try {
@@ -264,10 +288,14 @@ function prepareProcess(
   return { order, command, env: { ...env, BASH_ENV: join(dir, "turn.sh") } };
 }
 
-function adaptEnvironment(dir: string, id: string, { env, runDir }: EngineRun): Record<string, string> {
+function adaptEnvironment(
+  { dir, id, gatewayKey }: ProcessPlace,
+  { env, runDir }: EngineRun,
+): Record<string, string> {
   return {
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !RUN_VARIABLES.includes(name))),
     ...(env.HOME === runDir ? { HOME: dir } : {}),
+    ...(gatewayKey === null ? {} : { [GATEWAY_KEY]: gatewayKey }),
     TMPDIR: join(dir, "tmp"),
     SVC_RUN_ID: id,
     SVC_TOKEN_FILE: join(dir, "token"),
@@ -281,7 +309,7 @@ function adaptEnvironment(dir: string, id: string, { env, runDir }: EngineRun): 
 export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: EngineRun): string {
   const { env, workDir, stateDir, extraArgs, runDir, rights } = run;
   const program = findProgram(config.command || adapter.program, machine.path);
-  const changing = [...RUN_VARIABLES, "SVC_RUN_ID", "SVC_CONTEXT_FILE", "TMPDIR"];
+  const changing = [...RUN_VARIABLES, GATEWAY_KEY, "SVC_RUN_ID", "SVC_CONTEXT_FILE", "TMPDIR"];
   const kept = Object.entries(env).filter(([name, value]) => !changing.includes(name) && value !== runDir);
   const changedAt = Deno.statSync(program).mtime?.getTime() ?? 0;
   // Includes the identity of the directory, because the path may lead to another directory later.

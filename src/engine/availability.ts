@@ -63,6 +63,8 @@ export function formatInstall({ tested, install, needs }: Adapter): string {
 function findLoginProblem({ config, machine, adapter }: AgentSetup, stateDir: string | null): string | null {
   const { login } = adapter;
   const { inherited } = machine;
+  // The gateway has the key of the provider.
+  if (config.gateway !== undefined) return null;
   if (login.variables.some((name) => inherited[name])) return null;
   const configured = {
     ...config.env,

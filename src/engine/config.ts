@@ -20,6 +20,8 @@ export interface EngineConfig {
   model: string;
   permissions: "read" | "edit" | "full";
   state: "per_worker" | "shared";
+  /** The gateway through which its runs reach their model. If absent, they use the engine's own login. */
+  gateway?: string | undefined;
   /** The share of each provider window that is reserved for work that a person waits for, 0 to 1. */
   reserve: number;
   /** US dollars per million tokens. Without prices, the service uses the cost that the engine reports, if any. */

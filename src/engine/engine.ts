@@ -4,8 +4,9 @@ import type { ProviderWindow, ToolServer } from "./protocol/adapter.ts";
 import type { Reset } from "./protocol/reset.ts";
 import type { ProcessEnd } from "./process/process.ts";
 import type { RunLog } from "./process/run_log.ts";
+import type { GatewayKeys } from "./gateway_keys.ts";
 import type { KeepAlive } from "./keep_alive.ts";
-import type { Failure } from "../domain/call/vocabulary.ts";
+import type { Failure, GatewayKind } from "../domain/call/vocabulary.ts";
 
 /** The machine that runs the engines. */
 export interface Machine {
@@ -16,6 +17,10 @@ export interface Machine {
   umask: number;
   stopGraceMs: number;
   root: boolean;
+  /** The kind of each gateway. */
+  gateways: Readonly<Record<string, GatewayKind>>;
+  /** The keys of processes that stay open. */
+  gatewayKeys: GatewayKeys;
   /** Shared by all engines without `warm` settings. null: their processes end after each turn. */
   keepAlive: KeepAlive | null;
 }

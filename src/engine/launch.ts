@@ -1,6 +1,12 @@
 import { dirname } from "node:path";
 import { readPlain, writePlain } from "../base/plain_file.ts";
-import type { Adapter, AgentCommand, Order } from "./protocol/adapter.ts";
+import {
+  type Adapter,
+  type AgentCommand,
+  GATEWAY_KEY,
+  type ModelGateway,
+  type Order,
+} from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineConfig } from "./config.ts";
 import type { EngineRun, Machine } from "./engine.ts";
@@ -34,8 +40,19 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
     root: machine.root,
     env: run.env,
     tools: run.tools,
+    gateway: buildGateway(config, machine, run),
     schema: run.schema,
   };
+}
+
+function buildGateway(
+  { gateway: name }: EngineConfig,
+  { gateways }: Machine,
+  { env }: EngineRun,
+): ModelGateway | null {
+  const kind = name === undefined ? undefined : gateways[name];
+  if (kind === undefined) return null;
+  return { kind, url: `${env.SVC_URL}/gateway/${name}`, key: env[GATEWAY_KEY] ?? "" };
 }
 
 /**

@@ -11,6 +11,7 @@ import { CONSOLE_PATHS, mountConsole } from "./console.ts";
 import { DOCS_PATHS, mountDocs } from "./docs.ts";
 import type { App } from "./app_types.ts";
 import type { HttpDeps } from "./http_deps.ts";
+import { mountGateway } from "./gateway/gateway.ts";
 import { mountHealth } from "./health.ts";
 import { mountMetrics } from "./metrics.ts";
 import { BODY_MAX_BYTES, readBody } from "./input.ts";
@@ -96,7 +97,8 @@ export function createApp(deps: HttpDeps): App {
     c.set("requestId", requestId);
     const started = performance.now();
     await next();
-    c.res.headers.set("x-request-id", requestId);
+    // The answer of a gateway has the id of its upstream.
+    if (!c.res.headers.has("x-request-id")) c.res.headers.set("x-request-id", requestId);
     // Log only the path: a query may contain a token (reliability SEC-1).
     log.debug("{method} {path} {status} {ms} ms", {
       method: c.req.method,
@@ -116,6 +118,7 @@ export function createApp(deps: HttpDeps): App {
     checkHost(c.req.header("host") ?? new URL(c.req.url).host, allowed_hosts, isLoopback(host));
     await next();
   });
+  mountGateway(app, deps);
   if (allowed_origins.length > 0) {
     app.use(cors({
       origin: [...allowed_origins],

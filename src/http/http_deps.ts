@@ -1,5 +1,6 @@
 import type { Authority } from "../api/call/authority.ts";
 import type { Operations } from "../api/operations.ts";
+import type { Gateways } from "../api/call/gateways.ts";
 import type { Lifecycle } from "../api/call/services.ts";
 import type { RunLimits } from "../api/call/run_limit.ts";
 import type { Wakeups } from "../base/wakeups.ts";
@@ -11,6 +12,7 @@ import type { ConsoleFiles } from "./console.ts";
 export interface HttpDeps {
   api: Operations;
   authority: Authority;
+  gateways: Gateways;
   lifecycle: Lifecycle;
   runLimits: RunLimits;
   /** Masks the secrets of a run in progress in a JSON value. */

@@ -15,7 +15,10 @@ export const PROBLEMS: Record<ErrorCode, { status: number; title: string }> = {
   payload_too_large: { status: 413, title: "Payload too large" },
   unsupported_media_type: { status: 415, title: "Unsupported media type" },
   rate_limited: { status: 429, title: "Too many requests" },
+  budget: { status: 429, title: "Budget used up" },
+  upgrade_required: { status: 426, title: "Upgrade not supported" },
   internal: { status: 500, title: "Internal error" },
+  bad_gateway: { status: 502, title: "No answer from upstream" },
   unavailable: { status: 503, title: "Unavailable" },
   storage_full: { status: 507, title: "Storage full" },
 };

@@ -1,5 +1,6 @@
 import { delimiter, join } from "node:path";
 import type { Engine } from "../engine/engine.ts";
+import { GATEWAY_KEY } from "../engine/protocol/adapter.ts";
 import { type DataPaths, getCtlPath } from "../base/paths.ts";
 import { buildProxyBypass } from "../base/proxy.ts";
 import { signToken } from "../base/token.ts";
@@ -120,6 +121,7 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
       SVC_SESSION_KEY: session_key,
       SVC_MESSAGE_ID: message_id,
       SVC_CONTEXT_FILE: contextPath,
+      ...(engine.config.gateway === undefined ? {} : { [GATEWAY_KEY]: token }),
     };
     return {
       env,

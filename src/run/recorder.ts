@@ -28,7 +28,7 @@ import {
   RUNNER_STOPPED,
   STOPPED,
 } from "./ending.ts";
-import { addCost } from "./usage_recorder.ts";
+import { chooseUsage } from "./usage_recorder.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
 
 interface RecorderOptions {
@@ -36,6 +36,8 @@ interface RecorderOptions {
   clock: Clock;
   engines: Catalog;
   rules: Rules;
+  /** Ends the requests that a run has open through gateways, and stores their usage. */
+  endGateways: (executionId: string) => Promise<void>;
 }
 
 /** An outcome with the result of its check, if any. */
@@ -76,15 +78,17 @@ export class Recorder {
     start: StartState,
     interruption: Interruption | null,
   ): Promise<Statement[]> {
-    const { clock, rules, engines } = this.#options;
+    const { db, clock, rules, engines, endGateways } = this.#options;
     const { execution } = claim;
+    await endGateways(execution.execution_id);
     const now = clock.now();
     const ended = buildExecutionEnd(execution.session_key, outcome, interruption);
     if (ended.error === STOPPED && claim.remote === true) {
       ended.error = await this.#classifyReturn(execution.task_id);
     }
     const limitHit = ended.failure === "rate_limited" ? await this.#findLimit(claim, outcome, now) : null;
-    const usage = addCost(ended.usage, engines.find(execution.engine)?.config.prices);
+    const prices = engines.find(execution.engine)?.config.prices;
+    const usage = await chooseUsage(db, execution.execution_id, ended.usage, prices);
     const end = { ...ended, usage, started_at: start.at, met: limitHit };
     const statements = [
       ...buildContext(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),

@@ -6,6 +6,7 @@ import type { ProviderWindow } from "../engine/protocol/adapter.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Database, Statement } from "../store/db/database.ts";
+import { findCountedUsage } from "../store/work/gateway_use.ts";
 import { storeWindow } from "../store/workers/engine_window.ts";
 import { updateReservationUse } from "../store/workers/budget_ledger.ts";
 
@@ -20,6 +21,18 @@ export function addCost(usage: Usage, prices: EngineConfig["prices"]): Usage {
   if (prices === undefined || usage.input_tokens === null && usage.output_tokens === null) return usage;
   const cost = (usage.input_tokens ?? 0) * prices.input + (usage.output_tokens ?? 0) * prices.output;
   return clampUsage({ ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) });
+}
+
+/** Chooses the usage of a run at its end. Tokens that a gateway counted replace the engine's; the cost is the engine's, else by prices. */
+export async function chooseUsage(
+  db: Database,
+  executionId: string,
+  reported: Usage,
+  prices: EngineConfig["prices"],
+): Promise<Usage> {
+  const counted = await findCountedUsage(db, executionId);
+  if (counted === null) return addCost(reported, prices);
+  return { ...counted, cost_usd: reported.cost_usd ?? counted.cost_usd };
 }
 
 /**

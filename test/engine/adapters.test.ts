@@ -286,6 +286,7 @@ const ORDER: Order = {
   root: true,
   env: {},
   tools: null,
+  gateway: null,
   schema: null,
 };
 

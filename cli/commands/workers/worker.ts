@@ -39,6 +39,13 @@ const FIELDS = {
       allowEmpty: true,
     },
   ),
+  gateways: option.words(
+    "--gateways <names>",
+    "comma-separated gateways that its runs may use; empty for none",
+    {
+      allowEmpty: true,
+    },
+  ),
   engineArgs: option.list("--engine-args <engine=args>", "extra arguments for an engine; empty for none"),
   env: option.list(
     "--env <name=value>",

@@ -11,6 +11,7 @@ import type { Database } from "../../store/db/database.ts";
 import type { DatabaseWatch } from "../../store/db/database_watch.ts";
 import type { Authority } from "./authority.ts";
 import type { Platforms } from "./platforms.ts";
+import type { Gateways } from "./gateways.ts";
 import type { LoginLimits } from "./login_limit.ts";
 import type { RemoteRuns } from "./remote_runs.ts";
 import type { RunLimits } from "./run_limit.ts";
@@ -28,6 +29,7 @@ export interface Services {
   /** The parts of the configuration that name a secret. */
   secretReferences: readonly SecretReference[];
   runLimits: RunLimits;
+  gateways: Gateways;
   loginLimits: LoginLimits;
   /** Runs that wait for a person. */
   waits: HumanWaits;

@@ -45,6 +45,7 @@ type DoctorDeps = Deps<
   | "owner"
   | "secrets"
   | "secretReferences"
+  | "gateways"
 >;
 
 /** Runs all health checks and says how to fix each fault. Throws `forbidden` for runs. */
@@ -75,6 +76,7 @@ const CHECKS: Record<string, (deps: DoctorDeps, call: Call) => Finding | Promise
   queue: checkQueue,
   schedules: checkSchedules,
   engines: checkEngines,
+  gateways: checkGateways,
   workers: checkWorkers,
   isolation: checkIsolation,
   work_dirs: checkWorkDirs,
@@ -222,6 +224,17 @@ async function checkEngines({ engines }: Deps<"engines">): Promise<Finding> {
     "`svc service install` again in that shell.";
   if (missing.includes(engines.defaultName)) return fail(words, hint);
   return missing.length > 0 ? warn(words, hint) : pass(`usable: ${wanted.join(", ")}; ${path}`);
+}
+
+async function checkGateways({ gateways }: Deps<"gateways">): Promise<Finding> {
+  if (gateways.names.length === 0) return pass("none in config.yaml");
+  const problems = await gateways.listProblems();
+  if (problems.length === 0) return pass(`each has its secret: ${gateways.names.join(", ")}`);
+  const words = problems.map(({ gateway: { name, secret }, problem }) =>
+    `${name}: its secret ${secret} ${problem}`
+  );
+  const [first] = problems;
+  return fail(words.join("; "), `Set it: svc ctl secret set ${first?.gateway.secret}`);
 }
 
 async function checkWorkers({ db, engines }: Deps<"db" | "engines">): Promise<Finding> {

@@ -50,6 +50,7 @@ async function probe({ engines, db, clock }: EngineDeps): Promise<EngineView[]> 
     name,
     kind: engines.find(name)?.kind ?? "",
     default: name === engines.defaultName,
+    gateway: engines.find(name)?.config.gateway ?? "",
     configured: engines.configured.includes(name),
     usable: found[name]?.usable ?? false,
     version: found[name]?.version ?? "",

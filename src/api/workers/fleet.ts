@@ -19,6 +19,7 @@ import { record } from "../../store/events/journal.ts";
 import { findWebhook } from "../../store/events/webhook.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
+import { checkGatewayNames } from "./gateway.ts";
 import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import { checkEngines } from "./engine.ts";
 import { buildPlanWork } from "./fleet_changes.ts";
@@ -28,7 +29,7 @@ import { makeWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
 import { buildEnvPatch, checkEnv, seesSecretNames } from "./worker_env.ts";
 
-type PlanDeps = Deps<"db" | "clock" | "engines" | "paths" | "timeZone">;
+type PlanDeps = Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "timeZone">;
 
 // Another request may change something between the plan and its commit.
 const TRIES = 5;
@@ -147,10 +148,11 @@ async function plan(
   return { planned, present };
 }
 
-function checkEngineNames({ engines }: Deps<"engines">, fleet: Fleet): void {
+function checkEngineNames({ engines, gateways }: Deps<"engines" | "gateways">, fleet: Fleet): void {
   for (const [index, worker] of fleet.workers.entries()) {
     checkEngines(engines, worker, `fleet.workers.${index}.`);
     checkCommands({ call: null, engines, engine: worker.engine }, { verify: worker.verify });
+    checkGatewayNames({ gateways }, worker.gateways, `fleet.workers.${index}.gateways`);
   }
   for (const [index, { target }] of fleet.budgets.entries()) {
     const engine = /^engine:(.*)$/s.exec(target)?.[1];
@@ -204,6 +206,9 @@ async function checkWebhookNames({ db }: Deps<"db">, fleet: Fleet): Promise<void
 function checkMayChange(call: Call, { changes }: UnhashedPlan): void {
   for (const { name, before, after } of changes.flatMap(({ fields }) => fields)) {
     if ((name === "gate" || name === "verify") && (before ?? after ?? null) !== null) checkMaySet(call, name);
+    if (name === "gateways" && JSON.stringify(before ?? []) !== JSON.stringify(after ?? [])) {
+      checkMaySet(call, name);
+    }
     // Only workers have scopes.
     if (name === "scopes") checkGrant(call.caller, (after ?? []) as string[], (before ?? []) as string[]);
   }

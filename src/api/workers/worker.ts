@@ -30,14 +30,17 @@ import { checkCommands } from "../work/task_commands.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines } from "./engine.ts";
+import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { checkEnv, findEnvPatch, grantNamedSecrets, hideEnv } from "./worker_env.ts";
 import { memoize } from "../../base/memoize.ts";
 
+type WorkerDeps = Deps<"db" | "clock" | "paths" | "engines" | "gateways" | "runLimits">;
+
 /** Creates a worker and its work directory. Throws `invalid_request` or `forbidden`. */
 export async function createWorker(
-  deps: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  deps: WorkerDeps,
   call: Call,
   input: WorkerCreate,
 ): Promise<Answer<Worker>> {
@@ -46,7 +49,7 @@ export async function createWorker(
 }
 
 async function planWorker(
-  { db, clock, paths, engines, runLimits }: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  { db, clock, paths, engines, runLimits, gateways }: WorkerDeps,
   call: Call,
   input: WorkerCreate,
 ): Promise<Creation<Worker>> {
@@ -54,6 +57,7 @@ async function planWorker(
   checkGrant(call.caller, input.scopes);
   checkEngines(engines, input);
   checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
+  if (input.gateways.length > 0) checkGateways({ gateways }, call, input.gateways);
   await checkEnv({ db, engines }, call, {
     ...{ workerId: null, engine: input.engine, runsOn: input.runs_on, before: {}, patch: input.env },
   });
@@ -163,7 +167,7 @@ async function requireWorker(
 
 /** Updates a worker. Throws `invalid_request`, `not_found` or `forbidden`. */
 export async function updateWorker(
-  deps: Deps<"db" | "clock" | "engines" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "gateways" | "paths">,
   call: Call,
   id: string,
   input: WorkerUpdate,
@@ -174,7 +178,7 @@ export async function updateWorker(
 }
 
 async function changeWorker(
-  { db, clock, engines, paths }: Deps<"db" | "clock" | "engines" | "paths">,
+  { db, clock, engines, gateways, paths }: Deps<"db" | "clock" | "engines" | "gateways" | "paths">,
   call: Call,
   id: string,
   input: WorkerUpdate,
@@ -188,6 +192,7 @@ async function changeWorker(
   if (change.runs_on !== undefined) {
     checkEngines(engines, { engine: change.engine ?? worker.engine, runs_on: change.runs_on });
   }
+  if (change.gateways !== undefined) checkGateways({ gateways }, call, change.gateways);
   const engine = change.engine ?? worker.engine;
   await checkEnv({ db, engines }, call, {
     ...{ workerId: id, engine, runsOn: change.runs_on ?? worker.runs_on },

@@ -9,7 +9,10 @@ export type ErrorCode =
   | "payload_too_large"
   | "unsupported_media_type"
   | "rate_limited"
+  | "budget"
+  | "upgrade_required"
   | "internal"
+  | "bad_gateway"
   | "unavailable"
   | "storage_full";
 

@@ -186,6 +186,7 @@ export const EVENT_KINDS = [
   "question.expired",
   "question.cancelled",
   "engine.lifted",
+  "gateway.used",
   "budget.created",
   "budget.updated",
   "budget.deleted",
@@ -274,6 +275,10 @@ export type BudgetState = (typeof BUDGET_STATES)[number];
 
 /** Causes that block a pending task (contract 14). */
 export const HOLD_KINDS = ["budget", "engine", "run_limit", "runner"] as const;
+
+/** Kinds of gateways: a provider's model API, or any HTTP API. */
+export const GATEWAY_KINDS = ["anthropic", "openai", "http"] as const;
+export type GatewayKind = (typeof GATEWAY_KINDS)[number];
 
 export const RUNNER_STATES = ["online", "silent", "draining"] as const;
 

@@ -5,6 +5,7 @@ export const engineSchema = z.strictObject({
   name: z.string(),
   kind: z.string(),
   default: z.boolean().meta({ description: "whether workers without an engine use this one" }),
+  gateway: z.string().meta({ description: "the gateway to its model; empty: its own login" }),
   configured: z.boolean().meta({ description: "whether the configuration names it" }),
   usable: z.boolean().meta({ description: "whether its program is installed and can start" }),
   version: z.string(),

@@ -26,6 +26,8 @@ import { SHOWN_WORKER_STATUSES } from "../call/vocabulary.ts";
 
 const PATH_MAX_BYTES = 4_000;
 const ENGINE_ARGS_MAX_BYTES = 8_000;
+/** Gateways of one worker. */
+const GATEWAYS_MAX = 50;
 
 const departmentRef = z.strictObject({ id, name: z.string() });
 const departmentKey = line(NAME_MAX_BYTES).meta({ description: "id or name of a department" });
@@ -49,6 +51,9 @@ const fields = {
   work_dir: text(PATH_MAX_BYTES).meta({ description: "absolute path; default: <data_dir>/workers/<id>" })
     .default(""),
   runs_on: labels.default([]),
+  gateways: z.array(text(63)).max(GATEWAYS_MAX).default([]).meta({
+    description: "names of gateways of the configuration that its runs may use",
+  }),
   paused: z.boolean().default(false),
 };
 

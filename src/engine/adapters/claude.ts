@@ -34,6 +34,7 @@ export const claude: Adapter = {
     advice:
       "make a token with: claude setup-token, and set it as CLAUDE_CODE_OAUTH_TOKEN, or set ANTHROPIC_API_KEY",
   },
+  gateways: ["anthropic"],
   variables: ["ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"],
   reservedFlags: [
     "-p",
@@ -87,6 +88,7 @@ export const claude: Adapter = {
         // Without this the agent has to search for the service's tools first.
         ...(order.tools === null ? {} : { ENABLE_TOOL_SEARCH: "false" }),
       },
+      ...buildGatewayVariables(order),
       files: order.tools === null
         ? []
         : [{ path: resolveToolFile(order), content: () => buildToolConfig(order.tools) }],
@@ -139,6 +141,11 @@ export const claude: Adapter = {
     setup: /unknown option|cannot be used with root/,
   },
 };
+
+function buildGatewayVariables({ gateway }: Order): { fixedEnv?: Record<string, string> } {
+  if (gateway === null) return {};
+  return { fixedEnv: { ANTHROPIC_BASE_URL: gateway.url, ANTHROPIC_API_KEY: gateway.key } };
+}
 
 function resolveToolFile({ runDir }: Order): string {
   return join(runDir, "mcp.json");

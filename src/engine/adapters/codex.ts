@@ -3,6 +3,7 @@ import {
   type Adapter,
   type AgentEvent,
   BRIDGE_VARIABLES,
+  GATEWAY_KEY,
   type Line,
   type Order,
 } from "../protocol/adapter.ts";
@@ -30,6 +31,7 @@ export const codex: Adapter = {
     files: ["auth.json"],
     advice: "set CODEX_API_KEY, or log in with: codex login, and share its state (state: shared)",
   },
+  gateways: ["openai"],
   variables: ["OPENAI_API_KEY"],
   reservedFlags: ["--json", "--color", "-C", "--cd", "--ephemeral", "--worktree"],
   buildCommand(order) {
@@ -48,6 +50,7 @@ export const codex: Adapter = {
         ...buildToolArgs(order),
         ...(order.schema === null ? [] : ["--output-schema", resolveSchemaFile(order)]),
         ...extraArgs,
+        ...buildGatewayArgs(order),
         // `resume` comes last, because it does not accept the flags above.
         ...(resume ? ["resume", sessionId] : []),
         "-",
@@ -73,6 +76,7 @@ export const codex: Adapter = {
             : buildPermissionArgs(order)),
           ...buildBridgeArgs(order),
           ...order.extraArgs,
+          ...buildGatewayArgs(order),
         ],
         env: order.stateDir === null ? {} : { CODEX_HOME: order.stateDir },
       };
@@ -131,6 +135,15 @@ function buildPermissionArgs({ permissions }: Order): string[] {
     // Each run has its own TMPDIR.
     "sandbox_workspace_write.exclude_slash_tmp=true",
   ]);
+}
+
+// Adds a provider, because the built-in one prefers a login in the state of the worker.
+function buildGatewayArgs({ gateway }: Order): string[] {
+  if (gateway === null) return [];
+  const provider = `{name="svc",base_url=${
+    JSON.stringify(`${gateway.url}/v1`)
+  },env_key="${GATEWAY_KEY}",wire_api="responses"}`;
+  return formatSettings(['model_provider="svc"', `model_providers.svc=${provider}`]);
 }
 
 function resolveSchemaFile({ runDir }: Order): string {

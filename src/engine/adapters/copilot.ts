@@ -25,6 +25,7 @@ export const copilot: Adapter = {
     advice:
       "set COPILOT_GITHUB_TOKEN, or a provider of your own: COPILOT_PROVIDER_BASE_URL (engines.<name>.env)",
   },
+  gateways: ["anthropic", "openai"],
   variables: ["COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_TYPE", "COPILOT_MODEL"],
   reservedFlags: [
     "-p",
@@ -69,6 +70,7 @@ export const copilot: Adapter = {
         ...extraArgs,
       ],
       env: { ...(stateDir === null ? {} : { COPILOT_HOME: stateDir }), COPILOT_AUTO_UPDATE: "false" },
+      ...buildGatewayVariables(order),
       files: order.tools === null
         ? []
         : [{ path: resolveToolFile(order), content: () => buildToolConfig(order.tools) }],
@@ -109,6 +111,17 @@ export const copilot: Adapter = {
     return [{ kind: "usage", span: "session", usage }];
   },
 };
+
+function buildGatewayVariables({ gateway }: Order): { fixedEnv?: Record<string, string> } {
+  if (gateway === null) return {};
+  return {
+    fixedEnv: {
+      COPILOT_PROVIDER_TYPE: gateway.kind,
+      COPILOT_PROVIDER_BASE_URL: gateway.kind === "openai" ? `${gateway.url}/v1` : gateway.url,
+      COPILOT_PROVIDER_API_KEY: gateway.key,
+    },
+  };
+}
 
 function resolveToolFile({ runDir }: Order): string {
   return join(runDir, "mcp.json");

@@ -19,6 +19,8 @@ export const gemini: Adapter = {
     files: [".gemini/oauth_creds.json"],
     advice: "set GEMINI_API_KEY, or log in by starting gemini once, and share its state (state: shared)",
   },
+  // No kind with counted usage has Gemini's API.
+  gateways: ["http"],
   variables: [
     "GOOGLE_GEMINI_BASE_URL",
     "GOOGLE_GENAI_USE_VERTEXAI",
@@ -46,7 +48,7 @@ export const gemini: Adapter = {
     "--worktree",
   ],
   buildCommand(order) {
-    const { sessionId, resume, stateDir, model, extraArgs } = order;
+    const { sessionId, resume, stateDir, model, extraArgs, gateway } = order;
     return {
       args: [
         "--output-format",
@@ -63,6 +65,13 @@ export const gemini: Adapter = {
         // Without this variable Gemini starts a second Node process.
         GEMINI_CLI_NO_RELAUNCH: "true",
       },
+      ...(gateway === null ? {} : {
+        fixedEnv: {
+          GOOGLE_GEMINI_BASE_URL: gateway.url,
+          GEMINI_API_KEY: gateway.key,
+          GOOGLE_GENAI_USE_VERTEXAI: "false",
+        },
+      }),
       files: stateDir === null ? [] : [buildSettingsFile(stateDir, order)],
     };
   },
@@ -104,8 +113,10 @@ export function buildPermissionArgs({ permissions, ctl }: Order, editMode: strin
 }
 
 // Existing settings in the state directory stay, unless they would break an unattended run.
-function buildSettingsFile(stateDir: string, { env, tools }: Order): EngineFile {
-  const login = env.GEMINI_API_KEY ? { security: { auth: { selectedType: "gemini-api-key" } } } : {};
+function buildSettingsFile(stateDir: string, { env, tools, gateway }: Order): EngineFile {
+  const login = env.GEMINI_API_KEY || gateway !== null
+    ? { security: { auth: { selectedType: "gemini-api-key" } } }
+    : {};
   const ours = {
     general: {
       enableAutoUpdate: false,

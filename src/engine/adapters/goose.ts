@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line } from "../protocol/adapter.ts";
+import type { Adapter, AgentEvent, Line, Order } from "../protocol/adapter.ts";
 import { classifyFailure } from "../protocol/failure.ts";
 import {
   formatContent,
@@ -26,6 +26,7 @@ export const goose: Adapter = {
     files: ["config.yaml", "config/config.yaml"],
     advice: "set GOOSE_PROVIDER, GOOSE_MODEL and the provider's key (engines.<name>.env)",
   },
+  gateways: ["openai"],
   variables: ["GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_HOST", "ANTHROPIC_HOST"],
   reservedFlags: [
     "-i",
@@ -72,7 +73,7 @@ export const goose: Adapter = {
         GOOSE_DISABLE_KEYRING: "1",
         GOOSE_MODE: "auto",
       },
-      fixedEnv: { SHELL: shell, GOOSE_SHELL: shell },
+      fixedEnv: { SHELL: shell, GOOSE_SHELL: shell, ...buildGatewayVariables(order) },
       files: [{ path: shell, content: () => PLAIN_SHELL, executable: true }],
     };
   },
@@ -96,6 +97,18 @@ export const goose: Adapter = {
 
 // goose takes the PATH of its tools from a login shell, where svc may be missing (facts, engines 2.9).
 const PLAIN_SHELL = '#!/bin/sh\nwhile [ $# -gt 0 ] && [ "$1" != -c ]; do shift; done\nexec /bin/bash "$@"\n';
+
+// goose takes the base path apart from the host.
+function buildGatewayVariables({ gateway }: Order): Record<string, string> {
+  if (gateway === null) return {};
+  const { origin, pathname } = new URL(gateway.url);
+  return {
+    GOOSE_PROVIDER: "openai",
+    OPENAI_HOST: origin,
+    OPENAI_BASE_PATH: `${pathname.slice(1)}/v1/chat/completions`,
+    OPENAI_API_KEY: gateway.key,
+  };
+}
 
 function parseMessage(message: Line): AgentEvent[] {
   const words = formatContent(message.content);

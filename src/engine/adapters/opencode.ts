@@ -1,5 +1,13 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line, Order, ToolServer } from "../protocol/adapter.ts";
+import {
+  type Adapter,
+  type AgentEvent,
+  GATEWAY_KEY,
+  type Line,
+  type ModelGateway,
+  type Order,
+  type ToolServer,
+} from "../protocol/adapter.ts";
 import { classifyFailure, classifyStatus } from "../protocol/failure.ts";
 import { formatInput, getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
 
@@ -25,6 +33,7 @@ export const opencode: Adapter = {
     advice:
       "log in with: opencode auth login, or name a provider in OPENCODE_CONFIG_CONTENT (engines.<name>.env)",
   },
+  gateways: ["anthropic", "openai"],
   variables: ["OPENCODE_CONFIG"],
   reservedFlags: [
     "--format",
@@ -96,11 +105,12 @@ export const opencode: Adapter = {
   },
 };
 
-function buildSettings({ permissions, ctl, tools }: Order): object {
+function buildSettings({ permissions, ctl, tools, gateway }: Order): object {
   const quiet = {
     autoupdate: false,
     share: "disabled",
     ...(tools === null ? {} : { mcp: { svc: buildToolServer(tools) } }),
+    ...(gateway === null ? {} : { provider: buildProvider(gateway) }),
   };
   if (permissions === "full") {
     const allow = { edit: "allow", bash: "allow", webfetch: "allow", external_directory: "allow" };
@@ -110,6 +120,10 @@ function buildSettings({ permissions, ctl, tools }: Order): object {
   const bash = { "*": "deny", "svc ctl *": "allow", [`${ctl} ctl *`]: "allow" };
   const edit = permissions === "edit" ? "allow" : "deny";
   return { ...quiet, permission: { edit, bash, webfetch: "deny", external_directory: "deny" } };
+}
+
+function buildProvider({ kind, url }: ModelGateway): object {
+  return { [kind]: { options: { baseURL: `${url}/v1`, apiKey: `{env:${GATEWAY_KEY}}` } } };
 }
 
 function buildToolServer({ url, tokenVariable }: ToolServer): object {

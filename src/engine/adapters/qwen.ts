@@ -20,6 +20,7 @@ export const qwen: Adapter = {
     files: ["oauth_creds.json"],
     advice: "set OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_MODEL (engines.<name>.env)",
   },
+  gateways: ["openai"],
   variables: ["OPENAI_BASE_URL", "OPENAI_MODEL"],
   reservedFlags: [
     "-p",
@@ -43,14 +44,14 @@ export const qwen: Adapter = {
     "--input-file",
   ],
   buildCommand(order) {
-    const { sessionId, resume, stateDir, model, extraArgs, env } = order;
+    const { sessionId, resume, stateDir, model, extraArgs, env, gateway } = order;
     return {
       args: [
         "--output-format",
         "stream-json",
         resume ? "--resume" : "--session-id",
         sessionId,
-        ...(env.OPENAI_API_KEY ? ["--auth-type", "openai"] : []),
+        ...(env.OPENAI_API_KEY || gateway !== null ? ["--auth-type", "openai"] : []),
         ...(model === "" ? [] : ["--model", model]),
         ...buildPermissionArgs(order, "auto-edit"),
         ...extraArgs,
@@ -59,6 +60,9 @@ export const qwen: Adapter = {
         ...(stateDir === null ? {} : { QWEN_HOME: stateDir, QWEN_RUNTIME_DIR: stateDir }),
         QWEN_CODE_SUPPRESS_YOLO_WARNING: "1",
       },
+      ...(gateway === null
+        ? {}
+        : { fixedEnv: { OPENAI_BASE_URL: `${gateway.url}/v1`, OPENAI_API_KEY: gateway.key } }),
       files: stateDir === null ? [] : [buildSettingsFile(stateDir, order)],
     };
   },

@@ -1,3 +1,4 @@
+import type { GatewayKind } from "../../domain/call/vocabulary.ts";
 import type { Usage } from "../../domain/work/execution.ts";
 import type { Reset } from "./reset.ts";
 
@@ -70,6 +71,18 @@ export interface ToolServer {
   token: string;
 }
 
+/** A gateway of the service, through which an agent reaches its model. */
+export interface ModelGateway {
+  kind: GatewayKind;
+  /** The address without a slash at the end. The paths of the provider's API follow. */
+  url: string;
+  /** The key that the agent sends to the gateway. */
+  key: string;
+}
+
+/** The variable with the key of the engine's gateway. */
+export const GATEWAY_KEY = "SVC_GATEWAY_KEY";
+
 /** The input of an adapter for one turn. */
 export interface Order {
   /** Id of the session to resume, or of the new session where the engine accepts one. */
@@ -92,6 +105,8 @@ export interface Order {
   env: Readonly<Record<string, string>>;
   /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
+  /** The gateway to its model. null: the agent uses its own login. */
+  gateway: ModelGateway | null;
   /** JSON Schema of the answer. null allows any text. */
   schema: object | null;
 }
@@ -228,6 +243,8 @@ export interface Adapter {
   /** Whether the service chooses the id of a new session. Absent: the engine does. */
   choosesSessionId?: boolean;
   login: Login;
+  /** The kinds of gateways that the agent can use. If absent, it can use none. */
+  gateways?: readonly GatewayKind[];
   /** Further variables of the service's environment that the engine gets. */
   variables: readonly string[];
   /**

@@ -63,10 +63,19 @@ function buildRequest(incoming: IncomingMessage, outgoing: ServerResponse): Requ
     : openBody(incoming, outgoing);
   try {
     const address = url.startsWith("/") ? `http://${incoming.headers.host ?? "localhost"}${url}` : url;
-    return new Request(address, { method, headers, body });
+    const request = new Request(address, { method, headers, body });
+    rawTargets.set(request, url);
+    return request;
   } catch {
     return null;
   }
+}
+
+const rawTargets = new WeakMap<Request, string>();
+
+/** Returns the target of a request as its client wrote it. The URL of the request has dot segments resolved and backslashes replaced. */
+export function getRawTarget(request: Request): string {
+  return rawTargets.get(request) ?? request.url;
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
@@ -150,7 +159,8 @@ async function sendPieces(
       : new Promise<void>((resolve) => wake = resolve);
     if (part.value.length < READ_AHEAD_MIN_BYTES) await drained;
     next = reader.read();
-    next.catch(() => {});
+    // A broken source ends the response, although its client does not read.
+    next.catch(() => wake());
     await drained;
   }
 }

@@ -11,7 +11,7 @@ import type { Engine, EngineOutcome } from "../../engine/engine.ts";
 import type { Database } from "../../store/db/database.ts";
 import { type EngineRunOptions, runEngine } from "./engine_run.ts";
 import type { OutcomeWriter } from "../outcome_writer.ts";
-import { addCost, createUsageRecorder } from "../usage_recorder.ts";
+import { chooseUsage, createUsageRecorder } from "../usage_recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
 import type { Failure } from "../../domain/call/vocabulary.ts";
@@ -20,6 +20,8 @@ export interface BeeRunnerOptions extends EngineRunOptions {
   config: Config;
   db: Database;
   engines: Catalog;
+  /** Ends the requests that a run has open through gateways, and stores their usage. */
+  endGateways: (executionId: string) => Promise<void>;
 }
 
 interface BeeQuestion {
@@ -76,8 +78,16 @@ export class BeeRunner {
       timeoutMs: this.#options.config.bee.timeout,
       work: (signal) => this.#askTwice(question, signal),
       broken: buildFailure("spawn_failed", "the service could not prepare the run. See its log"),
-      store,
+      store: async (outcome, interruption) =>
+        await store(await this.#addUsage(question.identity, outcome), interruption),
     });
+  }
+
+  async #addUsage({ execution_id }: RunIdentity, outcome: BeeOutcome): Promise<BeeOutcome> {
+    const { db, engines, config, endGateways } = this.#options;
+    await endGateways(execution_id);
+    const prices = engines.find(config.bee.engine)?.config.prices;
+    return { ...outcome, usage: await chooseUsage(db, execution_id, outcome.usage, prices) };
   }
 
   // The first unusable answer is sent back once with its problem (contract 4.4).
@@ -138,7 +148,7 @@ export class BeeRunner {
         return "problem" in read ? `[the answer cannot be used: ${read.problem}]` : null;
       },
     });
-    return this.#read({ ...outcome, usage: addCost(outcome.usage, engine.config.prices) }, context);
+    return this.#read(outcome, context);
   }
 
   #read(

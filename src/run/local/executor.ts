@@ -31,6 +31,8 @@ interface ExecutorOptions extends EngineRunOptions {
   rules: Rules;
   waits: HumanWaits;
   steps: RecentActivity;
+  /** Ends the requests that a run has open through gateways, and stores their usage. */
+  endGateways: (executionId: string) => Promise<void>;
   /** Returns the wakeup key of a growing log. */
   logWakeup: (executionId: string) => string;
 }

@@ -130,8 +130,9 @@ function addFigure(sum: string, column: string, scale: number, max: number): str
   return `min(${sum} + ${figure}, ${SUM_MAX})`;
 }
 
-// Runs in the batch of the outcome: adds the use of the run to the ledger of all its targets.
-function settleReservation(table: string, startedAt: string, ended: string): string {
+// Runs in the batch of the outcome: adds the use of the run to the ledger of all its targets, and its gateways to the journal.
+function settleReservation(table: "execution" | "bee_run", startedAt: string, ended: string): string {
+  const [worker, task] = table === "execution" ? ["new.worker_id", "new.task_id"] : ["''", "''"];
   return `create trigger ${table}_settle after update of status on ${table}
   when ${ended} begin
     insert into ledger (target, at, runs, tokens, ms, nano_usd)
@@ -147,6 +148,14 @@ function settleReservation(table: string, startedAt: string, ended: string): str
       left join ledger as last on (last.target, last.at, last.runs) = (
         select target, at, runs from ledger where target = one.value order by at desc, runs desc limit 1)
       where reservation.execution_id = new.id;
+    insert into journal (at, kind, actor, session_key, worker_id, task_id, execution_id, message_id, data)
+      select new.completed_at, 'gateway.used', 'system', new.session_key, ${worker}, ${task}, new.id, new.message_id,
+        json_object('gateways', json_group_object(gateway, json_object(
+          'requests', requests, 'refused', refused, 'answers', answers, 'estimated', estimated,
+          'input_tokens', input_tokens, 'output_tokens', output_tokens)))
+      from gateway_use
+      where gateway_use.execution_id = new.id
+      having count(*) > 0;
     delete from reservation where execution_id = new.id;
   end`;
 }

@@ -28,6 +28,8 @@ export const WORKERS_SCHEMA: string[] = [
     work_dir text not null,
     -- Labels of the runners that run it; the first runner to do so becomes its home.
     runs_on text not null default '[]' check (json_valid(runs_on)),
+    -- Names of gateways that its runs may use.
+    gateways text not null default '[]' check (json_valid(gateways)),
     home text not null default '',
     paused integer not null default 0 check (paused in (0, 1)),
     created_at integer not null,
@@ -134,6 +136,23 @@ export const WORKERS_SCHEMA: string[] = [
     -- Time spent waiting for a person, which does not count as minutes: ended waits, and the start of the current one.
     waited_ms integer not null default 0,
     waiting_since integer
+  ) strict, without rowid`,
+
+  // Requests and tokens of an open run through each gateway. The end of the run moves them to the journal.
+  `create table gateway_use (
+    -- An execution or a run of the bee.
+    execution_id text not null references reservation (execution_id) on delete cascade,
+    gateway text not null,
+    requests integer not null,
+    refused integer not null,
+    -- Answers with counted tokens, and those of them whose tokens are an estimate.
+    answers integer not null,
+    estimated integer not null,
+    input_tokens integer not null,
+    output_tokens integer not null,
+    -- By the engine's prices, where it has any.
+    cost_usd real,
+    primary key (execution_id, gateway)
   ) strict, without rowid`,
 
   // Other machines that run workers.

@@ -7,6 +7,7 @@ import { buildSet, type Database, guard, type Statement, type Value } from "../d
 import { parseNullableJson, readBoundJson } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
+import { selectCounted } from "./gateway_use.ts";
 import type { Json } from "../../domain/call/json.ts";
 
 const JSON_SQL = buildJsonSql("execution", executionSchema, {
@@ -79,13 +80,20 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
   );
 }
 
-/** Builds the usage of an ended run. Missing numbers come from the last report of the engine. */
+/**
+ * Builds the usage of an ended run. Tokens that a gateway counted replace the engine's. Missing numbers come from the last report of the
+ * engine.
+ */
 export function buildUsageSet(table: "execution" | "bee_run", usage: Usage): { sql: string; args: Value[] } {
-  const names = ["input_tokens", "output_tokens", "cost_usd"] as const;
-  const reported = (name: string) => `(select ${name} from reservation where execution_id = ${table}.id)`;
+  const id = `${table}.id`;
+  const reported = (name: string) => `(select ${name} from reservation where execution_id = ${id})`;
+  const counted = (name: string) => `(select ${name} ${selectCounted(id)})`;
+  const sumTokens = (name: string) => `${name} = coalesce(${counted(`sum(${name})`)}, ?, ${reported(name)})`;
+  const { input_tokens, output_tokens, cost_usd } = usage;
   return {
-    sql: names.map((name) => `${name} = coalesce(?, ${reported(name)})`).join(", "),
-    args: names.map((name) => usage[name]),
+    sql: `${sumTokens("input_tokens")}, ${sumTokens("output_tokens")},
+      cost_usd = coalesce(?, ${reported("cost_usd")}, ${counted("sum(cost_usd)")})`,
+    args: [input_tokens, output_tokens, cost_usd],
   };
 }
 

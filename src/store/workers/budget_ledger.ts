@@ -3,6 +3,7 @@ import type { Usage } from "../../domain/work/execution.ts";
 import { findCountEnd, findCountStart } from "../../domain/workers/budget.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { BATCH_ROWS, type Prune } from "../db/retention.ts";
+import { selectCounted } from "../work/gateway_use.ts";
 import { type Database, insertRow, type Statement, type Value } from "../db/database.ts";
 
 /** The last total of a target. The use in a span is the difference of two totals. */
@@ -192,12 +193,17 @@ interface ReservationRow {
   started_at: number | null;
 }
 
-/** Lists every open run with a reservation, of workers and of the coordinator. Minutes follow the service's own clock. */
+/** Lists every open run with a reservation, with the tokens that a gateway counted, else those that its engine reported, of workers and of the coordinator. Minutes follow the service's own clock. */
 export async function listOpenRuns(db: Database, now: number): Promise<OpenRun[]> {
   const rows = await db.read<ReservationRow>(
     `select execution_id, targets, tokens, ms, nano_usd, waited_ms, waiting_since,
-      coalesce(reservation.input_tokens, 0) + coalesce(reservation.output_tokens, 0) as counted_tokens,
-      cast(round(coalesce(reservation.cost_usd, 0) * 1e9) as integer) as counted_nano_usd,
+      coalesce(
+        (select sum(input_tokens + output_tokens) ${selectCounted("reservation.execution_id")}),
+        coalesce(reservation.input_tokens, 0) + coalesce(reservation.output_tokens, 0)) as counted_tokens,
+      cast(round(max(
+        coalesce(reservation.cost_usd, 0),
+        coalesce((select sum(cost_usd) ${selectCounted("reservation.execution_id")}), 0)) * 1e9) as integer)
+        as counted_nano_usd,
       coalesce(
         (select started_at from execution where id = execution_id),
         (select created_at from bee_run where id = execution_id)) as started_at

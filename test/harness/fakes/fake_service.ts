@@ -3,6 +3,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { buildDataPaths } from "../../../src/base/paths.ts";
 import { configSchema, engineSchema } from "../../../src/config/schema.ts";
 import type { WireOrder } from "../../../src/domain/workers/runner.ts";
+import { GatewayKeys } from "../../../src/engine/gateway_keys.ts";
 import { Catalog } from "../../../src/engine/catalog.ts";
 import { OrphanRuns } from "../../../src/runner/orphan_runs.ts";
 import { ServiceClient } from "../../../src/runner/service_client.ts";
@@ -58,6 +59,8 @@ export const MACHINE = {
   root: false,
   umask: 0o022,
   stopGraceMs: 100,
+  gateways: {},
+  gatewayKeys: new GatewayKeys(),
   keepAlive: null,
 };
 

@@ -14,5 +14,6 @@ export const ORDER: Order = {
   root: false,
   env: {},
   tools: null,
+  gateway: null,
   schema: null,
 };

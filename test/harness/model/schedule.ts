@@ -79,6 +79,7 @@ export class ScheduleBench {
       scopes: [],
       verify: null,
       runs_on: [],
+      gateways: [],
       work_dir: "/tmp",
       paused: false,
       created_at: 0,
