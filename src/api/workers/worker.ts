@@ -26,17 +26,18 @@ import {
 } from "../../store/workers/worker.ts";
 import { type Answer, answerPage, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
-import { checkCommands } from "../work/task_commands.ts";
+import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines } from "./engine.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
+import { checkIsolation } from "./isolation.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { checkEnv, findEnvPatch, grantNamedSecrets, hideEnv } from "./worker_env.ts";
 import { memoize } from "../../base/memoize.ts";
 
-type WorkerDeps = Deps<"db" | "clock" | "paths" | "engines" | "gateways" | "runLimits">;
+type WorkerDeps = Deps<"db" | "clock" | "paths" | "engines" | "gateways" | "runLimits" | "isolation">;
 
 /** Creates a worker and its work directory. Throws `invalid_request` or `forbidden`. */
 export async function createWorker(
@@ -48,20 +49,9 @@ export async function createWorker(
   return { ...created, ...await findWarning(deps, created, input.scopes) };
 }
 
-async function planWorker(
-  { db, clock, paths, engines, runLimits, gateways }: WorkerDeps,
-  call: Call,
-  input: WorkerCreate,
-): Promise<Creation<Worker>> {
-  checkAuthority(call.caller, listChangedFields(WORKER_DEFAULTS, input));
-  checkGrant(call.caller, input.scopes);
-  checkEngines(engines, input);
-  checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
-  if (input.gateways.length > 0) checkGateways({ gateways }, call, input.gateways);
-  await checkEnv({ db, engines }, call, {
-    ...{ workerId: null, engine: input.engine, runsOn: input.runs_on, before: {}, patch: input.env },
-  });
-  await runLimits.take(call, "workers");
+async function planWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Promise<Creation<Worker>> {
+  const { db, clock, paths, isolation } = deps;
+  await checkNewWorker(deps, call, input);
   const id = createId();
   const now = clock.now();
   const workDir = findWorkDir(id, input, paths);
@@ -73,6 +63,7 @@ async function planWorker(
     engine_args: omitEmpty(input.engine_args),
     departments,
     work_dir: workDir,
+    isolation_effective: input.isolation ?? isolation.config.default,
     home: "",
     status: paused ? "paused" : "idle",
     paused,
@@ -92,6 +83,23 @@ async function planWorker(
     ],
     response,
   };
+}
+
+async function checkNewWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Promise<void> {
+  const { db, engines, gateways, runLimits, paths } = deps;
+  checkAuthority(call.caller, listChangedFields(WORKER_DEFAULTS, input));
+  checkGrant(call.caller, input.scopes);
+  checkEngines(engines, input);
+  checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
+  const { isolation, engine, runs_on, work_dir } = input;
+  if (isolation !== null) checkMaySet(call, "isolation");
+  if (input.gateways.length > 0) checkGateways({ gateways }, call, input.gateways);
+  await checkEnv({ db, engines }, call, {
+    ...{ workerId: null, engine, runsOn: runs_on, before: {}, patch: input.env },
+  });
+  const workDir = work_dir === "" || runs_on.length > 0 ? null : resolveWorkDir(work_dir, paths);
+  await checkIsolation(deps, { id: "", isolation, engine, workDir, runs_on });
+  await runLimits.take(call, "workers");
 }
 
 // A runner's path is not resolved here.
@@ -167,7 +175,7 @@ async function requireWorker(
 
 /** Updates a worker. Throws `invalid_request`, `not_found` or `forbidden`. */
 export async function updateWorker(
-  deps: Deps<"db" | "clock" | "engines" | "gateways" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "isolation">,
   call: Call,
   id: string,
   input: WorkerUpdate,
@@ -178,11 +186,12 @@ export async function updateWorker(
 }
 
 async function changeWorker(
-  { db, clock, engines, gateways, paths }: Deps<"db" | "clock" | "engines" | "gateways" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "isolation">,
   call: Call,
   id: string,
   input: WorkerUpdate,
 ): Promise<void> {
+  const { db, clock, engines, gateways, paths } = deps;
   const worker = requireFound(await findWorker(db, id), "worker", id);
   const change = findChanges(call, worker, input);
   checkAuthority(call.caller, Object.keys(change));
@@ -204,6 +213,12 @@ async function changeWorker(
     checkCommands({ call: null, engines, engine }, {
       verify: change.verify === undefined ? worker.verify : change.verify,
     });
+  }
+  if (change.isolation !== undefined) checkMaySet(call, "isolation");
+  if (["isolation", "engine", "runs_on"].some((name) => name in change)) {
+    const { isolation, runs_on, work_dir } = { ...worker, ...change };
+    const workDir = work_dir === join(paths.workers, id) ? null : worker.work_dir;
+    await checkIsolation(deps, { id, isolation, engine, runs_on, workDir });
   }
   const departments = change.departments === undefined
     ? null
@@ -245,6 +260,7 @@ function findChanges(
     work_dir: _dir,
     home: _home,
     env,
+    isolation_effective: _effective,
     ...fields
   } = input;
   const patch = findEnvPatch(call, worker.env, env ?? {});

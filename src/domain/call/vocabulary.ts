@@ -86,6 +86,7 @@ export const FAILURES = [
   "budget",
   "verify_failed",
   "setup",
+  "isolation",
 ] as const;
 export type Failure = (typeof FAILURES)[number];
 
@@ -241,6 +242,7 @@ export const EVENT_KINDS = [
   "system.key_rotated",
   "system.backup_failed",
   "system.disk_low",
+  "system.isolation_changed",
   "system.restored",
   "system.resumed",
 ] as const;

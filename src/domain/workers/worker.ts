@@ -20,11 +20,11 @@ import {
 } from "../call/field.ts";
 import { workerEnvPatchSchema, workerEnvSchema } from "./worker_env.ts";
 import { buildPageQuery, WORKER_PAGE_SIZE_MAX } from "../call/page.ts";
+import { isolationSchema, PATH_MAX_BYTES } from "./isolation.ts";
 import { labels } from "./runner.ts";
 import { scope } from "../call/scope.ts";
 import { SHOWN_WORKER_STATUSES } from "../call/vocabulary.ts";
 
-const PATH_MAX_BYTES = 4_000;
 const ENGINE_ARGS_MAX_BYTES = 8_000;
 /** Gateways of one worker. */
 const GATEWAYS_MAX = 50;
@@ -54,6 +54,8 @@ const fields = {
   gateways: z.array(text(63)).max(GATEWAYS_MAX).default([]).meta({
     description: "names of gateways of the configuration that its runs may use",
   }),
+  isolation: isolationSchema.nullable().meta({ description: "null: isolation.default of the configuration" })
+    .default(null),
   paused: z.boolean().default(false),
 };
 
@@ -76,6 +78,9 @@ export const workerSchema = z.strictObject({
   runs_on: z.array(z.string()).meta({
     description: "required labels of its runner; empty: runs on the service's machine",
   }),
+  isolation_effective: isolationSchema.meta({
+    description: "isolation, or the default of the configuration",
+  }),
   home: z.string().meta({
     description: "the runner with its work directory; empty before its first run on a runner",
   }),
@@ -96,7 +101,7 @@ export const workerUpdateSchema = z.strictObject({
   env: workerEnvPatchSchema,
   work_dir: z.string(),
   paused,
-  ...ignoreFields("home", "id", "status", "created_at", "updated_at"),
+  ...ignoreFields("isolation_effective", "home", "id", "status", "created_at", "updated_at"),
 }).partial().meta({ id: "WorkerUpdate", examples: [{ description: "Writes the newsletter" }] });
 export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
 

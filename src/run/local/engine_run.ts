@@ -9,10 +9,12 @@ import {
   type EngineRun,
   type EngineSession,
 } from "../../engine/engine.ts";
+import { SpawnError } from "../../engine/process/process.ts";
 import { RunLog } from "../../engine/process/run_log.ts";
 import { createId } from "../../base/id.ts";
 import { type DataPaths, getEventsPath, getLogPath, getRunDir } from "../../base/paths.ts";
 import { removeKeys } from "./command.ts";
+import type { BoxPlanner } from "../box.ts";
 import type { EnvironmentBuilder } from "../environment.ts";
 import { type LaunchRequest, prepareLaunch } from "../launch_options.ts";
 import type { RunMasks } from "../run_masks.ts";
@@ -25,6 +27,7 @@ export interface EngineRunOptions {
   config: Pick<Config, "limits">;
   paths: DataPaths;
   environmentOf: EnvironmentBuilder;
+  planBox: BoxPlanner;
   /** The umask that the service was started with. */
   umask: number;
   /** Holds the secrets of runs in progress; absent on a runner. */
@@ -96,8 +99,10 @@ export async function runEngine(
       if (closing !== null) log.line(closing);
       return masked;
     } catch (error) {
-      if (!(error instanceof SetupError)) throw error;
-      const outcome = buildFailedOutcome("setup", error.message);
+      if (!(error instanceof SetupError || error instanceof SpawnError)) throw error;
+      const outcome = error instanceof SetupError
+        ? buildFailedOutcome("setup", error.message)
+        : buildFailedOutcome(error.failure, `Cannot start ${engine.name}: ${error.message}`);
       log.line(request.closing(outcome) ?? `[${error.message}]`);
       return outcome;
     } finally {
@@ -123,7 +128,7 @@ async function runChecked(
 ): Promise<EngineOutcome & { verify?: VerifyResult }> {
   const first = await engine.start(run);
   if (verify === null) return first;
-  const { runId, workDir, log, signal, onStart } = run;
+  const { runId, workDir, box, log, signal, onStart } = run;
   const env = removeKeys(run.env, keys, run);
   const stopGraceMs = config.limits.stop_grace;
   const again = (words: string, { sessionId: id, sessionUsage: usage, usage: before }: EngineOutcome) => {
@@ -138,7 +143,7 @@ async function runChecked(
     });
   };
   return await verifyRun(
-    { runId, engine, workDir, env, umask, stopGraceMs, log, signal, onStart, again },
+    { runId, engine, workDir, box, env, umask, stopGraceMs, log, signal, onStart, again },
     verify,
     first,
   );

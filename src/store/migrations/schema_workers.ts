@@ -31,6 +31,8 @@ export const WORKERS_SCHEMA: string[] = [
     -- Names of gateways that its runs may use.
     gateways text not null default '[]' check (json_valid(gateways)),
     home text not null default '',
+    -- null: the default of the configuration.
+    isolation text not null default 'null' check (json_valid(isolation)),
     paused integer not null default 0 check (paused in (0, 1)),
     created_at integer not null,
     updated_at integer not null

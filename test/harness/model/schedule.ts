@@ -80,6 +80,8 @@ export class ScheduleBench {
       verify: null,
       runs_on: [],
       gateways: [],
+      env: {},
+      isolation: null,
       work_dir: "/tmp",
       paused: false,
       created_at: 0,
