@@ -10,6 +10,7 @@ import { listMountsBelow } from "./process/mounts.ts";
 import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
 import type { ProcessInput } from "./process/process_input.ts";
 import type { AgentCommand, AgentEvent, Dialogue, Line, Link, Order } from "./protocol/adapter.ts";
+import { getInputDir, getTempDir, makeRunDir, restoreTempDir } from "./run_dir.ts";
 
 const log = createLogger("engine");
 
@@ -134,7 +135,7 @@ export class AgentProcess {
     this.turns++;
     this.#listener = listener;
     if (this.stays) {
-      makeTmp(this.#place.dir);
+      restoreTempDir(this.#place.dir);
       writeRunFiles(this.#place.dir, this.#setup, run);
     }
     this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
@@ -160,7 +161,7 @@ export class AgentProcess {
     if (!this.stays) return;
     for (const name of ["token", "turn.sh"]) {
       try {
-        Deno.removeSync(join(this.#place.dir, name));
+        Deno.removeSync(join(getInputDir(this.#place.dir), name));
       } catch {
         // The directory is removed when the process ends.
       }
@@ -250,7 +251,7 @@ function prepareProcess(
   const order = buildOrder(setup, own, request);
   const command = open.buildCommand(order);
   try {
-    Deno.mkdirSync(join(dir, "tmp"), { recursive: true, mode: 0o700 });
+    makeRunDir(dir);
     writeFiles(command, run.stateDir);
     // The agent's tool servers start with it, and read these files.
     writeRunFiles(dir, setup, run);
@@ -261,17 +262,17 @@ function prepareProcess(
   const env = buildEnvironment(config, own, command);
   // Removes the operator's values, too, because the values change with each turn.
   for (const name of RUN_VARIABLES) delete env[name];
-  return { order, command, env: { ...env, BASH_ENV: join(dir, "turn.sh") } };
+  return { order, command, env: { ...env, BASH_ENV: join(getInputDir(dir), "turn.sh") } };
 }
 
 function adaptEnvironment(dir: string, id: string, { env, runDir }: EngineRun): Record<string, string> {
   return {
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !RUN_VARIABLES.includes(name))),
     ...(env.HOME === runDir ? { HOME: dir } : {}),
-    TMPDIR: join(dir, "tmp"),
+    TMPDIR: getTempDir(dir),
     SVC_RUN_ID: id,
-    SVC_TOKEN_FILE: join(dir, "token"),
-    SVC_CONTEXT_FILE: join(dir, "context.json"),
+    SVC_TOKEN_FILE: join(getInputDir(dir), "token"),
+    SVC_CONTEXT_FILE: join(getInputDir(dir), "context.json"),
     // A bash at level 0 whose stdin is a socket acts as a remote login, and reads another file than BASH_ENV.
     SHLVL: "1",
   };
@@ -292,15 +293,6 @@ export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: 
   return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort()]);
 }
 
-// The agent may have removed `tmp`. If it has removed the whole private directory, the turn fails.
-function makeTmp(dir: string): void {
-  try {
-    Deno.mkdirSync(join(dir, "tmp"), { mode: 0o700 });
-  } catch (error) {
-    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-  }
-}
-
 function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun): void {
   const lines = RUN_VARIABLES.map((name) => `export ${name}=${quoteShellWord(env[name] ?? "")}\n`);
   const own = config.env.BASH_ENV ?? env.BASH_ENV ?? "";
@@ -309,9 +301,10 @@ function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun):
     const file = `"${own.replaceAll('"', '\\"')}"`;
     lines.push(`[ ! -r ${file} ] || . ${file}\n`);
   }
-  replacePlain(join(dir, "turn.sh"), lines.join(""));
-  replacePlain(join(dir, "token"), env.SVC_TOKEN ?? "");
-  replacePlain(join(dir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
+  const inputDir = getInputDir(dir);
+  replacePlain(join(inputDir, "turn.sh"), lines.join(""));
+  replacePlain(join(inputDir, "token"), env.SVC_TOKEN ?? "");
+  replacePlain(join(inputDir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
 }
 
 function readRss(pid: number): number {

@@ -6,6 +6,7 @@ import type { EngineConfig } from "./config.ts";
 import type { EngineRun, Machine } from "./engine.ts";
 import { isFile } from "./process/isolation.ts";
 import { SpawnError } from "./process/process.ts";
+import { getInputDir, getOutputDir } from "./run_dir.ts";
 
 export interface AgentSetup {
   config: EngineConfig;
@@ -25,7 +26,8 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
   return {
     ...request,
     workDir: run.workDir,
-    runDir: run.runDir,
+    inputDir: getInputDir(run.runDir),
+    outputDir: getOutputDir(run.runDir),
     stateDir: run.stateDir,
     ctl: run.env.SVC_CTL ?? "svc",
     model: config.model,

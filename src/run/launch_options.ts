@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { type DataPaths, getStateDir } from "../base/paths.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
+import { getInputDir, makeRunDir } from "../engine/run_dir.ts";
 import type { EnvironmentBuilder, Grant } from "./environment.ts";
 
 /** The prompt, session and arguments of a run. */
@@ -52,7 +53,7 @@ export async function prepareLaunch(
   runDir: string,
 ): Promise<LaunchOptions> {
   if (!engine.external) return NO_OPTIONS;
-  const contextPath = join(runDir, "context.json");
+  const contextPath = join(getInputDir(runDir), "context.json");
   const [{ rights, env, secrets }, { context, ...briefing }] = await Promise.all([
     grant().then(async (grant) => ({
       rights: grant.scopes.join(" "),
@@ -60,7 +61,7 @@ export async function prepareLaunch(
     })),
     brief(),
   ]);
-  Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
+  makeRunDir(runDir);
   Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
   const stateDir = getStateDir(paths, stateOwner, engine);
   return { ...briefing, runDir, stateDir, env, secrets, tools: buildTools(env, engine), rights };

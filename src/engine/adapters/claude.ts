@@ -140,8 +140,8 @@ export const claude: Adapter = {
   },
 };
 
-function resolveToolFile({ runDir }: Order): string {
-  return join(runDir, "mcp.json");
+function resolveToolFile({ inputDir }: Order): string {
+  return join(inputDir, "mcp.json");
 }
 
 function buildToolConfig(tools: Order["tools"]): string {

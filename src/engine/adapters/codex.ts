@@ -133,8 +133,8 @@ function buildPermissionArgs({ permissions }: Order): string[] {
   ]);
 }
 
-function resolveSchemaFile({ runDir }: Order): string {
-  return join(runDir, "schema.json");
+function resolveSchemaFile({ inputDir }: Order): string {
+  return join(inputDir, "schema.json");
 }
 
 function buildToolArgs({ tools }: Order): string[] {

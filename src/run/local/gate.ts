@@ -10,6 +10,7 @@ import { getRunDir } from "../../base/paths.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
+import { makeRunDir } from "../../engine/run_dir.ts";
 import type { Database } from "../../store/db/database.ts";
 import { isGateWanted } from "../../store/work/occurrence.ts";
 import { findTask } from "../../store/work/task.ts";
@@ -134,7 +135,7 @@ export class Gates {
     if (!engine.external) return { env: removeKeys({}, [], context), secrets: [] };
     const grant = await findGrant(db, claim);
     const { env, secrets } = await environmentOf({ identity, grant, engine, runDir, contextPath: "" });
-    Deno.mkdirSync(env.TMPDIR ?? runDir, { recursive: true, mode: 0o700 });
+    makeRunDir(runDir);
     return { env: removeKeys(env, secrets, context), secrets };
   }
 
