@@ -1,3 +1,4 @@
+import { UnsafePathError } from "../base/files/open_directory.ts";
 import { probeAgent } from "./availability.ts";
 import type { EngineConfig } from "./config.ts";
 import {
@@ -68,8 +69,9 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
       request = next;
     }
   } catch (error) {
+    if (error instanceof UnsafePathError) return buildFailedOutcome("isolation", error.message);
     if (!(error instanceof SpawnError)) throw error;
-    return buildFailedOutcome("spawn_failed", `Cannot start ${adapter.kind}: ${error.message}`);
+    return buildFailedOutcome(error.failure, `Cannot start ${adapter.kind}: ${error.message}`);
   }
 }
 

@@ -1,16 +1,24 @@
 import { dirname, join } from "node:path";
 import { createId } from "../base/id.ts";
-import { replacePlain } from "../base/plain_file.ts";
+import { UnsafePathError } from "../base/files/open_directory.ts";
+import { readPlain, removePlain, replacePlain } from "../base/files/plain_file.ts";
 import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
 import { listMountsBelow } from "./process/mounts.ts";
-import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
+import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
 import type { ProcessInput } from "./process/process_input.ts";
 import type { AgentCommand, AgentEvent, Dialogue, Line, Link, Order } from "./protocol/adapter.ts";
-import { getInputDir, getTempDir, makeRunDir, restoreTempDir } from "./run_dir.ts";
+import {
+  getInputDir,
+  getTempDir,
+  makeRunDir,
+  placeInRunDir,
+  removeRunDir,
+  restoreTempDir,
+} from "./run_dir.ts";
 
 const log = createLogger("engine");
 
@@ -33,6 +41,8 @@ interface ProcessPlace {
 // Variables that change with each run. A process that stays open has the values of its first run, so each bash that it starts reads the
 // current ones from turn.sh.
 const RUN_VARIABLES = ["SVC_TOKEN", "SVC_EXECUTION_ID", "SVC_TASK_ID", "SVC_MESSAGE_ID"];
+// Far beyond what the service writes. An agent may have replaced the file.
+const CONTEXT_FILE_MAX_BYTES = 256 * 1024 * 1024;
 const CLOSED_WITHIN_MS = 3_000;
 const STRAY_AGAIN_MS = 100;
 
@@ -75,7 +85,7 @@ export class AgentProcess {
       this.hasEnded = true;
       this.#dialogue?.close();
       // Awaited, because the service may exit as soon as its processes have ended.
-      if (this.stays) await Deno.remove(place.dir, { recursive: true }).catch(() => {});
+      if (this.stays) await removeRunDir(place.dir);
     });
     // The turn reports a failed start. Without this handler the rejection would crash the service.
     this.ended.catch(() => {});
@@ -161,7 +171,8 @@ export class AgentProcess {
     if (!this.stays) return;
     for (const name of ["token", "turn.sh"]) {
       try {
-        Deno.removeSync(join(getInputDir(this.#place.dir), name));
+        const { dir } = this.#place;
+        removePlain(placeInRunDir(join(getInputDir(dir), name), dir));
       } catch {
         // The directory is removed when the process ends.
       }
@@ -217,18 +228,19 @@ export class AgentProcess {
 }
 
 /**
- * Ends the processes that an earlier service left open, and removes their directories below `runs`. Each directory is named after the
- * mark of its process. Never throws.
+ * Ends the processes that an earlier service left open. Each directory below `runs` is named after the mark of its process. Returns a
+ * function that removes these directories, which may take minutes. Neither throws.
  */
-export async function endOpenProcesses(runs: string): Promise<void> {
+export async function endOpenProcesses(runs: string): Promise<() => Promise<void>> {
   try {
-    const marks = new Set([...Deno.readDirSync(runs)].map(({ name }) => name));
+    const marks = new Set((await Array.fromAsync(Deno.readDir(runs))).map(({ name }) => name));
     if (marks.size > 0) await sweep(marks);
-    await Deno.remove(runs, { recursive: true });
+    return async () => {
+      for (const mark of marks) await removeRunDir(join(runs, mark));
+    };
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) {
-      log.warning("Cannot empty {runs}: {error}", { runs, error });
-    }
+    if (!(error instanceof Deno.errors.NotFound)) log.warning("Cannot list {runs}: {error}", { runs, error });
+    return () => Promise.resolve();
   }
 }
 
@@ -243,7 +255,7 @@ function prepareProcess(
   if (!place.stays || open === undefined) {
     const order = buildOrder(setup, run, request);
     const command = setup.adapter.buildCommand(order);
-    writeFiles(command, run.stateDir);
+    writeFiles(command, run);
     return { order, command, env: buildEnvironment(config, run, command) };
   }
   const { id, dir } = place;
@@ -252,12 +264,12 @@ function prepareProcess(
   const command = open.buildCommand(order);
   try {
     makeRunDir(dir);
-    writeFiles(command, run.stateDir);
+    writeFiles(command, own);
     // The agent's tool servers start with it, and read these files.
     writeRunFiles(dir, setup, run);
   } catch (error) {
-    void Deno.remove(dir, { recursive: true }).catch(() => {});
-    throw error;
+    void removeRunDir(dir);
+    throw error instanceof UnsafePathError ? new SpawnError(error.message, "isolation") : error;
   }
   const env = buildEnvironment(config, own, command);
   // Removes the operator's values, too, because the values change with each turn.
@@ -293,7 +305,7 @@ export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: 
   return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort()]);
 }
 
-function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun): void {
+function writeRunFiles(dir: string, { config }: AgentSetup, { env, runDir }: EngineRun): void {
   const lines = RUN_VARIABLES.map((name) => `export ${name}=${quoteShellWord(env[name] ?? "")}\n`);
   const own = config.env.BASH_ENV ?? env.BASH_ENV ?? "";
   if (own !== "") {
@@ -301,10 +313,12 @@ function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun):
     const file = `"${own.replaceAll('"', '\\"')}"`;
     lines.push(`[ ! -r ${file} ] || . ${file}\n`);
   }
-  const inputDir = getInputDir(dir);
-  replacePlain(join(inputDir, "turn.sh"), lines.join(""));
-  replacePlain(join(inputDir, "token"), env.SVC_TOKEN ?? "");
-  replacePlain(join(inputDir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
+  const context = readPlain(placeInRunDir(env.SVC_CONTEXT_FILE ?? "", runDir), CONTEXT_FILE_MAX_BYTES) ?? "";
+  const replace = (name: string, text: string) =>
+    replacePlain(placeInRunDir(join(getInputDir(dir), name), dir), text);
+  replace("turn.sh", lines.join(""));
+  replace("token", env.SVC_TOKEN ?? "");
+  replace("context.json", context);
 }
 
 function readRss(pid: number): number {

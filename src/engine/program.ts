@@ -81,7 +81,7 @@ async function runProgram(
     return buildOutcome(end, output, config);
   } catch (error) {
     if (error instanceof SpawnError) {
-      return buildFailedOutcome("spawn_failed", `Cannot start the program: ${error.message}`);
+      return buildFailedOutcome(error.failure, `Cannot start the program: ${error.message}`);
     }
     throw error;
   }

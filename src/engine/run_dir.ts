@@ -1,5 +1,11 @@
 // The private directory of one run. `input` is only written by the service, and a box has it read-only.
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import type { Place } from "../base/files/open_directory.ts";
+import { makePlainDir } from "../base/files/plain_file.ts";
+import { removeTree } from "../base/files/tree_removal.ts";
+import { createLogger } from "../base/log.ts";
+
+const log = createLogger("engine");
 
 /** Returns the directory for the files that the service writes for a run: token, context, settings of its engine. */
 export function getInputDir(runDir: string): string {
@@ -16,18 +22,27 @@ export function getTempDir(runDir: string): string {
   return join(runDir, "tmp");
 }
 
-/** Creates the private directory of a run. */
+/** Returns the place of a path in a run's private directory. An agent can replace that directory, but not the one of all runs. */
+export function placeInRunDir(path: string, runDir: string): Place {
+  return { root: dirname(runDir), path };
+}
+
+/** Creates the private directory of a run. Throws UnsafePathError. */
 export function makeRunDir(runDir: string): void {
+  Deno.mkdirSync(dirname(runDir), { recursive: true, mode: 0o700 });
   for (const path of [getInputDir(runDir), getOutputDir(runDir), getTempDir(runDir)]) {
-    Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
+    makePlainDir(placeInRunDir(path, runDir));
   }
 }
 
-/** Creates the TMPDIR of a run again, if an agent has removed it. Throws when the whole private directory is missing. */
+/** Creates the TMPDIR of a run again, if an agent has removed it. Throws UnsafePathError. */
 export function restoreTempDir(runDir: string): void {
-  try {
-    Deno.mkdirSync(getTempDir(runDir), { mode: 0o700 });
-  } catch (error) {
-    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-  }
+  makePlainDir(placeInRunDir(getTempDir(runDir), runDir));
+}
+
+/** Removes the private directory of a run. Never throws. */
+export async function removeRunDir(runDir: string): Promise<void> {
+  await removeTree(placeInRunDir(runDir, runDir)).catch((error) => {
+    log.warning("Cannot remove the files of a run; the next start tries again: {error}", { error });
+  });
 }

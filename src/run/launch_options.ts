@@ -1,8 +1,9 @@
 import { join } from "node:path";
+import { replacePlain } from "../base/files/plain_file.ts";
 import { type DataPaths, getStateDir } from "../base/paths.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
-import { getInputDir, makeRunDir } from "../engine/run_dir.ts";
+import { getInputDir, makeRunDir, placeInRunDir } from "../engine/run_dir.ts";
 import type { EnvironmentBuilder, Grant } from "./environment.ts";
 
 /** The prompt, session and arguments of a run. */
@@ -62,7 +63,7 @@ export async function prepareLaunch(
     brief(),
   ]);
   makeRunDir(runDir);
-  Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
+  replacePlain(placeInRunDir(contextPath, runDir), context);
   const stateDir = getStateDir(paths, stateOwner, engine);
   return { ...briefing, runDir, stateDir, env, secrets, tools: buildTools(env, engine), rights };
 }

@@ -85,6 +85,7 @@ export const FAILURES = [
   "rate_limited",
   "budget",
   "verify_failed",
+  "isolation",
 ] as const;
 export type Failure = (typeof FAILURES)[number];
 

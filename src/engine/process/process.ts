@@ -47,9 +47,13 @@ export interface ProcessEnd {
 
 /** The program could not be started. */
 export class SpawnError extends Error {
-  constructor(message: string) {
+  /** `isolation`: it could not be isolated as its worker asks. */
+  readonly failure: "spawn_failed" | "isolation";
+
+  constructor(message: string, failure: "spawn_failed" | "isolation" = "spawn_failed") {
     super(message);
     this.name = "SpawnError";
+    this.failure = failure;
   }
 }
 

@@ -9,7 +9,9 @@ import {
   type EngineRun,
   type EngineSession,
 } from "../../engine/engine.ts";
+import { removeRunDir } from "../../engine/run_dir.ts";
 import { RunLog } from "../../engine/process/run_log.ts";
+import { UnsafePathError } from "../../base/files/open_directory.ts";
 import { createId } from "../../base/id.ts";
 import { type DataPaths, getEventsPath, getLogPath, getRunDir } from "../../base/paths.ts";
 import { removeKeys } from "./command.ts";
@@ -88,12 +90,16 @@ export async function runEngine(
       const closing = request.closing(masked);
       if (closing !== null) log.line(closing);
       return masked;
+    } catch (error) {
+      if (!(error instanceof UnsafePathError)) throw error;
+      log.line(`[not started: ${error.message}]`);
+      return buildFailedOutcome("isolation", `Cannot start ${engine.name}: ${error.message}`);
     } finally {
       // The logs must be on disk before the outcome, so that a finished run has a complete log (reliability DUR-9).
       await Promise.all([log.close(), events?.close()]);
     }
   } finally {
-    if (engine.external) void Deno.remove(runDir, { recursive: true }).catch(() => {});
+    if (engine.external) void removeRunDir(runDir);
   }
 }
 

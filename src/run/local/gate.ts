@@ -10,7 +10,7 @@ import { getRunDir } from "../../base/paths.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
-import { makeRunDir } from "../../engine/run_dir.ts";
+import { makeRunDir, removeRunDir } from "../../engine/run_dir.ts";
 import type { Database } from "../../store/db/database.ts";
 import { isGateWanted } from "../../store/work/occurrence.ts";
 import { findTask } from "../../store/work/task.ts";
@@ -93,7 +93,7 @@ export class Gates {
       return await this.#run({ claim, gate, engine, runDir, signal });
     } finally {
       ended.abort();
-      void Deno.remove(runDir, { recursive: true }).catch(() => {});
+      void removeRunDir(runDir);
     }
   }
 
