@@ -82,7 +82,7 @@ const ATTACKS: Record<string, [string, (world: World) => Promise<void>]> = {
 };
 
 describe("files that agents can replace (decision 0035)", () => {
-  it.each(Object.entries(ATTACKS))("are not used through %s [CHD-6]", async (_, [words, attack]) => {
+  it.each(Object.entries(ATTACKS))("are not used through %s", async (_, [words, attack]) => {
     await using world = await openWorld();
     const file = world.at("dir/file");
     await attack(world);

@@ -64,7 +64,7 @@ describe("the removal of what an agent has left (decision 0035)", () => {
     ["thousands of nested directories, at which a recursive removal crashes", NESTED],
     ["pipes, links and names that are not UTF-8", STRANGE],
     ["many files", "for i in $(seq 5000); do : >$i; done"],
-  ])("leaves nothing of %s [CHD-6]", async (_, script) => {
+  ])("leaves nothing of %s", async (_, script) => {
     await using world = await openWorld();
     await run(world.tree.path, "sh", "-c", script);
     await removeTree(world.tree);
@@ -72,7 +72,7 @@ describe("the removal of what an agent has left (decision 0035)", () => {
     expect(list(world.outside)).toEqual(["canary"]);
   }, 300_000);
 
-  it("takes back permissions that the agent has removed [CHD-6]", async ({ skip }) => {
+  it("takes back permissions that the agent has removed", async ({ skip }) => {
     if (Deno.build.os !== "linux") skip("the service changes modes on Linux only");
     await using world = await openWorld();
     if (Deno.uid() !== 0) {
