@@ -96,6 +96,11 @@ export function getStateDir(
   return apart ? join(paths.state, workerId, engine.name) : null;
 }
 
+/** Returns the directory of all states, which an agent cannot replace. */
+export function getStateRoot(stateDir: string): string {
+  return dirname(dirname(stateDir));
+}
+
 /** Returns whether a work directory would expose the service's own data. Paths below the default work directories do not. */
 export function touchesData(path: string, paths: DataPaths): boolean {
   const root = resolveLinks(paths.root);

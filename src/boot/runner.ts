@@ -57,7 +57,9 @@ async function serveRuns({ url, token, config }: RunnerOptions, umask: number): 
   const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
-    await endOpenProcesses(paths.runs);
+    const removeOpenRuns = await endOpenProcesses(paths.runs);
+    // Not awaited: an agent may have left millions of files.
+    void removeOpenRuns();
     await installShim(paths.bin);
     const clock = systemClock;
     const engines = createCatalog(config.engines, {

@@ -245,7 +245,9 @@ export class Server {
       Deno.remove(parts.paths.backup, { recursive: true }).catch(() => {}),
       this.#remote.renew().then(() => this.#rescuer.rescue()).then(() => this.#rescuer.rescueBee()),
     ]);
-    await endOpenProcesses(parts.paths.runs);
+    const removeOpenRuns = await endOpenProcesses(parts.paths.runs);
+    // Not awaited: an agent may have left millions of files.
+    void removeOpenRuns();
     await makeOwnWorkDirs(parts.db, parts.paths);
     await storeWebhooks(parts, this.config);
     if (parts.lifecycle.state !== "starting") return;

@@ -1,3 +1,4 @@
+import { UnsafePathError } from "../base/files/open_directory.ts";
 import { probeAgent } from "./availability.ts";
 import type { EngineConfig } from "./config.ts";
 import {
@@ -68,6 +69,8 @@ const SAMPLE_ORDER: Order = {
     prompt: "",
     workDir: "/work",
     runDir: "/run",
+    inputDir: "/run",
+    outputDir: "/run",
     stateDir: "/state",
   },
   ...{
@@ -109,6 +112,7 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
       request = next;
     }
   } catch (error) {
+    if (error instanceof UnsafePathError) return buildFailedOutcome("isolation", error.message);
     if (!(error instanceof SpawnError)) throw error;
     return buildFailedOutcome(error.failure, `Cannot start ${adapter.kind}: ${error.message}`);
   }

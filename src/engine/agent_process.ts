@@ -1,6 +1,7 @@
 import { dirname, join } from "node:path";
 import { createId } from "../base/id.ts";
-import { replacePlain } from "../base/plain_file.ts";
+import { UnsafePathError } from "../base/files/open_directory.ts";
+import { readPlain, removePlain, replacePlain } from "../base/files/plain_file.ts";
 import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
@@ -8,7 +9,7 @@ import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeF
 import { giveFiles } from "./process/box.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
 import { listMountsBelow } from "./process/mounts.ts";
-import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
+import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
 import type { ProcessInput } from "./process/process_input.ts";
 import {
   type AgentCommand,
@@ -19,6 +20,14 @@ import {
   type Link,
   type Order,
 } from "./protocol/adapter.ts";
+import {
+  getInputDir,
+  getTempDir,
+  makeRunDir,
+  placeInRunDir,
+  removeRunDir,
+  restoreTempDir,
+} from "./run_dir.ts";
 
 const log = createLogger("engine");
 
@@ -43,6 +52,8 @@ interface ProcessPlace {
 // Variables that change with each run. A process that stays open has the values of its first run, so each bash that it starts reads the
 // current ones from turn.sh.
 const RUN_VARIABLES = ["SVC_TOKEN", "SVC_EXECUTION_ID", "SVC_TASK_ID", "SVC_MESSAGE_ID"];
+// Far beyond what the service writes. An agent may have replaced the file.
+const CONTEXT_FILE_MAX_BYTES = 256 * 1024 * 1024;
 const CLOSED_WITHIN_MS = 3_000;
 const STRAY_AGAIN_MS = 100;
 
@@ -86,7 +97,7 @@ export class AgentProcess {
       this.#assignGatewayKey(null);
       this.#dialogue?.close();
       // Awaited, because the service may exit as soon as its processes have ended.
-      if (this.stays) await Deno.remove(place.dir, { recursive: true }).catch(() => {});
+      if (this.stays) await removeRunDir(place.dir);
     });
     // The turn reports a failed start. Without this handler the rejection would crash the service.
     this.ended.catch(() => {});
@@ -150,7 +161,7 @@ export class AgentProcess {
     this.turns++;
     this.#listener = listener;
     if (this.stays) {
-      makeTmp(this.#place.dir);
+      restoreTempDir(this.#place.dir);
       writeRunFiles(this.#place.dir, run);
       if (run.box !== null) giveFiles({ ...run.box, runDir: this.#place.dir });
     }
@@ -179,7 +190,8 @@ export class AgentProcess {
     if (!this.stays) return;
     for (const name of ["token", "turn.sh"]) {
       try {
-        Deno.removeSync(join(this.#place.dir, name));
+        const { dir } = this.#place;
+        removePlain(placeInRunDir(join(getInputDir(dir), name), dir));
       } catch {
         // The directory is removed when the process ends.
       }
@@ -245,18 +257,19 @@ export class AgentProcess {
 }
 
 /**
- * Ends the processes that an earlier service left open, and removes their directories below `runs`. Each directory is named after the
- * mark of its process. Never throws.
+ * Ends the processes that an earlier service left open. Each directory below `runs` is named after the mark of its process. Returns a
+ * function that removes these directories, which may take minutes. Neither throws.
  */
-export async function endOpenProcesses(runs: string): Promise<void> {
+export async function endOpenProcesses(runs: string): Promise<() => Promise<void>> {
   try {
-    const marks = new Set([...Deno.readDirSync(runs)].map(({ name }) => name));
+    const marks = new Set((await Array.fromAsync(Deno.readDir(runs))).map(({ name }) => name));
     if (marks.size > 0) await sweep(marks);
-    await Deno.remove(runs, { recursive: true });
+    return async () => {
+      for (const mark of marks) await removeRunDir(join(runs, mark));
+    };
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) {
-      log.warning("Cannot empty {runs}: {error}", { runs, error });
-    }
+    if (!(error instanceof Deno.errors.NotFound)) log.warning("Cannot list {runs}: {error}", { runs, error });
+    return () => Promise.resolve();
   }
 }
 
@@ -271,7 +284,7 @@ function prepareProcess(
   if (!place.stays || open === undefined) {
     const order = buildOrder(setup, run, request);
     const command = setup.adapter.buildCommand(order);
-    writeFiles(command, run.stateDir);
+    writeFiles(command, run);
     return { order, command, env: buildEnvironment(run, command) };
   }
   const { id, dir } = place;
@@ -279,18 +292,18 @@ function prepareProcess(
   const order = buildOrder(setup, own, request);
   const command = open.buildCommand(order);
   try {
-    Deno.mkdirSync(join(dir, "tmp"), { recursive: true, mode: 0o700 });
-    writeFiles(command, run.stateDir);
+    makeRunDir(dir);
+    writeFiles(command, own);
     // The agent's tool servers start with it, and read these files.
     writeRunFiles(dir, run);
   } catch (error) {
-    void Deno.remove(dir, { recursive: true }).catch(() => {});
-    throw error;
+    void removeRunDir(dir);
+    throw error instanceof UnsafePathError ? new SpawnError(error.message, "isolation") : error;
   }
   const env = buildEnvironment(own, command);
   // Removes the operator's values, too, because the values change with each turn.
   for (const name of RUN_VARIABLES) delete env[name];
-  return { order, command, env: { ...env, BASH_ENV: join(dir, "turn.sh") } };
+  return { order, command, env: { ...env, BASH_ENV: join(getInputDir(dir), "turn.sh") } };
 }
 
 function adaptEnvironment(
@@ -301,10 +314,10 @@ function adaptEnvironment(
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !RUN_VARIABLES.includes(name))),
     ...(env.HOME === runDir ? { HOME: dir } : {}),
     ...(gatewayKey === null ? {} : { [GATEWAY_KEY]: gatewayKey }),
-    TMPDIR: join(dir, "tmp"),
+    TMPDIR: getTempDir(dir),
     SVC_RUN_ID: id,
-    SVC_TOKEN_FILE: join(dir, "token"),
-    SVC_CONTEXT_FILE: join(dir, "context.json"),
+    SVC_TOKEN_FILE: join(getInputDir(dir), "token"),
+    SVC_CONTEXT_FILE: join(getInputDir(dir), "context.json"),
     // A bash at level 0 whose stdin is a socket acts as a remote login, and reads another file than BASH_ENV.
     SHLVL: "1",
   };
@@ -327,16 +340,7 @@ export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: 
   return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort(), boxed]);
 }
 
-// The agent may have removed `tmp`. If it has removed the whole private directory, the turn fails.
-function makeTmp(dir: string): void {
-  try {
-    Deno.mkdirSync(join(dir, "tmp"), { mode: 0o700 });
-  } catch (error) {
-    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-  }
-}
-
-function writeRunFiles(dir: string, { env, ownEnv }: EngineRun): void {
+function writeRunFiles(dir: string, { env, ownEnv, runDir }: EngineRun): void {
   const lines = RUN_VARIABLES.map((name) => `export ${name}=${quoteShellWord(env[name] ?? "")}\n`);
   const own = ownEnv.BASH_ENV ?? env.BASH_ENV ?? "";
   if (own !== "") {
@@ -344,9 +348,12 @@ function writeRunFiles(dir: string, { env, ownEnv }: EngineRun): void {
     const file = `"${own.replaceAll('"', '\\"')}"`;
     lines.push(`[ ! -r ${file} ] || . ${file}\n`);
   }
-  replacePlain(join(dir, "turn.sh"), lines.join(""));
-  replacePlain(join(dir, "token"), env.SVC_TOKEN ?? "");
-  replacePlain(join(dir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
+  const context = readPlain(placeInRunDir(env.SVC_CONTEXT_FILE ?? "", runDir), CONTEXT_FILE_MAX_BYTES) ?? "";
+  const replace = (name: string, text: string) =>
+    replacePlain(placeInRunDir(join(getInputDir(dir), name), dir), text);
+  replace("turn.sh", lines.join(""));
+  replace("token", env.SVC_TOKEN ?? "");
+  replace("context.json", context);
 }
 
 function readRss(pid: number): number {

@@ -1,11 +1,14 @@
 import { join } from "node:path";
-import { readPlain, readPlainEnd } from "../base/plain_file.ts";
+import { type Place, UnsafePathError } from "../base/files/open_directory.ts";
+import { listPlain, readPlain, readPlainEnd } from "../base/files/plain_file.ts";
+import { getStateRoot } from "../base/paths.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import type { AgentProcess } from "./agent_process.ts";
 import { EarlyExit } from "./early_exit.ts";
 import type { EngineRun } from "./engine.ts";
 import type { AgentSetup, TurnRequest } from "./launch.ts";
 import type { ProcessEnd } from "./process/process.ts";
+import { placeInRunDir } from "./run_dir.ts";
 import { STOPPED_MIN_MS, TimeLimits } from "./process/time_limits.ts";
 import type { Adapter, ProviderWindow } from "./protocol/adapter.ts";
 import { OutputParser } from "./protocol/output_parser.ts";
@@ -90,9 +93,9 @@ export async function runTurn(
     const end = await turn.waitForEnd();
     exit.end();
     const { usageFile } = process;
-    output.end(usageFile === undefined ? null : readUsage(usageFile));
+    output.end(usageFile === undefined ? null : readUsage(placeInRunDir(usageFile, run.runDir)));
     // A session that stays open reports its windows as events.
-    const windows = process.stays ? [] : readWindows(adapter, run, output.session || request.sessionId);
+    const windows = process.stays ? [] : await readWindows(adapter, run, output.session || request.sessionId);
     if (windows.length > 0) run.onWindows(windows);
     const finished = end.reason === "exited" || exit.wasFinished;
     const isReusable = process.stays && output.done !== null && !process.isLeaving &&
@@ -213,28 +216,35 @@ class Turn {
 const TAIL_BYTES = 64 * 1024;
 const USAGE_FILE_MAX_BYTES = 1024 * 1024;
 
-// If no file is readable, there is no usage.
-function readUsage(file: string): string | null {
+// If no file is readable, there is no usage. Throws UnsafePathError.
+function readUsage(file: Place): string | null {
   try {
     return readPlain(file, USAGE_FILE_MAX_BYTES);
-  } catch {
+  } catch (error) {
+    if (error instanceof UnsafePathError) throw error;
     return null;
   }
 }
 
-/** Reads the provider's windows of engines that write them only into their session file. */
-function readWindows({ sessionLog, login }: Adapter, run: EngineRun, sessionId: string): ProviderWindow[] {
+/** Reads the provider's windows of engines that write them only into their session file. Throws UnsafePathError. */
+async function readWindows(
+  { sessionLog, login }: Adapter,
+  run: EngineRun,
+  sessionId: string,
+): Promise<ProviderWindow[]> {
   if (sessionLog === undefined || sessionId === "") return [];
   const home = run.stateDir ?? join(run.env.HOME ?? "", login.home);
-  for (const folder of sessionLog.folders(sessionId)) {
-    try {
-      for (const { name } of Deno.readDirSync(join(home, folder))) {
-        if (!sessionLog.isName(name, sessionId)) continue;
-        return sessionLog.windows(readPlainEnd(join(home, folder, name), TAIL_BYTES)?.text ?? "");
-      }
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) return [];
+  // The operator may have made the engine's own directory a link, but not a worker's.
+  const root = run.stateDir === null ? home : getStateRoot(run.stateDir);
+  try {
+    for (const folder of sessionLog.folders(sessionId)) {
+      const path = join(home, folder);
+      const name = (await listPlain({ root, path })).find((name) => sessionLog.isName(name, sessionId));
+      if (name === undefined) continue;
+      return sessionLog.windows(readPlainEnd({ root, path: join(path, name) }, TAIL_BYTES)?.text ?? "");
     }
+  } catch (error) {
+    if (error instanceof UnsafePathError) throw error;
   }
   return [];
 }

@@ -1,5 +1,7 @@
 import { dirname } from "node:path";
-import { readPlain, writePlain } from "../base/plain_file.ts";
+import { type Place, UnsafePathError } from "../base/files/open_directory.ts";
+import { makePlainDir, readPlain, writePlain } from "../base/files/plain_file.ts";
+import { getStateRoot, isWithin } from "../base/paths.ts";
 import {
   type Adapter,
   type AgentCommand,
@@ -12,6 +14,7 @@ import type { EngineConfig } from "./config.ts";
 import type { EngineRun, Machine } from "./engine.ts";
 import { isFile } from "./process/isolation.ts";
 import { SpawnError } from "./process/process.ts";
+import { getInputDir, getOutputDir, placeInRunDir } from "./run_dir.ts";
 
 export interface AgentSetup {
   config: EngineConfig;
@@ -31,7 +34,8 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
   return {
     ...request,
     workDir: run.workDir,
-    runDir: run.runDir,
+    inputDir: getInputDir(run.runDir),
+    outputDir: getOutputDir(run.runDir),
     stateDir: run.stateDir,
     ctl: run.env.SVC_CTL ?? "svc",
     model: config.model,
@@ -82,16 +86,31 @@ const SHELL = bash === undefined ? {} : { SHELL: bash };
 const FILE_MAX_BYTES = 1024 * 1024;
 
 /** Writes the files that an agent needs before it starts. Throws SpawnError. */
-export function writeFiles(command: AgentCommand, stateDir: string | null): void {
+export function writeFiles(command: AgentCommand, run: Pick<EngineRun, "runDir" | "stateDir">): void {
+  const { stateDir } = run;
   try {
-    if (stateDir !== null) Deno.mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+    if (stateDir !== null) {
+      Deno.mkdirSync(getStateRoot(stateDir), { recursive: true, mode: 0o700 });
+      makePlainDir({ root: getStateRoot(stateDir), path: stateDir });
+    }
     for (const { path, content, executable } of command.files ?? []) {
-      Deno.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-      const present = readPlain(path, FILE_MAX_BYTES);
+      const place = findPlace(path, run);
+      makePlainDir({ ...place, path: dirname(path) });
+      const present = readPlain(place, FILE_MAX_BYTES);
       const text = content(present);
-      if (text !== present) writePlain(path, text, executable ? 0o700 : 0o600);
+      // In place, because a box binds the file itself.
+      if (text !== present) writePlain(place, text, executable ? 0o700 : 0o600);
     }
   } catch (error) {
-    throw new SpawnError(`its files cannot be written: ${error instanceof Error ? error.message : error}`);
+    const words = error instanceof Error ? error.message : String(error);
+    throw new SpawnError(
+      `its files cannot be written: ${words}`,
+      error instanceof UnsafePathError ? "isolation" : "spawn_failed",
+    );
   }
+}
+
+function findPlace(path: string, { runDir, stateDir }: Pick<EngineRun, "runDir" | "stateDir">): Place {
+  const isState = stateDir !== null && isWithin(path, stateDir);
+  return isState ? { root: getStateRoot(stateDir), path } : placeInRunDir(path, runDir);
 }

@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { removeEntry } from "../base/files/tree_removal.ts";
 import { isWithin, resolveLinks } from "../base/paths.ts";
 
 /** A file system entry, as it was when its removal was decided. */
@@ -39,7 +40,8 @@ export async function removePlanned(removal: Removal): Promise<void> {
     const path = join(opened ?? removal.parent, name);
     const info = Deno.lstatSync(path);
     if (info.dev !== removal.dev || info.ino !== removal.ino) throw buildReplaced(removal);
-    await Deno.remove(path, { recursive: isDirectory });
+    if (isDirectory) await removeEntry({ address: opened ?? removal.parent, path: removal.parent }, name);
+    else await Deno.remove(path);
   } finally {
     closeSync(descriptor);
   }

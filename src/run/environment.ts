@@ -1,6 +1,7 @@
-import { delimiter, join } from "node:path";
+import { delimiter } from "node:path";
 import type { Engine } from "../engine/engine.ts";
 import { GATEWAY_KEY } from "../engine/protocol/adapter.ts";
+import { getTempDir } from "../engine/run_dir.ts";
 import { type DataPaths, getCtlPath } from "../base/paths.ts";
 import { buildProxyBypass } from "../base/proxy.ts";
 import { signToken } from "../base/token.ts";
@@ -105,7 +106,7 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
       LANG: "C.UTF-8",
       TERM: "dumb",
       TZ: timeZone,
-      TMPDIR: join(runDir, "tmp"),
+      TMPDIR: getTempDir(runDir),
       NO_COLOR: "1",
       ...extra,
       ...buildProxyBypass(extra),

@@ -1,9 +1,11 @@
 import { join } from "node:path";
+import { replacePlain } from "../base/files/plain_file.ts";
 import { type DataPaths, getStateDir } from "../base/paths.ts";
 import { BEE_SUBJECT } from "../domain/call/scope.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
 import type { BoxPlanner } from "./box.ts";
+import { getInputDir, makeRunDir, placeInRunDir } from "../engine/run_dir.ts";
 import type { EnvironmentBuilder, Grant } from "./environment.ts";
 
 /** The prompt, session and arguments of a run. */
@@ -73,7 +75,7 @@ export async function prepareLaunch(
   runDir: string,
 ): Promise<LaunchOptions> {
   if (!engine.external) return NO_OPTIONS;
-  const contextPath = join(runDir, "context.json");
+  const contextPath = join(getInputDir(runDir), "context.json");
   const [{ rights, env, ...variables }, { context, ...briefing }] = await Promise.all([
     grant().then(async (grant) => ({
       rights: grant.scopes.join(" "),
@@ -81,8 +83,8 @@ export async function prepareLaunch(
     })),
     brief(),
   ]);
-  Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
-  Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
+  makeRunDir(runDir);
+  replacePlain(placeInRunDir(contextPath, runDir), context);
   const stateDir = getStateDir(paths, stateOwner, engine);
   const workerId = stateOwner === BEE_SUBJECT ? null : stateOwner;
   const box = await planBox({ workerId, engine, workDir, stateDir, runDir });

@@ -22,9 +22,9 @@ export async function waitForSpace(root: string, clock: Clock, signal: AbortSign
 }
 
 function findProblem(root: string): string {
-  const path = join(root, "probe");
+  const path = join(root, `.${crypto.randomUUID()}.probe`);
   try {
-    Deno.writeFileSync(path, new Uint8Array(PROBE_BYTES), { mode: 0o600 });
+    Deno.writeFileSync(path, new Uint8Array(PROBE_BYTES), { mode: 0o600, createNew: true });
     return "";
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { removeTree } from "../base/files/tree_removal.ts";
 import { createLogger } from "../base/log.ts";
 import { type DataPaths, getEventsPath, getLogPath } from "../base/paths.ts";
 import { signal, sweep } from "../engine/process/isolation.ts";
@@ -52,7 +53,11 @@ export class OrphanRuns {
   remove(executionId: string): void {
     remove(getLogPath(this.#paths, executionId));
     remove(getEventsPath(this.#paths, executionId));
-    remove(resolveFiles(this.#paths, executionId));
+    void removeTree({ root: this.#paths.root, path: resolveFiles(this.#paths, executionId) }).catch(
+      (error) => {
+        log.warning("Cannot remove the files of run {id}: {error}", { id: executionId, error });
+      },
+    );
     remove(join(this.#folder, executionId));
   }
 
@@ -124,7 +129,7 @@ function readStartTime(pid: number): string {
 
 function remove(path: string): void {
   try {
-    Deno.removeSync(path, { recursive: true });
+    Deno.removeSync(path);
   } catch {
     // The file is already gone.
   }

@@ -1,6 +1,8 @@
 // Runs one execution on this runner and reports it to the service.
 import { basename, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import { openDirectory, type Place } from "../base/files/open_directory.ts";
+import { removeTree } from "../base/files/tree_removal.ts";
 import { createLogger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { getEventsPath, getLogPath } from "../base/paths.ts";
@@ -86,22 +88,27 @@ export class RemoteRun {
   /** Runs the order to its outcome. Throws when its files cannot be downloaded. */
   async run(signal: AbortSignal): Promise<RunOutcome> {
     if (this.order.files.length === 0) return await this.#run(signal);
-    const folder = resolveFiles(this.#options.paths, this.id);
+    const { paths } = this.#options;
+    const folder = resolveFiles(paths, this.id);
+    const place = { root: paths.root, path: folder };
     try {
-      await this.#fetchFiles(folder, signal);
+      await this.#fetchFiles(place, signal);
       return await this.#run(signal);
     } finally {
-      await Deno.remove(folder, { recursive: true }).catch(() => {});
+      await removeTree(place).catch((error) => {
+        log.warning("Cannot remove {folder}: {error}", { folder, error });
+      });
     }
   }
 
-  async #fetchFiles(folder: string, signal: AbortSignal): Promise<void> {
+  async #fetchFiles(place: Place, signal: AbortSignal): Promise<void> {
     const { files } = this.order;
-    await Deno.remove(folder, { recursive: true }).catch(() => {});
-    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+    await removeTree(place);
+    // Held open: another run cannot redirect the download.
+    using folder = openDirectory(place, 0o700);
     for (const name of new Set(files.map((file) => basename(file)))) {
       const from = `/api/runs/${this.id}/media/${encodeURIComponent(name)}`;
-      await this.#options.link.download(from, { path: join(folder, name), signal });
+      await this.#options.link.download(from, { path: join(folder.address, name), signal });
     }
   }
 

@@ -155,8 +155,9 @@ export class ServiceClient {
     if (!response.ok || response.body === null) {
       throw buildRefusal(response.status, await readText(response).catch(throwUnanswered), true);
     }
-    // Overwrites the part that an interrupted download has left.
-    using file = await Deno.open(path, { write: true, create: true, truncate: true, mode: 0o600 });
+    // An interrupted download has left a part. A new file is never behind a link.
+    await Deno.remove(path).catch(() => {});
+    using file = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
     const reader = response.body.getReader();
     try {
       for (;;) {

@@ -1,4 +1,6 @@
 import { join } from "node:path";
+import { removeTree } from "../../base/files/tree_removal.ts";
+import { createLogger } from "../../base/log.ts";
 import { createId } from "../../base/id.ts";
 import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
@@ -18,6 +20,8 @@ import { type Answer, DELETED, requireFound } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { checkDeletable } from "./work_dir.ts";
+
+const log = createLogger("workers");
 
 /**
  * Deletes a worker: cancels its tasks, ends its runs and returns after their end. Executions stay. Throws `not_found`,
@@ -87,7 +91,9 @@ export async function endWorkerRuns(
   const open = await listOpenExecutionIds(db, id);
   await Promise.all(open.map((executionId) => interruptRun(executionId)));
   await engines.release(id);
-  await Deno.remove(join(paths.state, id), { recursive: true }).catch(() => {});
+  await removeTree({ root: paths.state, path: join(paths.state, id) }).catch((error) => {
+    log.warning("Cannot remove the state of worker {id}: {error}", { id, error });
+  });
 }
 
 // An agent that is still ending may replace the checked directory.

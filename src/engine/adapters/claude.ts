@@ -147,8 +147,8 @@ function buildGatewayVariables({ gateway }: Order): { fixedEnv?: Record<string, 
   return { fixedEnv: { ANTHROPIC_BASE_URL: gateway.url, ANTHROPIC_API_KEY: gateway.key } };
 }
 
-function resolveToolFile({ runDir }: Order): string {
-  return join(runDir, "mcp.json");
+function resolveToolFile({ inputDir }: Order): string {
+  return join(inputDir, "mcp.json");
 }
 
 function buildToolConfig(tools: Order["tools"]): string {

@@ -146,8 +146,8 @@ function buildGatewayArgs({ gateway }: Order): string[] {
   return formatSettings(['model_provider="svc"', `model_providers.svc=${provider}`]);
 }
 
-function resolveSchemaFile({ runDir }: Order): string {
-  return join(runDir, "schema.json");
+function resolveSchemaFile({ inputDir }: Order): string {
+  return join(inputDir, "schema.json");
 }
 
 function buildToolArgs({ tools }: Order): string[] {

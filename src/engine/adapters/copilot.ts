@@ -49,8 +49,8 @@ export const copilot: Adapter = {
     "--connect",
   ],
   buildCommand(order) {
-    const { sessionId, resume, stateDir, model, extraArgs, runDir } = order;
-    const usageFile = join(runDir, "usage.json");
+    const { sessionId, resume, stateDir, model, extraArgs, outputDir } = order;
+    const usageFile = join(outputDir, "usage.json");
     return {
       args: [
         "--output-format",
@@ -123,8 +123,8 @@ function buildGatewayVariables({ gateway }: Order): { fixedEnv?: Record<string, 
   };
 }
 
-function resolveToolFile({ runDir }: Order): string {
-  return join(runDir, "mcp.json");
+function resolveToolFile({ inputDir }: Order): string {
+  return join(inputDir, "mcp.json");
 }
 
 function buildToolConfig(tools: Order["tools"]): string {

@@ -48,8 +48,8 @@ export const goose: Adapter = {
     "--render-recipe",
   ],
   buildCommand(order) {
-    const { sessionId, resume, stateDir, model, extraArgs, permissions, runDir, tools } = order;
-    const shell = join(runDir, "shell");
+    const { sessionId, resume, stateDir, model, extraArgs, permissions, inputDir, tools } = order;
+    const shell = join(inputDir, "shell");
     return {
       args: [
         "run",

@@ -90,8 +90,10 @@ export interface Order {
   resume: boolean;
   prompt: string;
   workDir: string;
-  /** A private directory for this run. */
-  runDir: string;
+  /** Directory of the files that the service writes for this run. A box has it read-only. */
+  inputDir: string;
+  /** Directory of the files that the engine writes for the service. */
+  outputDir: string;
   /** Directory of this worker's logins and sessions, or null for the shared default. */
   stateDir: string | null;
   /** Absolute path of `svc`. */

@@ -1,4 +1,5 @@
-import { replacePlain } from "../../base/plain_file.ts";
+import { dirname } from "node:path";
+import { replacePlain } from "../../base/files/plain_file.ts";
 
 /** The file in which `ctl` finds the running service. */
 export interface ServerFile {
@@ -15,5 +16,5 @@ export function formatAddress({ hostname, port }: Deno.NetAddr): string {
 
 /** Writes the file atomically and with mode 0600, also over the file of a killed server. */
 export function writeServerFile({ path, instance }: ServerFile, url: string): void {
-  replacePlain(path, JSON.stringify({ url, pid: Deno.pid, instance }) + "\n");
+  replacePlain({ root: dirname(path), path }, JSON.stringify({ url, pid: Deno.pid, instance }) + "\n");
 }

@@ -1,5 +1,7 @@
 // Runs the coordinator's engine and reads its plan. pipeline/intake/routed_message.ts stores the outcome.
 import type { Config } from "../../config/schema.ts";
+import { UnsafePathError } from "../../base/files/open_directory.ts";
+import { makePlainDir } from "../../base/files/plain_file.ts";
 import { join } from "node:path";
 import { type BeePlan, PLAN_JSON_SCHEMA, readPlan } from "../../domain/chat/bee_plan.ts";
 import { type BeeContext, buildBeePrompt, type Correction } from "../../domain/chat/bee_prompt.ts";
@@ -113,7 +115,12 @@ export class BeeRunner {
     const correction: Correction | null = before && { answer: before.answer, problem: before.problem };
     const { paths, clock, config } = this.#options;
     const workDir = join(paths.root, "bee");
-    Deno.mkdirSync(workDir, { recursive: true, mode: 0o700 });
+    try {
+      makePlainDir({ root: paths.root, path: workDir });
+    } catch (error) {
+      if (error instanceof UnsafePathError) return buildFailure("isolation", error.message);
+      throw error;
+    }
     const prompt = buildBeePrompt(
       { ...context, now: clock.now() },
       correction,

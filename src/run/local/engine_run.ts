@@ -5,12 +5,15 @@ import type { Config } from "../../config/schema.ts";
 import { addUsage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
 import {
   buildFailedOutcome,
+  type Engine,
   type EngineOutcome,
   type EngineRun,
   type EngineSession,
 } from "../../engine/engine.ts";
 import { SpawnError } from "../../engine/process/process.ts";
+import { removeRunDir } from "../../engine/run_dir.ts";
 import { RunLog } from "../../engine/process/run_log.ts";
+import { UnsafePathError } from "../../base/files/open_directory.ts";
 import { createId } from "../../base/id.ts";
 import { type DataPaths, getEventsPath, getLogPath, getRunDir } from "../../base/paths.ts";
 import { removeKeys } from "./command.ts";
@@ -99,20 +102,29 @@ export async function runEngine(
       if (closing !== null) log.line(closing);
       return masked;
     } catch (error) {
-      if (!(error instanceof SetupError || error instanceof SpawnError)) throw error;
-      const outcome = error instanceof SetupError
-        ? buildFailedOutcome("setup", error.message)
-        : buildFailedOutcome(error.failure, `Cannot start ${engine.name}: ${error.message}`);
-      log.line(request.closing(outcome) ?? `[${error.message}]`);
-      return outcome;
+      const failed = findFailure(error, engine);
+      if (failed === null) throw error;
+      log.line(request.closing(failed) ?? `[${failed.error}]`);
+      return failed;
     } finally {
       options.masks?.delete(identity.execution_id);
       // The logs must be on disk before the outcome, so that a finished run has a complete log (reliability DUR-9).
       await Promise.all([log.close(), events?.close()]);
     }
   } finally {
-    if (engine.external) void Deno.remove(runDir, { recursive: true }).catch(() => {});
+    if (engine.external) void removeRunDir(runDir);
   }
+}
+
+/** Returns the outcome of a run that could not start, or null for an unexpected error. */
+function findFailure(error: unknown, { name }: Engine): EngineOutcome | null {
+  if (error instanceof SetupError) return buildFailedOutcome("setup", error.message);
+  if (error instanceof SpawnError) {
+    return buildFailedOutcome(error.failure, `Cannot start ${name}: ${error.message}`);
+  }
+  return error instanceof UnsafePathError
+    ? buildFailedOutcome("isolation", `Cannot start ${name}: ${error.message}`)
+    : null;
 }
 
 // After each failed check the engine runs once more with the same token.

@@ -11,6 +11,7 @@ import type { Catalog } from "../../engine/catalog.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { SpawnError } from "../../engine/process/process.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
+import { makeRunDir, removeRunDir } from "../../engine/run_dir.ts";
 import type { Database } from "../../store/db/database.ts";
 import { isGateWanted } from "../../store/work/occurrence.ts";
 import { findTask } from "../../store/work/task.ts";
@@ -96,7 +97,7 @@ export class Gates {
       return buildRefusal(`it could not be started: ${error.message}`);
     } finally {
       ended.abort();
-      void Deno.remove(runDir, { recursive: true }).catch(() => {});
+      void removeRunDir(runDir);
     }
   }
 
@@ -144,7 +145,7 @@ export class Gates {
     const grant = await findGrant(db, claim);
     const request = { identity, grant, engine, runDir, contextPath: "", withoutSecrets: true } as const;
     const { env, ...keys } = await environmentOf(request);
-    Deno.mkdirSync(env.TMPDIR ?? runDir, { recursive: true, mode: 0o700 });
+    makeRunDir(runDir);
     return { env: removeKeys(env, keys, context), secrets: keys.secrets };
   }
 
