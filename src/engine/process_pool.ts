@@ -72,7 +72,7 @@ export class ProcessPool {
 
   /**
    * Ends the idle processes of this worker, and those in a turn after the turn. null means all workers. "" means every process that stays
-   * open; from then on, none stays open. Resolves when the processes have ended, but for those in a turn.
+   * open; from then on, none stays open. Resolves when the idle processes have ended.
    */
   async release(workerId: string | null): Promise<void> {
     if (workerId === "") this.#isClosed = true;

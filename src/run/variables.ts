@@ -40,10 +40,7 @@ export function createVariableResolver(
         throw new SetupError(`Cannot set ${variable}: ${error instanceof Error ? error.message : error}`);
       });
     const own = workerId === "" ? {} : await findWorkerEnv(db, workerId);
-    for (const name of Object.keys(own)) {
-      const fault = findVariableFault(name, engine.adapterVariables);
-      if (fault !== null) throw new SetupError(`Cannot set the worker's variable ${name}: it ${fault}`);
-    }
+    checkNames(own, engine.adapterVariables);
     if (!withoutSecrets) await checkGrants(db, workerId, own);
     const [engineVariables, workerVariables] = await Promise.all([
       resolve(engine.config.env, withoutSecrets ? null : read),
@@ -59,7 +56,8 @@ export function createVariableResolver(
 
 /** Resolves the variables of a runner's engines. A runner has no secrets, and the service sends it the worker's variables. */
 export function createPlainResolver(own: Record<string, string>): VariableResolver {
-  return async ({ config }) => {
+  return async ({ config, adapterVariables }) => {
+    checkNames(own, adapterVariables);
     const { values } = await resolve(config.env, (variable, name) => {
       throw new SetupError(
         `Cannot set ${variable}: a runner has no secret ${
@@ -69,6 +67,14 @@ export function createPlainResolver(own: Record<string, string>): VariableResolv
     });
     return { configured: values, own, secrets: {} };
   };
+}
+
+// The engine may have changed since the write.
+function checkNames(own: Record<string, string>, adapterVariables: readonly string[]): void {
+  for (const name of Object.keys(own)) {
+    const fault = findVariableFault(name, adapterVariables);
+    if (fault !== null) throw new SetupError(`Cannot set the worker's variable ${name}: it ${fault}.`);
+  }
 }
 
 async function checkGrants(db: Database, workerId: string, own: Record<string, string>): Promise<void> {

@@ -99,7 +99,7 @@ describe("RunLog (contract 3, Execution)", () => {
 
 describe("secrets at the border of two chunks", () => {
   it.each([1, 2, 3, 5, 7, 11])(
-    "are masked in chunks of %i bytes, also one that begins like another",
+    "are masked in chunks of %i bytes, also when two start alike",
     async (size) => {
       await using folder = await createTempDir();
       const path = join(folder.path, "log");

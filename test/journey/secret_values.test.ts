@@ -29,8 +29,8 @@ printf 'percent ${encodeURIComponent(CANARY).replaceAll("%", "%%")}\\n'
 printf '%s\\n' "$PRIVATE"
 printf 'slow canary:Sëc'; sleep 0.3; printf 'ret/value+1 2 end\\n'
 printf 'plain %s\\n' "$PLAIN"
-"$SVC_CTL" ctl memory save --scope global --key leak --value "memory $API_KEY" >/dev/null
-"$SVC_CTL" ctl ask "question $API_KEY" --option yes --default yes --timeout 1s --no-wait >/dev/null 2>&1
+"$SVC_CTL" ctl memory save --scope "$SVC_SESSION_KEY" --key leak --value "memory $API_KEY" >/dev/null
+"$SVC_CTL" ctl ask "question $API_KEY" --option yes --default yes --timeout 1m --wait 1s >/dev/null 2>&1
 echo "error $API_KEY" >&2
 `;
 
@@ -94,10 +94,12 @@ describe("the value of a secret [KEY-1]", () => {
     ];
     reads.push("/api/questions", "/api/fleet", "/api/audit", "/api/system/doctor", "/api/usage", "/metrics");
     const answers = [log, execution.result ?? ""];
+    reads.push(`/api/memory?scope=${encodeURIComponent(execution.session_key ?? "")}`);
     for (const path of reads) answers.push(JSON.stringify((await app.send(`GET ${path}`)).body));
     const events = await app.send("GET /api/events?page_size=100", undefined, { accept: "application/json" });
     answers.push(JSON.stringify(events.body));
     expect(answers.join("\n")).toContain("memory ***");
+    expect(answers.join("\n")).toContain("question ***");
     for (const form of FORMS) expect(answers.join("\n"), form).not.toContain(form);
     const backup = await fetch(`${app.url}/api/system/backup`, {
       method: "POST",

@@ -6,7 +6,7 @@ import { listWorkerEnvs } from "../../store/workers/worker.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-const SHOWN_MAX = 20;
+const FAULTS_SHOWN = 20;
 
 /** Finds secrets that cannot be read, and users of secrets that do not exist or are not granted to them. */
 export async function checkSecrets(
@@ -37,7 +37,7 @@ export async function checkSecrets(
   if (faults.length === 0) return { status: "ok", detail: `${all.length} secrets, all readable`, hint: "" };
   // Only people who may change secrets see their names.
   const shown = mayCall(call.caller, "write:secrets")
-    ? faults.slice(0, SHOWN_MAX).join("; ")
+    ? faults.slice(0, FAULTS_SHOWN).join("; ")
     : `${faults.length} faults; only an admin sees the names of secrets`;
   return {
     status: "fail",

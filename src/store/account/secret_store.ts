@@ -5,7 +5,7 @@ import type { Database, Statement } from "../db/database.ts";
 import { findSecret, listAllSecrets, listLostSecrets, recordSecretUse, resealSecret } from "./secret.ts";
 
 /** A stored value, or why there is none: another signing key encrypted it (`lost`), or no secret has this name (`missing`). */
-export type SecretValue = { state: "value"; value: string } | { state: "lost" } | { state: "missing" };
+type SecretValue = { state: "value"; value: string } | { state: "lost" } | { state: "missing" };
 
 const USE_NOTED_EVERY_MS = 60_000;
 
@@ -94,14 +94,14 @@ export class SecretStore {
     this.#listeners.add(listener);
   }
 
-  /** Tells the listeners about a change, and resolves when all have acted on it. */
+  /** Notifies the listeners of a change, and resolves when all have finished. */
   async announce(change: SecretChange): Promise<void> {
     await Promise.all([...this.#listeners].map((listener) => listener(change)));
   }
 }
 
 /** A changed secret and the workers that could use it before the change. */
-export interface SecretChange {
+interface SecretChange {
   name: string;
   workerIds: readonly string[];
 }
