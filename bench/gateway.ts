@@ -38,7 +38,12 @@ export async function benchGateway(): Promise<Row[]> {
     period: "24h",
     action: "stop",
   });
-  await service.call("POST /api/tasks", { type: "immediate", worker_id: worker.id, instruction: "go" });
+  await service.call("POST /api/tasks", {
+    type: "immediate",
+    worker_id: worker.id,
+    message_id: "go",
+    instruction: "go",
+  });
   const token = await readToken(`${worker.work_dir}/token`);
   const ours: number[] = [];
   const theirs: number[] = [];

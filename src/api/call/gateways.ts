@@ -140,6 +140,8 @@ export class Gateways {
     },
   ): GatewayRequest {
     const { execution_id: executionId } = run;
+    // The run may have ended while the service read its row.
+    if (this.#closedRuns.has(executionId)) throw buildEndedError();
     const own = [...this.#open].filter((one) => one.executionId === executionId).length;
     if (own >= GATEWAY_RUN_REQUESTS_MAX || !(this.#open.size < GATEWAY_REQUESTS_MAX)) {
       throw new ServiceError(

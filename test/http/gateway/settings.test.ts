@@ -51,7 +51,12 @@ it("no run and no caller without write:commands sets or clears them", async () =
 
 it("a run without the secret of its gateway fails with setup, and doctor names the gateway", async () => {
   const worker = await app.call("POST /api/workers", { name: "C", engine: "claude" });
-  await app.call("POST /api/tasks", { type: "immediate", worker_id: worker.id, instruction: "go" });
+  await app.call("POST /api/tasks", {
+    type: "immediate",
+    worker_id: worker.id,
+    message_id: "go",
+    instruction: "go",
+  });
   await app.until("task.failed");
   const [execution] = await app.call(`GET /api/workers/${worker.id}/executions`);
   expect(execution).toMatchObject({

@@ -36,7 +36,12 @@ it(
       const worker = await client.call("POST /api/workers", { name: "A", gateways: ["anthropic", "openai"] });
       const budget = { name: "T", unit: "tokens", limit: 1_000_000, period: "total" };
       await client.call("POST /api/budgets", budget);
-      await client.call("POST /api/tasks", { type: "immediate", worker_id: worker.id, instruction: "go" });
+      await client.call("POST /api/tasks", {
+        type: "immediate",
+        worker_id: worker.id,
+        message_id: "go",
+        instruction: "go",
+      });
       const path = join(worker.work_dir, "token");
       const token = await waitForValue(async () => await Deno.readTextFile(path).catch(() => "") || null);
       const ask = (route: string) =>
