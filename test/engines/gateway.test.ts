@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { type GatewayKind } from "../../src/domain/call/vocabulary.ts";
+import { listWorkerProcesses } from "../harness/model/marked.ts";
 import { describePins, selectPins } from "./pins.ts";
 import { GATEWAY_SECRET, Rig } from "./rig.ts";
 
@@ -27,6 +28,17 @@ async function findText(dir: string, text: string): Promise<string[]> {
     }
   }
   return found;
+}
+
+/** Returns the keys for gateways that the processes of a worker hold. */
+async function findGatewayKeys(workerId: string): Promise<Set<string>> {
+  const keys = new Set<string>();
+  for (const pid of await listWorkerProcesses(workerId)) {
+    const environment = await Deno.readTextFile(`/proc/${pid}/environ`).catch(() => "");
+    const key = /\0SVC_GATEWAY_KEY=([^\0]*)/.exec(`\0${environment}`)?.[1];
+    if (key !== undefined) keys.add(key);
+  }
+  return keys;
 }
 
 // The agent copies what the environment of each process of its run shows into its directory, which is part of the data directory.
@@ -59,6 +71,18 @@ describePins("$kind $version through a gateway, $way", pins, 300_000, (pin) => {
     }
     expect(await Deno.readTextFile(rig.file("seen"))).toContain("SVC_RUN_ID=");
     expect(await findText(rig.app.dataDir, GATEWAY_SECRET)).toEqual([]);
+    if (!("warm" in pin)) return;
+    // The key of an open process is valid during its runs only.
+    const idle = await findGatewayKeys(rig.worker.id);
+    expect(idle.size).toBe(1);
+    for (const key of idle) {
+      const answer = await fetch(`${rig.app.url}/gateway/model/v1/models`, { headers: { "x-api-key": key } });
+      expect(answer.status).toBe(401);
+      const other = await fetch(`${rig.app.url}/api/workers`, {
+        headers: { authorization: `Bearer ${key}` },
+      });
+      expect(other.status).toBe(401);
+    }
   });
 
   it.skipIf(pin.kind !== "claude" && pin.kind !== "codex")(

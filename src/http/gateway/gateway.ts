@@ -17,7 +17,7 @@ import { getRawTarget, watchClient } from "../server/exchange.ts";
 import { openIncomingBody } from "../server/incoming_body.ts";
 import { type AnswerWatcher, openAnswer } from "./answer_stream.ts";
 import { pickAnswerHeaders, pickRequestHeaders, readGatewayToken } from "./headers.ts";
-import { Meter, UNWATCHED } from "./meter.ts";
+import { estimateRequest, Meter, UNWATCHED } from "./meter.ts";
 import {
   buildForeignError,
   checkJsonObject,
@@ -120,6 +120,10 @@ async function send(exchange: Exchange, close: () => void): Promise<Response> {
     headers: { ...headers, [name]: value },
     body: model === null ? openIncomingBody(request, clock) : model.body,
     signal,
+  }).catch(async (error) => {
+    // The provider may have read all of the request.
+    if (model !== null && signal.aborted) await gateways.count(open, estimateRequest(model.body.length));
+    throw error;
   });
   const watcher = model === null ? UNWATCHED : buildWatcher(exchange, model, message);
   return buildResponse(request, message, { watcher, signal, onEnd: close });
