@@ -16,7 +16,7 @@ async function findFault(yaml: string): Promise<string> {
 const HTTP =
   'kind: http, secret: k, upstream: "https://a.example", header: "x-key: {secret}", allow: ["GET /**"]';
 
-const CASES: [yaml: string, fault: string | RegExp][] = [
+const CASES: readonly (readonly [yaml: string, fault: string | RegExp])[] = [
   [`gateways: {a: {kind: anthropic, secret: k}, o: {kind: openai, secret: k}, h: {${HTTP}}}`, ""],
   [
     "gateways: {a: {kind: anthropic, secret: k, upstream: 'http://10.0.0.1:8000/x', allow: ['POST /v1/files']}}",
