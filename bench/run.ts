@@ -2,6 +2,7 @@
 import { benchAgents } from "./agents.ts";
 import { benchBackup } from "./backup.ts";
 import { benchConsole } from "./console.ts";
+import { benchGateway } from "./gateway.ts";
 import { benchLists } from "./lists.ts";
 import { addVerdict, formatTable, type Row } from "./measure.ts";
 import { benchReply } from "./reply.ts";
@@ -17,6 +18,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   agents: benchAgents,
   backup: benchBackup,
   console: benchConsole,
+  gateway: benchGateway,
   lists: benchLists,
   reply: benchReply,
   rest: benchRest,

@@ -119,7 +119,10 @@ export class Server {
       tokenOf: (run) => signRunToken(authority.key, run, clock.now()),
       timeZone,
       url: () => this.#listener.url,
-      resolveVariables: createVariableResolver({ db, secrets }),
+      resolveVariables: createVariableResolver({
+        ...{ db, secrets },
+        findGatewayProblem: (name) => gateways.findProblem(name),
+      }),
       inherited: Deno.env.toObject(),
     });
     secrets.onChange(async ({ name, workerIds }) => {

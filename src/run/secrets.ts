@@ -1,5 +1,5 @@
 import type { EngineOutcome } from "../engine/engine.ts";
-import { maskText } from "../engine/process/masked_text.ts";
+import type { RunLog } from "../engine/process/run_log.ts";
 
 const KEY_NAME = /KEY|TOKEN|SECRET|PASSWORD/i;
 // A shorter value is not treated as a secret: it would be masked inside ordinary words.
@@ -18,9 +18,9 @@ export function holdsKey(name: string, value: string): boolean {
   return findKeys(name, value).length > 0;
 }
 
-/** Masks secrets in an outcome, which is stored and shown like a log (reliability SEC-3). */
-export function maskOutcome<O extends EngineOutcome>(secrets: readonly string[], outcome: O): O {
-  return { ...outcome, text: maskText(secrets, outcome.text), error: maskText(secrets, outcome.error) };
+/** Masks the secrets of a log in an outcome, which is stored and shown like it (reliability SEC-3). */
+export function maskOutcome<O extends EngineOutcome>(log: Pick<RunLog, "maskText">, outcome: O): O {
+  return { ...outcome, text: log.maskText(outcome.text), error: log.maskText(outcome.error) };
 }
 
 function findKeys(name: string, value: string): string[] {

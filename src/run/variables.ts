@@ -1,6 +1,7 @@
 import { readSecretReference } from "../domain/account/secret.ts";
 import { findVariableFault } from "../domain/workers/worker_env.ts";
 import type { Engine } from "../engine/engine.ts";
+import { listWorkerGateways } from "../store/work/gateway_use.ts";
 import { listGrantedSecrets } from "../store/account/secret.ts";
 import type { SecretStore } from "../store/account/secret_store.ts";
 import type { Database } from "../store/db/database.ts";
@@ -30,11 +31,24 @@ export type VariableResolver = (
   withoutSecrets: boolean,
 ) => Promise<Variables>;
 
-/** Creates the resolver of the service, which reads workers and secrets. */
+interface ResolverOptions {
+  db: Database;
+  secrets: SecretStore;
+  /** Returns why a gateway cannot be used, or null. */
+  findGatewayProblem: (name: string) => Promise<string | null>;
+}
+
+/** Creates the resolver of the service, which reads workers and secrets. Checks the gateways of a run, too. */
 export function createVariableResolver(
-  { db, secrets }: { db: Database; secrets: SecretStore },
+  { db, secrets, findGatewayProblem }: ResolverOptions,
 ): VariableResolver {
   return async (engine, workerId, withoutSecrets) => {
+    if (!withoutSecrets) {
+      for (const name of [engine.config.gateway ?? [], await listWorkerGateways(db, workerId)].flat()) {
+        const problem = await findGatewayProblem(name);
+        if (problem !== null) throw new SetupError(`Cannot use the gateway ${name}: ${problem}`);
+      }
+    }
     const read = (variable: string, reference: string) =>
       secrets.resolve(reference).catch((error) => {
         throw new SetupError(`Cannot set ${variable}: ${error instanceof Error ? error.message : error}`);

@@ -7,7 +7,7 @@ export interface Model extends AsyncDisposable {
   limit: ((path: string) => Response) | null;
   /** Provider headers that every response gets. */
   headers: Record<string, string>;
-  onRequest: () => void;
+  onRequest: (request: Request) => void;
 }
 
 /** Starts the scripted model behind a proxy that can refuse requests like a provider. */
@@ -29,7 +29,7 @@ export async function startModel(): Promise<Model> {
   const proxy = Deno.serve(options, async (request) => {
     const { pathname, search } = new URL(request.url);
     const { method, headers, body } = request;
-    if (method === "POST") model.onRequest();
+    if (method === "POST") model.onRequest(request);
     if (method === "POST" && model.limit !== null) return model.limit(pathname);
     try {
       const answer = await fetch(stub.url + pathname + search, { method, headers, body, redirect: "manual" });

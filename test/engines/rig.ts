@@ -7,6 +7,7 @@ import { ROOT } from "../harness/house/tree.ts";
 import { waitUntil } from "../harness/wait.ts";
 import { type Model, startModel } from "./model.ts";
 import { buildPinProgram, type Pin } from "./pins.ts";
+import type { GatewayKind } from "../../src/domain/call/vocabulary.ts";
 import type { Json } from "../harness/service/client.ts";
 
 const KEY = "stub-key-0123456789";
@@ -58,6 +59,24 @@ function formatOpencodeConfig(baseURL: string, model?: string): string {
   });
 }
 
+/** The provider's key behind the gateway of a rig. */
+export const GATEWAY_SECRET = "sk-canary-9876543210-abcdefgh";
+
+/** The settings of a real CLI that reaches the scripted model through the gateway `model`. */
+async function buildGatewaySettings({ kind }: Pin): Promise<object> {
+  const home = join(ROOT, ".cache", "engines", "home");
+  await Deno.mkdir(home, { recursive: true });
+  const own: Record<string, { env?: Record<string, string>; model?: string }> = {
+    qwen: { env: { OPENAI_MODEL: "stub-model" } },
+    copilot: { env: { COPILOT_MODEL: "gpt-4.1", COPILOT_OFFLINE: "true" } },
+    goose: { env: { GOOSE_MODEL: "stub" } },
+    opencode: { model: "openai/gpt-5" },
+    gemini: { model: "gemini-2.5-pro" },
+  };
+  const { env = {}, model = "" } = own[kind] ?? {};
+  return { gateway: "model", args: [], model, env: { HOME: home, ...env } };
+}
+
 interface EngineWishes {
   permissions?: "read" | "edit" | "full";
   timeout?: string;
@@ -84,6 +103,8 @@ export async function buildEngineSettings(
 }
 
 interface RigOptions extends EngineWishes {
+  /** The kind of the gateway through which the engine reaches the model, instead of by a key. */
+  gateway?: GatewayKind;
   /** Makes the engine the coordinator, with two workers that repeat their instructions. */
   bee?: boolean;
   clock?: Clock;
@@ -122,12 +143,25 @@ export class Rig implements AsyncDisposable {
   static async open(pin: WarmPin, options: RigOptions = {}): Promise<Rig> {
     const model = await startModel();
     const engine = await buildEngineSettings(pin, model.url, options);
+    const { gateway: kind } = options;
+    if (kind !== undefined) Object.assign(engine, await buildGatewaySettings(pin));
     const engines = { default: options.bee ? "echo" : pin.kind, [pin.kind]: engine };
+    const gateways = kind === undefined ? {} : {
+      model: {
+        ...{ kind, secret: "model-key", upstream: model.url },
+        ...(kind === "http" ? { header: "x-goog-api-key: {secret}", allow: ["POST /**", "GET /**"] } : {}),
+      },
+    };
     const bee = options.bee ? { bee: { engine: pin.kind, timeout: "90s", max_attempts: 1 } } : {};
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const { clock } = options;
-    const wanted = { dataDir, config: { engines, ...bee }, ...(clock === undefined ? {} : { clock }) };
+    const wanted = {
+      dataDir,
+      config: { engines, gateways, ...bee },
+      ...(clock === undefined ? {} : { clock }),
+    };
     const app = await openApp(wanted);
+    if (kind !== undefined) await app.call("PUT /api/secrets/model-key", { value: GATEWAY_SECRET });
     const worker = await app.call("POST /api/workers", { name: "Ada" });
     if (options.bee) await app.call("POST /api/workers", { name: "Grace" });
     const session = await app.call("POST /api/local/sessions", options.bee ? {} : { worker_id: worker.id });

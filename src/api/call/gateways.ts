@@ -140,6 +140,8 @@ export class Gateways {
     },
   ): GatewayRequest {
     const { execution_id: executionId } = run;
+    // The run may have ended while the service read its row.
+    if (this.#closedRuns.has(executionId)) throw buildEndedError();
     const own = [...this.#open].filter((one) => one.executionId === executionId).length;
     if (own >= GATEWAY_RUN_REQUESTS_MAX || !(this.#open.size < GATEWAY_REQUESTS_MAX)) {
       throw new ServiceError(
@@ -165,25 +167,20 @@ export class Gateways {
   /** Returns the name and value of the header with the secret. Throws `unavailable` without a usable secret. */
   async buildHeader({ name, secret, header }: Gateway): Promise<[name: string, value: string]> {
     const found = await this.#options.readSecret(secret);
-    const problem = findSecretProblem(found);
+    const problem = findSecretProblem(secret, found);
     if (problem !== null || found.state !== "value") {
-      throw new ServiceError(
-        "unavailable",
-        `Cannot use the gateway ${name}: its secret ${secret} ${problem}. ` +
-          `Set it: svc ctl secret set ${secret}`,
-      );
+      throw new ServiceError("unavailable", `Cannot use the gateway ${name}: ${problem}`);
     }
     return [header.name, header.value.replace(SECRET_MARK, () => found.value)];
   }
 
-  /** Lists the gateways whose secret cannot be used, with the reason. */
-  async listProblems(): Promise<{ gateway: Gateway; problem: string }[]> {
-    const all = [...this.#byName.values()];
-    const found = await Promise.all(all.map(async (gateway) => {
-      const problem = findSecretProblem(await this.#options.readSecret(gateway.secret));
-      return problem === null ? [] : [{ gateway, problem }];
-    }));
-    return found.flat();
+  /** Returns why the gateway of this name cannot be used, and the remedy. null if it can. */
+  async findProblem(name: string): Promise<string | null> {
+    const gateway = this.#byName.get(name);
+    if (gateway === undefined) {
+      return "config.yaml does not name it. Add it there, or remove it from the worker.";
+    }
+    return findSecretProblem(gateway.secret, await this.#options.readSecret(gateway.secret));
   }
 
   /** Throws `budget` when a budget with action `stop` of this run is used up. The budget stage then ends the run. */
@@ -317,9 +314,11 @@ function buildEndedError(): ServiceError {
   );
 }
 
-/** Returns why a secret cannot be a header's value, or null. */
-function findSecretProblem(found: SecretValue): string | null {
-  if (found.state === "missing") return "is not set";
-  if (found.state === "lost") return "was stored with another signing key";
-  return /[^\x20-\x7e]/.test(found.value) ? "contains characters that a header cannot have" : null;
+/** Returns why a secret cannot be the value of a header, and the remedy. null if it can. */
+function findSecretProblem(name: string, found: SecretValue): string | null {
+  const remedy = `Run svc ctl secret set ${name}.`;
+  if (found.state === "missing") return `no secret is called ${name}. ${remedy}`;
+  if (found.state === "lost") return `another signing key encrypted the secret ${name}. ${remedy}`;
+  if (!/[^\x20-\x7e]/.test(found.value)) return null;
+  return `the secret ${name} has characters that a header cannot have, such as a line break. ${remedy}`;
 }

@@ -229,13 +229,15 @@ async function checkEngines({ engines }: Deps<"engines">): Promise<Finding> {
 
 async function checkGateways({ gateways }: Deps<"gateways">): Promise<Finding> {
   if (gateways.names.length === 0) return pass("none in config.yaml");
-  const problems = await gateways.listProblems();
-  if (problems.length === 0) return pass(`each has its secret: ${gateways.names.join(", ")}`);
-  const words = problems.map(({ gateway: { name, secret }, problem }) =>
-    `${name}: its secret ${secret} ${problem}`
+  const found = await Promise.all(
+    gateways.names.map(async (name) => ({ name, problem: await gateways.findProblem(name) })),
   );
-  const [first] = problems;
-  return fail(words.join("; "), `Set it: svc ctl secret set ${first?.gateway.secret}`);
+  const problems = found.filter(({ problem }) => problem !== null);
+  if (problems.length === 0) return pass(`each has its secret: ${gateways.names.join(", ")}`);
+  return fail(
+    problems.map(({ name, problem }) => `${name}: ${problem}`).join("; "),
+    "Runs that use these gateways fail until their secrets are set.",
+  );
 }
 
 async function checkWorkers({ db, engines }: Deps<"db" | "engines">): Promise<Finding> {

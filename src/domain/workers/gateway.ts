@@ -181,7 +181,14 @@ function matches(pattern: readonly string[], segments: readonly string[]): boole
   return fixed.every((part, at) => part === "*" || part === segments[at]);
 }
 
-/** Returns whether the answer to this request has usage that the service counts. */
-export function isMetered({ kind }: Gateway, method: string, segments: readonly string[]): boolean {
-  return kind !== "http" && method === "POST" && segments.at(-1) !== "count_tokens";
+const MODEL_CALLS = /^(messages|responses|completions)$/;
+
+/** Returns whether the service reads this request and counts the tokens of its answer. Uploads, for example, pass unread. */
+export function isMetered(
+  { kind }: Gateway,
+  { method, segments, isJson }: { method: string; segments: readonly string[]; isJson: boolean },
+): boolean {
+  const last = segments.at(-1) ?? "";
+  if (kind === "http" || method !== "POST" || last === "count_tokens") return false;
+  return isJson || MODEL_CALLS.test(last);
 }

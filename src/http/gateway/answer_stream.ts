@@ -75,8 +75,10 @@ async function* readAnswer(
   } catch (error) {
     throw error instanceof DeliberateClose ? error : new DeliberateClose(String(error));
   } finally {
-    message.destroy();
-    if (!isWhole) await watcher.end();
+    if (!isWhole) {
+      message.destroy();
+      await watcher.end();
+    }
     onEnd();
   }
 }

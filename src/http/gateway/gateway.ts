@@ -13,11 +13,11 @@ import type { App, AppContext } from "../app_types.ts";
 import { readBody } from "../input.ts";
 import { toProblem } from "../problem.ts";
 import { BodyBudget, type CountedBody } from "../server/body_budget.ts";
-import { getRawTarget } from "../server/exchange.ts";
+import { getRawTarget, watchClient } from "../server/exchange.ts";
 import { openIncomingBody } from "../server/incoming_body.ts";
 import { type AnswerWatcher, openAnswer } from "./answer_stream.ts";
 import { pickAnswerHeaders, pickRequestHeaders, readGatewayToken } from "./headers.ts";
-import { Meter, UNWATCHED } from "./meter.ts";
+import { estimateRequest, Meter, UNWATCHED } from "./meter.ts";
 import {
   buildForeignError,
   checkJsonObject,
@@ -38,7 +38,7 @@ interface GatewayDeps {
 
 /** Mounts the gateways, before every other route: their paths are matched as the client wrote them. */
 export function mountGateway(app: App, deps: GatewayDeps): void {
-  const bodies = new BodyBudget(GATEWAY_BODIES_MAX_BYTES);
+  const bodies = new BodyBudget(GATEWAY_BODIES_MAX_BYTES, "requests to models");
   app.use(async (c, next) => {
     const target = parseGatewayTarget(getRawTarget(c.req.raw));
     if (target === null) return await next();
@@ -101,9 +101,11 @@ interface Exchange extends GatewayDeps {
 
 async function send(exchange: Exchange, close: () => void): Promise<Response> {
   const { gateways, clock, request, target, open } = exchange;
-  const { gateway, signal } = open;
+  const { gateway } = open;
+  const signal = AbortSignal.any([open.signal, watchClient(request)]);
   checkRequest(exchange);
-  const isModel = isMetered(gateway, request.method, target.segments ?? []);
+  const isJson = /^application\/json\b/i.test(request.headers.get("content-type") ?? "");
+  const isModel = isMetered(gateway, { method: request.method, segments: target.segments ?? [], isJson });
   const model = isModel ? await readModelRequest(exchange) : null;
   const headers = pickRequestHeaders(request);
   if (model !== null) {
@@ -118,6 +120,10 @@ async function send(exchange: Exchange, close: () => void): Promise<Response> {
     headers: { ...headers, [name]: value },
     body: model === null ? openIncomingBody(request, clock) : model.body,
     signal,
+  }).catch(async (error) => {
+    // The provider may have read all of the request.
+    if (model !== null && signal.aborted) await gateways.count(open, estimateRequest(model.body.length));
+    throw error;
   });
   const watcher = model === null ? UNWATCHED : buildWatcher(exchange, model, message);
   return buildResponse(request, message, { watcher, signal, onEnd: close });

@@ -137,6 +137,11 @@ export class Meter implements AnswerWatcher {
   }
 }
 
+/** Estimates the tokens of a request without an answer. */
+export function estimateRequest(bytes: number): CountedTokens {
+  return { answers: 1, estimated: 1, input_tokens: Math.ceil(bytes / BYTES_PER_TOKEN), output_tokens: 0 };
+}
+
 /** Passes an answer without looking at it. */
 export const UNWATCHED: AnswerWatcher = {
   take: (piece) => piece,

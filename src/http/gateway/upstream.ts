@@ -65,7 +65,7 @@ function sendOnce(request: UpstreamRequest): Promise<IncomingMessage> {
     port: upstream.port === "" ? (isTls ? 443 : 80) : Number(upstream.port),
     path: `${base}${rest.startsWith("/") ? "" : "/"}${rest}`,
     method,
-    headers: { ...headers, host: upstream.host },
+    headers: { ...(body === null ? omitLength(headers) : headers), host: upstream.host },
     agent: isTls ? AGENTS["https:"] : AGENTS["http:"],
   });
   const stop = () => outgoing.destroy(new Error("the run has ended"));
@@ -85,9 +85,8 @@ function sendOnce(request: UpstreamRequest): Promise<IncomingMessage> {
   outgoing.on("error", (error: NodeJS.ErrnoException) => {
     settle();
     const isStale = outgoing.reusedSocket && /^(ECONNRESET|EPIPE)$/.test(error.code ?? "");
-    reject(
-      isStale ? new StaleConnectionError("bad_gateway", error.message) : buildError(upstream, error.message),
-    );
+    const words = error.code ?? error.message;
+    reject(isStale ? new StaleConnectionError("bad_gateway", words) : buildError(upstream, words));
   });
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
@@ -99,6 +98,13 @@ function sendOnce(request: UpstreamRequest): Promise<IncomingMessage> {
     });
   }
   return promise;
+}
+
+// Without a body, the upstream would wait for these bytes, and take them from the next request of the connection.
+function omitLength(
+  { "content-length": _length, ...headers }: Record<string, string>,
+): Record<string, string> {
+  return headers;
 }
 
 function watchStart(outgoing: ClientRequest, isTls: boolean): { clear: () => void } {
@@ -126,6 +132,9 @@ function watchStart(outgoing: ClientRequest, isTls: boolean): { clear: () => voi
 /** Passes the client's body on, as fast as the upstream takes it. */
 async function pump(body: IncomingBody, outgoing: ClientRequest): Promise<void> {
   let bytes = 0;
+  let wake = () => {};
+  outgoing.on("drain", () => wake());
+  outgoing.once("close", () => wake());
   for (let piece = await body.read(); piece !== null; piece = await body.read()) {
     if (outgoing.destroyed) return;
     bytes += piece.length;
@@ -135,16 +144,12 @@ async function pump(body: IncomingBody, outgoing: ClientRequest): Promise<void> 
         `Cannot pass the body on: it is larger than ${GATEWAY_BODY_MAX_BYTES} bytes`,
       );
     }
-    if (outgoing.write(piece)) continue;
-    await new Promise<void>((resolve) => {
-      outgoing.once("drain", resolve);
-      outgoing.once("close", resolve);
-    });
+    const drained = new Promise<void>((resolve) => wake = resolve);
+    if (!outgoing.write(piece) && !outgoing.destroyed) await drained;
   }
   outgoing.end();
 }
 
-// The text of an error may name addresses inside the operator's network, so the run gets only the host.
 function buildError(upstream: URL, words: string): ServiceError {
   log.warning("The upstream {host} of a gateway failed: {words}", { host: upstream.host, words });
   return new ServiceError("bad_gateway", `Cannot get an answer from ${upstream.host}: ${words}`);

@@ -9,11 +9,14 @@ export const UNKNOWN_BODIES_MAX_BYTES = 16 * 1024 * 1024;
  */
 export class BodyBudget {
   readonly #maxBytes: number;
+  readonly #senders: string;
   readonly #bodies = new Set<CountedBody>();
   #bytes = 0;
 
-  constructor(maxBytes: number) {
+  /** `senders` names the clients in an error. */
+  constructor(maxBytes: number, senders = "clients without a token") {
     this.#maxBytes = maxBytes;
+    this.#senders = senders;
   }
 
   /** The bytes of all open bodies. */
@@ -24,6 +27,7 @@ export class BodyBudget {
   /** Opens an empty body. The caller must close it at the end of its request. */
   open(): CountedBody {
     const body = new CountedBody({
+      senders: this.#senders,
       take: (bytes) => this.#take(body, bytes),
       close: () => {
         if (this.#bodies.delete(body)) this.#bytes -= body.bytes;
@@ -54,6 +58,7 @@ export class BodyBudget {
 }
 
 interface Counter {
+  senders: string;
   take: (bytes: number) => void;
   close: () => void;
 }
@@ -81,7 +86,7 @@ export class CountedBody {
   refuse(): ServiceError {
     const error = new ServiceError(
       "unavailable",
-      "Cannot accept the body: too many bodies of clients without a token are arriving. Try again.",
+      `Cannot accept the body: too many bodies of ${this.#counter.senders} are arriving. Try again.`,
       { retry_after_s: 1 },
     );
     this.close();

@@ -64,18 +64,25 @@ function buildRequest(incoming: IncomingMessage, outgoing: ServerResponse): Requ
   try {
     const address = url.startsWith("/") ? `http://${incoming.headers.host ?? "localhost"}${url}` : url;
     const request = new Request(address, { method, headers, body });
-    rawTargets.set(request, url);
+    origins.set(request, { target: url, outgoing });
     return request;
   } catch {
     return null;
   }
 }
 
-const rawTargets = new WeakMap<Request, string>();
+const origins = new WeakMap<Request, { target: string; outgoing: ServerResponse }>();
 
 /** Returns the target of a request as its client wrote it. The URL of the request has dot segments resolved and backslashes replaced. */
 export function getRawTarget(request: Request): string {
-  return rawTargets.get(request) ?? request.url;
+  return origins.get(request)?.target ?? request.url;
+}
+
+/** Returns a signal that aborts when the response has been sent or the client has disconnected. */
+export function watchClient(request: Request): AbortSignal {
+  const gone = new AbortController();
+  origins.get(request)?.outgoing.once("close", () => gone.abort());
+  return gone.signal;
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -97,7 +97,7 @@ export async function runEngine(
       const outcome = signal.aborted
         ? ENDED_EARLY
         : await runChecked(options, request, run, { secrets, secretNames });
-      const masked = maskOutcome(secrets, outcome);
+      const masked = maskOutcome(log, outcome);
       const closing = request.closing(masked);
       if (closing !== null) log.line(closing);
       return masked;

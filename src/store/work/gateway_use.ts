@@ -20,6 +20,13 @@ export function findGatewayGrant(db: Database, executionId: string): Promise<Gat
   );
 }
 
+/** Lists the gateways of a worker, [] for the coordinator. */
+export async function listWorkerGateways(db: Database, workerId: string): Promise<string[]> {
+  return JSON.parse(
+    await db.readValue<string>("select gateways from worker where id = ?", [workerId]) ?? "[]",
+  );
+}
+
 /** More use of a gateway by a run. */
 export interface GatewayUse {
   requests: number;

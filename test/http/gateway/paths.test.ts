@@ -140,6 +140,21 @@ describe("a gateway", () => {
     expect((await get(`${target}?token=${run.token}`, [])).status).toBe(401);
   });
 
+  it("sends no length without a body, which would take the bytes of the next request", async () => {
+    upstream.received.length = 0;
+    upstream.answer = (_request, response) => void response.end("ok");
+    const headers = [`authorization: Bearer ${run.token}`, "content-length: 40"];
+    const body = "GET /base/secret HTTP/1.1\r\nhost: x\r\n\r\n.";
+    expect((await sendRaw(app.url, ["GET /gateway/github/files/a HTTP/1.1", ...headers], body)).status).toBe(
+      200,
+    );
+    expect((await get("/gateway/github/files/b")).status).toBe(200);
+    expect(upstream.received.map(({ url, headers: got }) => [url, got["content-length"]])).toEqual([
+      ["/base/files/a", undefined],
+      ["/base/files/b", undefined],
+    ]);
+  });
+
   it("refuses an upgrade", async () => {
     const headers = [`authorization: Bearer ${run.token}`, "upgrade: websocket", "sec-websocket-version: 13"];
     expect((await get("/gateway/github/files/a", headers)).status).toBe(426);
