@@ -60,14 +60,17 @@ function buildGateway(
 }
 
 /**
- * Builds the environment of a process. The adapter's variables override the run's variables. The operator's and the worker's variables override both,
- * except PATH and SVC_*.
+ * Builds the environment of a process. The adapter's variables override the run's variables. The operator's and the worker's variables
+ * override both, except PATH, SVC_* and, in a box, HOME.
  */
 export function buildEnvironment(
   run: EngineRun,
   command: AgentCommand,
 ): Record<string, string> {
-  const fixed = Object.entries(run.env).filter(([name]) => name === "PATH" || name.startsWith("SVC_"));
+  // In a box only its own home exists.
+  const isFixed = (name: string) =>
+    name === "PATH" || name.startsWith("SVC_") || name === "HOME" && run.box !== null;
+  const fixed = Object.entries(run.env).filter(([name]) => isFixed(name));
   return {
     ...run.env,
     ...SHELL,

@@ -2,6 +2,7 @@
 import { dirname, join } from "node:path";
 import { type DataPaths, isWithin, resolveLinks } from "../base/paths.ts";
 import {
+  type BoxLimits,
   type BoxOptions,
   findExcess,
   type IsolationConfig,
@@ -52,8 +53,8 @@ export function createBoxPlanner(options: BoxOptionsOfService): BoxPlanner {
     try {
       return await planBox(options, request, box);
     } catch (error) {
-      if (error instanceof SpawnError) throw new SpawnError(error.message, "isolation");
-      throw error;
+      // A full disk and a directory that cannot be read end here, too.
+      throw new SpawnError(error instanceof Error ? error.message : String(error), "isolation");
     }
   };
 }
@@ -92,10 +93,19 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
     links: [...programs.links, ...options.ownProgram.links],
     fixed: [],
     hidden: listProtected(guarded),
-    group: null,
+    limits: pickLimits(wanted),
+    total: config.box.total,
     network: wanted.network === "host" || wanted.network === undefined && config.box.network === "host"
       ? "host"
       : "none",
+  };
+}
+
+function pickLimits({ memory, pids, cpu }: BoxOptions): BoxLimits {
+  return {
+    ...(memory === undefined ? {} : { memory }),
+    ...(pids === undefined ? {} : { pids }),
+    ...(cpu === undefined ? {} : { cpu }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { resolveBox } from "../../domain/workers/isolation.ts";
 import type { Check } from "../../domain/system/system.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
+import { findDelegatedGroup } from "../../engine/process/box_group.ts";
 import { findBoxFault } from "../../engine/process/box.ts";
 import { listWorkerIsolations } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
@@ -35,7 +36,18 @@ export async function checkIsolation(
         "Allow user and pid namespaces (docs/explanation/security.md), or run the service in a separate container.",
     };
   }
-  const words = `a pid namespace per run, under the service's own user; workers in a box: ${boxed.length}`;
+  const limits =
+    boxed.some(({ box }) => box?.memory ?? box?.pids ?? box?.cpu) && findDelegatedGroup() === null
+      ? "; memory, pids and cpu of boxes do not count, because no control group is delegated to the service"
+      : "";
+  const shared = boxed.filter(({ box }) => (box?.network ?? config.box.network) === "host");
+  const network = shared.length === 0
+    ? ""
+    : `; ${
+      formatNames(shared)
+    } share the machine's network, its abstract sockets and what listens on localhost`;
+  const words =
+    `a pid namespace per run, under the service's own user; workers in a box: ${boxed.length}${network}${limits}`;
   const open = workers.filter(({ isFull, box }) => isFull && box === null);
   if (open.length === 0) return { status: "ok", detail: words, hint: "" };
   return {

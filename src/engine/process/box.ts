@@ -1,6 +1,7 @@
 // Builds the command that starts a program in a box: its own view of the file system, made by bubblewrap (decision 0031).
 import { lchownSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { BoxLimits } from "../../domain/workers/isolation.ts";
 import { concatBytes } from "../../base/bytes.ts";
 import { buildNiceArgs, findTool, GIVES_WAY } from "./isolation.ts";
 
@@ -31,8 +32,9 @@ export interface Box {
   hidden: readonly string[];
   /** Null when the service does not run as root. */
   user: BoxUser | null;
-  /** Directory of the control group with the box's limits, or null for no limits. */
-  group: string | null;
+  /** Limits of this box, and of all boxes together. They count where control groups are delegated to the service. */
+  limits: BoxLimits;
+  total: BoxLimits;
   /** The machine's network, or none but a loopback interface of the box. */
   network: "host" | "none";
 }
@@ -97,8 +99,8 @@ const DASH_FD_MAX = 9;
 const START = 'umask "$1"; cd "$2" || exit 1; printf %s "$0"; shift 2; exec "$@"';
 const DROP_ALL = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs"];
 
-/** Builds the launch of a program in a box. Throws an Error that says what is missing. */
-export function buildBoxLaunch(box: Box, program: BoxedProgram): BoxLaunch {
+/** Builds the launch of a program in a box, in a control group or none. Throws an Error that says what is missing. */
+export function buildBoxLaunch(box: Box, program: BoxedProgram, joined: string | null = null): BoxLaunch {
   const bwrap = findTool("bwrap");
   if (bwrap === null) throw new Error(NO_BUBBLEWRAP);
   const mounts = listMounts(box);
@@ -106,7 +108,7 @@ export function buildBoxLaunch(box: Box, program: BoxedProgram): BoxLaunch {
   const open = opened.map(({ source }, at) =>
     (isDirectory(source) ? OPEN_DIRECTORY : OPEN_FILE)(FIRST_FD + at)
   );
-  const group = box.group === null ? [] : [box.group];
+  const group = joined === null ? [] : [joined];
   const script = [GIVES_WAY, REFUSE, ...group.map(() => JOIN_GROUP), ...open, 'cd /; exec "$@"'].join("");
   const env = Object.entries(program.env);
   return {

@@ -2,6 +2,7 @@ import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
 import { type Box, BoxStart, buildBoxLaunch, describeBoxFault, giveFiles } from "./box.ts";
+import { createBoxGroup, findDelegatedGroup } from "./box_group.ts";
 import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { startInPool } from "./namespace_pool.ts";
 import { TimeLimits } from "./time_limits.ts";
@@ -126,9 +127,15 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
 function spawnInBox(box: Box, spec: ProcessSpec): Deno.ChildProcess {
   try {
     giveFiles(box);
-    const { command, args, env } = buildBoxLaunch(box, spec);
+    const delegated = findDelegatedGroup();
+    const group = delegated === null
+      ? null
+      : createBoxGroup(delegated, crypto.randomUUID(), box.limits, box.total);
+    const { command, args, env } = buildBoxLaunch(box, spec, group);
     const pipes = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
-    return new Deno.Command(command, { args, cwd: "/", env, clearEnv: true, ...pipes }).spawn();
+    const child = new Deno.Command(command, { args, cwd: "/", env, clearEnv: true, ...pipes }).spawn();
+    if (group !== null) void child.status.then(() => Deno.remove(group)).catch(() => {});
+    return child;
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error);
     throw new SpawnError(`its box cannot be set up: ${words}`, "isolation");
