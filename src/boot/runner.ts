@@ -11,6 +11,7 @@ import { endOpenProcesses } from "../engine/agent_process.ts";
 import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
 import { OrphanRuns } from "../runner/orphan_runs.ts";
 import { RefusedError, ServiceClient } from "../runner/service_client.ts";
+import { NO_BOX } from "../run/box.ts";
 import { RunnerLoop } from "../runner/loop.ts";
 import { EXIT, getExitCode } from "./exit_code.ts";
 import { openDataDirectory } from "./first_start.ts";
@@ -62,6 +63,7 @@ async function serveRuns({ url, token, config }: RunnerOptions, umask: number): 
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
       ...{ clock, paths, config, umask },
+      planBox: NO_BOX,
       engines,
       leftovers: new OrphanRuns(paths),
       maxRuns: config.max_runs,

@@ -8,6 +8,7 @@ import { endOpenProcesses } from "../engine/agent_process.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
 import { openBootResources } from "./dependencies.ts";
+import { storeIsolationDefault } from "./isolation_default.ts";
 import { makeOwnWorkDirs } from "./own_work_dirs.ts";
 import { createApp } from "../http/app.ts";
 import { buildLogWakeup } from "../http/stream/log_stream.ts";
@@ -20,6 +21,7 @@ import { createLogger, redact } from "../base/log.ts";
 import { Admission } from "../pipeline/dispatch/admission.ts";
 import { Bee } from "../pipeline/intake/bee.ts";
 import { Dispatcher } from "../pipeline/dispatch/dispatcher.ts";
+import { createBoxPlanner } from "../run/box.ts";
 import { createEnvironmentBuilder, signRunToken } from "../run/environment.ts";
 import { Executor } from "../run/local/executor.ts";
 import { createIntake } from "../pipeline/intake/intake.ts";
@@ -29,7 +31,7 @@ import { Rescuer } from "../pipeline/maintenance/rescuer.ts";
 import { createScheduler } from "../pipeline/dispatch/scheduler.ts";
 import type { Platform } from "../platform/platform.ts";
 import { removePartials } from "../files/uploads.ts";
-import { installShim } from "./shim.ts";
+import { findOwnProgram, installShim } from "./shim.ts";
 import { record } from "../store/events/journal.ts";
 import { createMaintenanceStages } from "./maintenance.ts";
 import { createRemote, type Remote } from "./remote.ts";
@@ -115,7 +117,11 @@ export class Server {
       url: () => this.#listener.url,
       inherited: Deno.env.toObject(),
     });
-    const running = { ...base, config, engines, paths, environmentOf, umask: machine.umask };
+    const planBox = createBoxPlanner({
+      ...{ db, paths, config: config.isolation, configPath: loaded.path },
+      ownProgram: findOwnProgram(),
+    });
+    const running = { ...base, config, engines, paths, environmentOf, planBox, umask: machine.umask };
     const admission = new Admission({
       db,
       engines,
@@ -199,6 +205,7 @@ export class Server {
 
   async #start(): Promise<void> {
     const { parts } = this;
+    await storeIsolationDefault(parts, this.config);
     this.#listener.listen();
     await settleAll<unknown>([
       installShim(parts.paths.bin),

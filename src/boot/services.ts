@@ -54,7 +54,7 @@ export function buildDependencies(
   running: Deps<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Dependencies {
-  const { auth, bee, engines, limits, server: network, retention, database } = loaded.config;
+  const { auth, bee, engines, isolation, limits, server: network, retention, database } = loaded.config;
   const { username: name, version } = operator.credential;
   const file = getFilePath(database.url);
   const authority = new Authority({
@@ -89,6 +89,7 @@ export function buildDependencies(
     bee,
     network,
     retention,
+    isolation: { config: isolation, configPath: loaded.path },
     timeZone,
     passwordSource: auth.password_hash !== ""
       ? "config"

@@ -15,6 +15,7 @@ import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts"
 import { oidcSchema, publicUrlSchema } from "./sign_in.ts";
 import { buildCountSchema, buildDurationSchema, buildShareSchema, priceSchema } from "./value.ts";
 import { findCronFault } from "../domain/work/cron.ts";
+import { isolationConfigSchema } from "../domain/workers/isolation.ts";
 import { isTimeZone, nameText } from "../domain/call/field.ts";
 import { isScryptHash } from "../domain/account/password.ts";
 import { LOG_LEVELS } from "../base/log.ts";
@@ -97,6 +98,7 @@ export const configSchema = z.strictObject({
     max_attempts: buildCountSchema(3, 1, 100),
   }).prefault({}),
   engines: z.object({ default: z.string().min(1).default("echo") }).catchall(engineSchema).prefault({}),
+  isolation: isolationConfigSchema.prefault({}),
   scheduler: z.strictObject({ time_zone: zone.default(""), catch_up_window: buildDurationSchema("1h") })
     .prefault({}),
   limits: z.strictObject({

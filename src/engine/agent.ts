@@ -69,7 +69,7 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
     }
   } catch (error) {
     if (!(error instanceof SpawnError)) throw error;
-    return buildFailedOutcome("spawn_failed", `Cannot start ${adapter.kind}: ${error.message}`);
+    return buildFailedOutcome(error.failure, `Cannot start ${adapter.kind}: ${error.message}`);
   }
 }
 

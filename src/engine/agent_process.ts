@@ -5,6 +5,7 @@ import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
+import { giveFiles } from "./process/box.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
 import { listMountsBelow } from "./process/mounts.ts";
 import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
@@ -106,6 +107,9 @@ export class AgentProcess {
           ? request.prompt
           : (input) => process.#openDialogue(input, (link) => startDialogue(order, link)),
         isolation,
+        box: run.box === null
+          ? null
+          : { ...run.box, runDir: place.dir, fixed: command.files?.map(({ path }) => path) ?? [] },
         umask: machine.umask,
         // Starts without limits, because the turn has limits.
         stopGraceMs: machine.stopGraceMs,
@@ -136,6 +140,7 @@ export class AgentProcess {
     if (this.stays) {
       makeTmp(this.#place.dir);
       writeRunFiles(this.#place.dir, this.#setup, run);
+      if (run.box !== null) giveFiles({ ...run.box, runDir: this.#place.dir });
     }
     this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
   }
@@ -279,7 +284,7 @@ function adaptEnvironment(dir: string, id: string, { env, runDir }: EngineRun): 
 
 /** Builds a text that is equal for two runs if one process can do both. The service sends everything else with each turn. */
 export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: EngineRun): string {
-  const { env, workDir, stateDir, extraArgs, runDir, rights } = run;
+  const { env, workDir, stateDir, extraArgs, runDir, rights, box } = run;
   const program = findProgram(config.command || adapter.program, machine.path);
   const changing = [...RUN_VARIABLES, "SVC_RUN_ID", "SVC_CONTEXT_FILE", "TMPDIR"];
   const kept = Object.entries(env).filter(([name, value]) => !changing.includes(name) && value !== runDir);
@@ -289,7 +294,9 @@ export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: 
   // A process does not see a file system that is mounted in its directory later.
   const mounts = listMountsBelow(Deno.realPathSync(workDir));
   const place = [workDir, dev, ino, mounts, stateDir];
-  return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort()]);
+  // The run directory and the control group belong to one process.
+  const boxed = box && { ...box, runDir: "", group: "" };
+  return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort(), boxed]);
 }
 
 // The agent may have removed `tmp`. If it has removed the whole private directory, the turn fails.

@@ -2,6 +2,7 @@ import type { EngineConfig } from "./config.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import type { ProviderWindow, ToolServer } from "./protocol/adapter.ts";
 import type { Reset } from "./protocol/reset.ts";
+import type { Box } from "./process/box.ts";
 import type { ProcessEnd } from "./process/process.ts";
 import type { RunLog } from "./process/run_log.ts";
 import type { KeepAlive } from "./keep_alive.ts";
@@ -43,6 +44,8 @@ export interface EngineRun {
   runDir: string;
   /** Directory of this worker's engine state, or null for the shared default. */
   stateDir: string | null;
+  /** The box of the run, or null for none. A program outside this process needs it. */
+  box: Box | null;
   /** The worker's arguments for this engine, as typed. */
   extraArgs: string;
   /** The service's tools over MCP, or null for none. */

@@ -66,6 +66,7 @@ async function runProgram(
       env: run.env,
       stdin: run.instruction,
       isolation: await detectIsolation(),
+      box: run.box,
       umask: machine.umask,
       timeoutMs: config.timeout,
       idleTimeoutMs: config.idle_timeout,
@@ -81,7 +82,7 @@ async function runProgram(
     return buildOutcome(end, output, config);
   } catch (error) {
     if (error instanceof SpawnError) {
-      return buildFailedOutcome("spawn_failed", `Cannot start the program: ${error.message}`);
+      return buildFailedOutcome(error.failure, `Cannot start the program: ${error.message}`);
     }
     throw error;
   }

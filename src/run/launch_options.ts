@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { type DataPaths, getStateDir } from "../base/paths.ts";
+import { BEE_SUBJECT } from "../domain/call/scope.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
+import type { BoxPlanner } from "./box.ts";
 import type { EnvironmentBuilder, Grant } from "./environment.ts";
 
 /** The prompt, session and arguments of a run. */
@@ -25,7 +27,16 @@ export interface LaunchRequest {
 interface LaunchOptions extends
   Pick<
     EngineRun,
-    "runDir" | "stateDir" | "env" | "prompt" | "retelling" | "session" | "extraArgs" | "tools" | "rights"
+    | "runDir"
+    | "stateDir"
+    | "box"
+    | "env"
+    | "prompt"
+    | "retelling"
+    | "session"
+    | "extraArgs"
+    | "tools"
+    | "rights"
   > {
   /** Values that must not be stored anywhere. */
   secrets: string[];
@@ -35,6 +46,7 @@ interface LaunchOptions extends
 const NO_OPTIONS: LaunchOptions = {
   runDir: "",
   stateDir: null,
+  box: null,
   env: {},
   prompt: "",
   retelling: "",
@@ -47,8 +59,12 @@ const NO_OPTIONS: LaunchOptions = {
 
 /** Prepares the launch options of a program: briefing, environment, and the private directory `runDir`. */
 export async function prepareLaunch(
-  { paths, environmentOf }: { paths: DataPaths; environmentOf: EnvironmentBuilder },
-  { engine, identity, grant, brief, stateOwner, lifeMs }: LaunchRequest,
+  { paths, environmentOf, planBox }: {
+    paths: DataPaths;
+    environmentOf: EnvironmentBuilder;
+    planBox: BoxPlanner;
+  },
+  { engine, identity, grant, brief, stateOwner, workDir, lifeMs }: LaunchRequest & Pick<EngineRun, "workDir">,
   runDir: string,
 ): Promise<LaunchOptions> {
   if (!engine.external) return NO_OPTIONS;
@@ -63,7 +79,10 @@ export async function prepareLaunch(
   Deno.mkdirSync(join(runDir, "tmp"), { recursive: true, mode: 0o700 });
   Deno.writeTextFileSync(contextPath, context, { mode: 0o600 });
   const stateDir = getStateDir(paths, stateOwner, engine);
-  return { ...briefing, runDir, stateDir, env, secrets, tools: buildTools(env, engine), rights };
+  const workerId = stateOwner === BEE_SUBJECT ? null : stateOwner;
+  const box = await planBox({ workerId, engine, workDir, stateDir, runDir });
+  if (box !== null) env.HOME = box.home;
+  return { ...briefing, runDir, stateDir, box, env, secrets, tools: buildTools(env, engine), rights };
 }
 
 // The service's tools for engines with MCP. The run's token decides which tools it sees.

@@ -45,6 +45,7 @@ async function run(args: string[], text: string, more: Partial<ProcessSpec> = {}
     env: { PATH: "/usr/bin:/bin", SVC_RUN_ID: runId, TEXT: text },
     stdin: `of the program\n${text}`,
     isolation,
+    box: null,
     umask: 0o027,
     timeoutMs: 20_000,
     idleTimeoutMs: 20_000,

@@ -31,6 +31,7 @@ async function run(isolation: Isolation, args: string[], more: Partial<ProcessSp
     env: { PATH: "/usr/bin:/bin", SVC_RUN_ID: runId },
     stdin: "",
     isolation,
+    box: null,
     umask: 0o022,
     timeoutMs: 20_000,
     idleTimeoutMs: 20_000,

@@ -181,7 +181,14 @@ class World {
   }
 
   async #hire(): Promise<void> {
-    const lists = { engine_args: {}, departments: [], scopes: [], verify: null, runs_on: [] };
+    const lists = {
+      engine_args: {},
+      departments: [],
+      scopes: [],
+      verify: null,
+      runs_on: [],
+      isolation: null,
+    };
     const texts = { name: "w", description: "", memory: "", constraints: "", engine: "", work_dir: "/tmp" };
     const made = await this.#api.worker.create(CALL, { ...texts, ...lists, paused: false });
     this.#workers.push(parseJson(made.json).id);

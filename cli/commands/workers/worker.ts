@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { normalizeName } from "../../../src/domain/call/name_key.ts";
+import type { Api } from "../../../src/http/app.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { confirm } from "../../terminal/prompt.ts";
@@ -38,6 +39,11 @@ const FIELDS = {
     {
       allowEmpty: true,
     },
+  ),
+  isolation: option.text(
+    "--isolation <level>",
+    'namespace, box, or JSON such as {"box":{"network":"host"}}; empty for the default',
+    { allowEmpty: true },
   ),
   engineArgs: option.list("--engine-args <engine=args>", "extra arguments for an engine; empty for none"),
   ...CHECK,
@@ -184,9 +190,10 @@ function printWarning(_value: unknown, { note }: Context, headers: Headers): voi
 }
 
 function buildFields<F extends Partial<Values<typeof FIELDS>>>(fields: F) {
-  const { engineArgs, verify, verifyTimeout, verifyAttempts, ...rest } = fields;
+  const { engineArgs, isolation, verify, verifyTimeout, verifyAttempts, ...rest } = fields;
   return {
     ...toFields(rest),
+    ...(isolation === undefined ? {} : { isolation: parseIsolation(isolation) }),
     ...parseEngineArgs(engineArgs),
     ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
   };
@@ -201,4 +208,16 @@ function parseEngineArgs(given: string[] | undefined): { engine_args?: Record<st
     return [one.slice(0, at), one.slice(at + 1)];
   });
   return { engine_args: Object.fromEntries(pairs) };
+}
+
+type Isolation = NonNullable<Api["POST /api/workers"]["body"]["isolation"]> | null;
+// The server checks the value.
+function parseIsolation(given: string): Isolation {
+  if (given === "") return null;
+  if (!given.startsWith("{")) return given as Isolation;
+  try {
+    return JSON.parse(given);
+  } catch {
+    throw usageError(`--isolation: ${JSON.stringify(given)} must be namespace, box or a JSON object`);
+  }
 }

@@ -10,6 +10,7 @@ const FAILURES: Record<Failure, string> = {
   idle_timeout: "timed out without output",
   cancelled: "was cancelled",
   spawn_failed: "could not start",
+  isolation: "had no box",
   server_lost: "was lost when the service stopped",
   rate_limited: "was stopped by the provider's rate limit",
   budget: "was stopped by a budget",

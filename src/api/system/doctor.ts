@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { ServiceError } from "../../domain/call/error.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import { type Check, type Doctor, findWorstStatus } from "../../domain/system/system.ts";
-import { detectIsolation } from "../../engine/process/isolation.ts";
 import { createId } from "../../base/id.ts";
 import { getConnectionsMax, readOpenFilesMax } from "../../base/open_files.ts";
 import {
@@ -19,6 +18,7 @@ import { checkPlatforms } from "../chat/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
+import { checkIsolation } from "./isolation_check.ts";
 
 const MB = 1_000_000;
 // A check of a larger file would block the service too long. Every backup checks its copy.
@@ -32,7 +32,19 @@ const BACKUP_WARN_MS = 7 * 24 * 60 * 60_000;
 
 type Finding = Omit<Check, "name">;
 type DoctorDeps = Deps<
-  "db" | "clock" | "paths" | "stages" | "lifecycle" | "limits" | "engines" | "network" | "platforms" | "owner"
+  | (
+    | "db"
+    | "clock"
+    | "paths"
+    | "stages"
+    | "lifecycle"
+    | "limits"
+    | "engines"
+    | "network"
+    | "platforms"
+    | "owner"
+  )
+  | "isolation"
 >;
 
 /** Runs all health checks and says how to fix each fault. Throws `forbidden` for runs. */
@@ -222,16 +234,6 @@ async function checkWorkers({ db, engines }: Deps<"db" | "engines">): Promise<Fi
   return warn(
     `unusable engines: ${unusable.join("; ")}`,
     "Choose another engine: svc ctl worker update <id> --engine",
-  );
-}
-
-async function checkIsolation(): Promise<Finding> {
-  if (await detectIsolation() === "namespace") {
-    return pass("a pid namespace per run, under the service's own user");
-  }
-  return warn(
-    "a process group per run: a program that clears its environment can outlive its run",
-    "Allow user and pid namespaces (docs/explanation/security.md), or run the service in a separate container.",
   );
 }
 

@@ -9,9 +9,10 @@ import type { Deps } from "../call/services.ts";
 import type { WorkerUpdate } from "../../domain/workers/worker.ts";
 import { findReservedFlag } from "../../engine/kinds.ts";
 import { splitArgs } from "../../engine/arguments.ts";
+import { findBoxFault } from "../../engine/process/box.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 
-type EngineDeps = Deps<"engines" | "db" | "clock">;
+type EngineDeps = Deps<"engines" | "db" | "clock" | "isolation">;
 
 /** Lists all engines and whether each can start a run. */
 export async function listEngines(deps: EngineDeps): Promise<Answer<EngineView[]>> {
@@ -40,9 +41,10 @@ export async function liftEngine(
   return await getEngine(deps, name);
 }
 
-async function probe({ engines, db, clock }: EngineDeps): Promise<EngineView[]> {
-  const [found, limits, windows] = await Promise.all([
+async function probe({ engines, db, clock, isolation: { config } }: EngineDeps): Promise<EngineView[]> {
+  const [found, boxFault, limits, windows] = await Promise.all([
     engines.probe(),
+    config.default === "box" ? findBoxFault(config) : null,
     listLimits(db, clock.now()),
     listWindows(db),
   ]);
@@ -51,9 +53,11 @@ async function probe({ engines, db, clock }: EngineDeps): Promise<EngineView[]> 
     kind: engines.find(name)?.kind ?? "",
     default: name === engines.defaultName,
     configured: engines.configured.includes(name),
-    usable: found[name]?.usable ?? false,
+    usable: (found[name]?.usable ?? false) && !(boxFault !== null && engines.find(name)?.external),
     version: found[name]?.version ?? "",
-    detail: found[name]?.detail ?? "",
+    detail: boxFault !== null && engines.find(name)?.external
+      ? `no box can be set up: ${boxFault}`
+      : found[name]?.detail ?? "",
     live_usage: engines.find(name)?.reportsLiveUsage ?? false,
     stays_open: engines.find(name)?.idleMax ?? 0,
     windows: windows.filter(({ engine }) => engine === name).map(({ engine: _engine, ...window }) => window),

@@ -23,10 +23,11 @@ import { checkEngines } from "./engine.ts";
 import { buildPlanWork } from "./fleet_changes.ts";
 import { buildFleetExport, listPresent, normalizeFleet } from "./fleet_present.ts";
 import type { Deps } from "../call/services.ts";
-import { makeWorkDir } from "./work_dir.ts";
+import { checkIsolation } from "./isolation.ts";
+import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
 
-type PlanDeps = Deps<"db" | "clock" | "engines" | "paths" | "timeZone">;
+type PlanDeps = Deps<"db" | "clock" | "engines" | "paths" | "timeZone" | "isolation">;
 
 // Another request may change something between the plan and its commit.
 const TRIES = 5;
@@ -139,7 +140,28 @@ async function plan(
   const planned = planFleet(normalizeFleet(deps, fleet), present, { fleet: fleet.fleet, prune, adopt });
   checkReferences(fleet, present, planned);
   checkMayChange(call, planned);
+  await checkBoxes(deps, fleet, planned);
   return { planned, present };
+}
+
+const BOX_FIELDS = ["isolation", "engine", "runs_on", "work_dir"];
+
+async function checkBoxes(deps: PlanDeps, fleet: Fleet, { changes }: UnhashedPlan): Promise<void> {
+  for (const { kind, action, name, present, fields } of changes) {
+    if (kind !== "worker" || action === "delete" || !fields.some((one) => BOX_FIELDS.includes(one.name))) {
+      continue;
+    }
+    const index = fleet.workers.findIndex((one) => normalizeName(one.name) === normalizeName(name));
+    const worker = fleet.workers[index];
+    if (worker === undefined) continue;
+    const { isolation, engine, runs_on, work_dir } = worker;
+    const workDir = work_dir === "" || runs_on.length > 0 ? null : resolveWorkDir(work_dir, deps.paths);
+    await checkIsolation(
+      deps,
+      { id: present?.id ?? "", isolation, engine, runs_on, workDir },
+      `fleet.workers.${index}.`,
+    );
+  }
 }
 
 function checkEngineNames({ engines }: Deps<"engines">, fleet: Fleet): void {
@@ -199,6 +221,7 @@ async function checkWebhookNames({ db }: Deps<"db">, fleet: Fleet): Promise<void
 function checkMayChange(call: Call, { changes }: UnhashedPlan): void {
   for (const { name, before, after } of changes.flatMap(({ fields }) => fields)) {
     if ((name === "gate" || name === "verify") && (before ?? after ?? null) !== null) checkMaySet(call, name);
+    if (name === "isolation") checkMaySet(call, name);
     // Only workers have scopes.
     if (name === "scopes") checkGrant(call.caller, (after ?? []) as string[], (before ?? []) as string[]);
   }

@@ -26,17 +26,20 @@ import {
 } from "../../store/workers/worker.ts";
 import { type Answer, answerPage, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
-import { checkCommands } from "../work/task_commands.ts";
+import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines } from "./engine.ts";
 import type { Deps } from "../call/services.ts";
+import { checkIsolation } from "./isolation.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { memoize } from "../../base/memoize.ts";
 
+type CreateDeps = Deps<"db" | "clock" | "paths" | "engines" | "runLimits" | "isolation">;
+
 /** Creates a worker and its work directory. Throws `invalid_request` or `forbidden`. */
 export async function createWorker(
-  deps: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
+  deps: CreateDeps,
   call: Call,
   input: WorkerCreate,
 ): Promise<Answer<Worker>> {
@@ -44,16 +47,9 @@ export async function createWorker(
   return { ...created, ...await findWarning(deps, created, input.scopes) };
 }
 
-async function planWorker(
-  { db, clock, paths, engines, runLimits }: Deps<"db" | "clock" | "paths" | "engines" | "runLimits">,
-  call: Call,
-  input: WorkerCreate,
-): Promise<Creation<Worker>> {
-  checkAuthority(call.caller, listChangedFields(WORKER_DEFAULTS, input));
-  checkGrant(call.caller, input.scopes);
-  checkEngines(engines, input);
-  checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
-  await runLimits.take(call, "workers");
+async function planWorker(deps: CreateDeps, call: Call, input: WorkerCreate): Promise<Creation<Worker>> {
+  const { db, clock, paths, isolation } = deps;
+  await checkNewWorker(deps, call, input);
   const id = createId();
   const now = clock.now();
   const workDir = findWorkDir(id, input, paths);
@@ -65,6 +61,7 @@ async function planWorker(
     engine_args: omitEmpty(input.engine_args),
     departments,
     work_dir: workDir,
+    isolation_effective: input.isolation ?? isolation.config.default,
     home: "",
     status: paused ? "paused" : "idle",
     paused,
@@ -83,6 +80,19 @@ async function planWorker(
     ],
     response,
   };
+}
+
+async function checkNewWorker(deps: CreateDeps, call: Call, input: WorkerCreate): Promise<void> {
+  const { engines, runLimits, paths } = deps;
+  checkAuthority(call.caller, listChangedFields(WORKER_DEFAULTS, input));
+  checkGrant(call.caller, input.scopes);
+  checkEngines(engines, input);
+  checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
+  const { isolation, engine, runs_on, work_dir } = input;
+  if (isolation !== null) checkMaySet(call, "isolation");
+  const workDir = work_dir === "" || runs_on.length > 0 ? null : resolveWorkDir(work_dir, paths);
+  await checkIsolation(deps, { id: "", isolation, engine, workDir, runs_on });
+  await runLimits.take(call, "workers");
 }
 
 // A runner's path is not resolved here.
@@ -154,7 +164,7 @@ async function requireWorker(
 
 /** Updates a worker. Throws `invalid_request`, `not_found` or `forbidden`. */
 export async function updateWorker(
-  deps: Deps<"db" | "clock" | "engines" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "paths" | "isolation">,
   call: Call,
   id: string,
   input: WorkerUpdate,
@@ -165,11 +175,12 @@ export async function updateWorker(
 }
 
 async function changeWorker(
-  { db, clock, engines, paths }: Deps<"db" | "clock" | "engines" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "paths" | "isolation">,
   call: Call,
   id: string,
   input: WorkerUpdate,
 ): Promise<void> {
+  const { db, clock, engines, paths } = deps;
   const worker = requireFound(await findWorker(db, id), "worker", id);
   const change = findChanges(worker, input);
   checkAuthority(call.caller, Object.keys(change));
@@ -186,6 +197,12 @@ async function changeWorker(
     checkCommands({ call: null, engines, engine }, {
       verify: change.verify === undefined ? worker.verify : change.verify,
     });
+  }
+  if (change.isolation !== undefined) checkMaySet(call, "isolation");
+  if (["isolation", "engine", "runs_on"].some((name) => name in change)) {
+    const { isolation, runs_on, work_dir } = { ...worker, ...change };
+    const workDir = work_dir === join(paths.workers, id) ? null : worker.work_dir;
+    await checkIsolation(deps, { id, isolation, engine, runs_on, workDir });
   }
   const departments = change.departments === undefined
     ? null
@@ -225,6 +242,7 @@ function findChanges(
     updated_at: _updated,
     work_dir: _dir,
     home: _home,
+    isolation_effective: _effective,
     ...fields
   } = input;
   const before = { ...worker, departments: worker.departments.map((department) => department.id) };

@@ -85,6 +85,7 @@ export const FAILURES = [
   "rate_limited",
   "budget",
   "verify_failed",
+  "isolation",
 ] as const;
 export type Failure = (typeof FAILURES)[number];
 
@@ -236,6 +237,7 @@ export const EVENT_KINDS = [
   "system.key_rotated",
   "system.backup_failed",
   "system.disk_low",
+  "system.isolation_changed",
   "system.restored",
   "system.resumed",
 ] as const;

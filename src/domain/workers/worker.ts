@@ -19,11 +19,11 @@ import {
   truncated,
 } from "../call/field.ts";
 import { buildPageQuery, WORKER_PAGE_SIZE_MAX } from "../call/page.ts";
+import { isolationSchema, PATH_MAX_BYTES } from "./isolation.ts";
 import { labels } from "./runner.ts";
 import { scope } from "../call/scope.ts";
 import { SHOWN_WORKER_STATUSES } from "../call/vocabulary.ts";
 
-const PATH_MAX_BYTES = 4_000;
 const ENGINE_ARGS_MAX_BYTES = 8_000;
 
 const departmentRef = z.strictObject({ id, name: z.string() });
@@ -47,6 +47,8 @@ const fields = {
   work_dir: text(PATH_MAX_BYTES).meta({ description: "absolute path; default: <data_dir>/workers/<id>" })
     .default(""),
   runs_on: labels.default([]),
+  isolation: isolationSchema.nullable().meta({ description: "null: isolation.default of the configuration" })
+    .default(null),
   paused: z.boolean().default(false),
 };
 
@@ -69,6 +71,9 @@ export const workerSchema = z.strictObject({
   runs_on: z.array(z.string()).meta({
     description: "required labels of its runner; empty: runs on the service's machine",
   }),
+  isolation_effective: isolationSchema.meta({
+    description: "isolation, or the default of the configuration",
+  }),
   home: z.string().meta({
     description: "the runner with its work directory; empty before its first run on a runner",
   }),
@@ -88,7 +93,7 @@ export const workerUpdateSchema = z.strictObject({
   departments: z.array(z.union([departmentKey, departmentRef.transform((ref) => ref.id)])).max(100),
   work_dir: z.string(),
   paused,
-  ...ignoreFields("home", "id", "status", "created_at", "updated_at"),
+  ...ignoreFields("isolation_effective", "home", "id", "status", "created_at", "updated_at"),
 }).partial().meta({ id: "WorkerUpdate", examples: [{ description: "Writes the newsletter" }] });
 export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
 

@@ -17,7 +17,8 @@ export const ORDER_NEWLINE = "svc_newline";
 // When memory runs out, the kernel kills agents before the service (reliability CHD-13). On a busy processor agents yield to the service:
 // the kernel weighs a session as a whole, or its processes (decision 0029).
 const NICE = 10;
-const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
+export const GIVES_WAY =
+  `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns the exit code.
 // When it ends, all others end.
 const FIRST_PROCESS = GIVES_WAY + 'umask "$0"; "$@"; exit $?';
@@ -79,7 +80,7 @@ export function buildWaitingLaunch(): Launch | null {
   return { command: setsid, args, detached: false };
 }
 
-function buildNiceArgs(): string[] {
+export function buildNiceArgs(): string[] {
   const program = findTool("nice");
   return program === null ? [] : [program, "-n", `${NICE}`];
 }
@@ -114,7 +115,7 @@ function buildNamespaceArgs(): string[] {
 const tools = new Map<string, string | null>();
 
 /** Finds a small system program, or null. Searches once, on the service's PATH and never on an agent's PATH. */
-function findTool(name: string): string | null {
+export function findTool(name: string): string | null {
   const cached = tools.get(name);
   if (cached !== undefined) return cached;
   const folders = [...(Deno.env.get("PATH") ?? "").split(":"), "/usr/bin", "/bin", "/usr/sbin", "/sbin"];

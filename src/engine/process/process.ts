@@ -1,6 +1,7 @@
 import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
+import { type Box, BoxStart, buildBoxLaunch, describeBoxFault, giveFiles } from "./box.ts";
 import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { startInPool } from "./namespace_pool.ts";
 import { TimeLimits } from "./time_limits.ts";
@@ -21,6 +22,8 @@ export interface ProcessSpec {
   /** Text for stdin, or a function that writes to stdin during the run. */
   stdin: string | ((input: ProcessInput) => void);
   isolation: Isolation;
+  /** The box that the program runs in, or null for none. */
+  box: Box | null;
   umask: number;
   /** If absent, there is no limit. */
   timeoutMs?: number;
@@ -47,9 +50,13 @@ export interface ProcessEnd {
 
 /** The program could not be started. */
 export class SpawnError extends Error {
-  constructor(message: string) {
+  /** `isolation`: it could not be isolated as its worker asks. */
+  readonly failure: "spawn_failed" | "isolation";
+
+  constructor(message: string, failure: "spawn_failed" | "isolation" = "spawn_failed") {
     super(message);
     this.name = "SpawnError";
+    this.failure = failure;
   }
 }
 
@@ -65,9 +72,16 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   faultPoint("spawn.post");
   spec.onStart?.(child.pid);
   const ending = new ProcessEnding(spec, child.pid);
+  const start = spec.box === null ? null : new BoxStart();
   const reading = Promise.all([
-    read(child.stdout, (chunk) => ending.pass(() => spec.onOutput("stdout", chunk))),
-    read(child.stderr, (chunk) => ending.pass(() => spec.onOutput("stderr", chunk))),
+    read(child.stdout, (chunk) => {
+      const rest = start === null ? chunk : start.readStdout(chunk);
+      if (rest.length > 0) ending.pass(() => spec.onOutput("stdout", rest));
+    }),
+    read(child.stderr, (chunk) => {
+      start?.readStderr(chunk);
+      ending.pass(() => spec.onOutput("stderr", chunk));
+    }),
   ]);
   if (typeof spec.stdin === "string") void feed(child.stdin, spec.stdin);
   else spec.stdin(new ProcessInput(child.stdin));
@@ -81,10 +95,14 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
     await sweep(new Set([spec.runId]));
   }
   await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS))]);
+  if (start !== null && !start.isComplete && ending.reason === "exited") {
+    throw new SpawnError(`its box cannot be set up: ${describeBoxFault(start.stderr)}`, "isolation");
+  }
   return { reason: ending.reason, code: status.code };
 }
 
 function spawn(spec: ProcessSpec): Deno.ChildProcess {
+  if (spec.box !== null) return spawnInBox(spec.box, spec);
   const pooled = spec.isolation === "namespace" ? startInPool(spec) : null;
   if (pooled !== null) return pooled;
   const { command, args, detached } = buildLaunch(spec.isolation, spec.umask, spec.command, spec.args);
@@ -102,6 +120,18 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
     }).spawn();
   } catch (error) {
     throw new SpawnError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function spawnInBox(box: Box, spec: ProcessSpec): Deno.ChildProcess {
+  try {
+    giveFiles(box);
+    const { command, args, env } = buildBoxLaunch(box, spec);
+    const pipes = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
+    return new Deno.Command(command, { args, cwd: "/", env, clearEnv: true, ...pipes }).spawn();
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    throw new SpawnError(`its box cannot be set up: ${words}`, "isolation");
   }
 }
 

@@ -3,13 +3,17 @@ import { resolve } from "node:path";
 import { concatBytes } from "../../base/bytes.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
+import type { Box } from "../../engine/process/box.ts";
 import { findProgram, runProcess, SpawnError } from "../../engine/process/process.ts";
+import { findProgramFiles } from "../../engine/process/program_files.ts";
+import { isWithin } from "../../base/paths.ts";
 import { holdsKey } from "../secrets.ts";
 
 export interface CommandContext {
   runId: string;
   engine: Engine;
   workDir: string;
+  box: Box | null;
   /** The run's environment without its token and keys. */
   env: Record<string, string>;
   umask: number;
@@ -48,19 +52,21 @@ export function addShell({ config }: Engine, command: string[]): string[] {
  * program is missing, returns an outcome instead of throwing.
  */
 export async function runCommand(
-  { runId, workDir, env, umask, stopGraceMs, signal, onStart }: CommandContext,
+  { runId, workDir, box, env, umask, stopGraceMs, signal, onStart }: CommandContext,
   { words: [program = "", ...args], timeout_ms, onOutput }: CommandRequest,
 ): Promise<CommandEnd> {
   let tail: Uint8Array = new Uint8Array();
   try {
+    const command = findProgram(program.includes("/") ? resolve(workDir, program) : program, env.PATH ?? "");
     const end = await runProcess({
       runId,
-      command: findProgram(program.includes("/") ? resolve(workDir, program) : program, env.PATH ?? ""),
+      command,
       args,
       cwd: workDir,
       env,
       stdin: "",
       isolation: await detectIsolation(),
+      box: box && addProgram(box, command, env.PATH ?? ""),
       umask,
       timeoutMs: timeout_ms,
       stopGraceMs,
@@ -80,6 +86,13 @@ export async function runCommand(
     if (!(error instanceof SpawnError)) throw error;
     return { code: null, words: `it could not be started: ${error.message}`, tail: "" };
   }
+}
+
+// The operator names the program, so it is visible like the engine's.
+function addProgram(box: Box, command: string, path: string): Box {
+  if (isWithin(command, box.workDir)) return box;
+  const { read, links } = findProgramFiles(command, path);
+  return { ...box, read: [...box.read, ...read], links: [...box.links, ...links] };
 }
 
 /** Decodes output as text that can be stored. */

@@ -9,10 +9,12 @@ import {
   type EngineRun,
   type EngineSession,
 } from "../../engine/engine.ts";
+import { SpawnError } from "../../engine/process/process.ts";
 import { RunLog } from "../../engine/process/run_log.ts";
 import { createId } from "../../base/id.ts";
 import { type DataPaths, getEventsPath, getLogPath, getRunDir } from "../../base/paths.ts";
 import { removeKeys } from "./command.ts";
+import type { BoxPlanner } from "../box.ts";
 import type { EnvironmentBuilder } from "../environment.ts";
 import { type LaunchRequest, prepareLaunch } from "../launch_options.ts";
 import { maskOutcome } from "../secrets.ts";
@@ -23,6 +25,7 @@ export interface EngineRunOptions {
   config: Pick<Config, "limits">;
   paths: DataPaths;
   environmentOf: EnvironmentBuilder;
+  planBox: BoxPlanner;
   /** The umask that the service was started with. */
   umask: number;
 }
@@ -88,6 +91,10 @@ export async function runEngine(
       const closing = request.closing(masked);
       if (closing !== null) log.line(closing);
       return masked;
+    } catch (error) {
+      if (!(error instanceof SpawnError)) throw error;
+      log.line(`[not started: ${error.message}]`);
+      return buildFailedOutcome(error.failure, `Cannot start ${engine.name}: ${error.message}`);
     } finally {
       // The logs must be on disk before the outcome, so that a finished run has a complete log (reliability DUR-9).
       await Promise.all([log.close(), events?.close()]);
@@ -110,7 +117,7 @@ async function runChecked(
 ): Promise<EngineOutcome & { verify?: VerifyResult }> {
   const first = await engine.start(run);
   if (verify === null) return first;
-  const { runId, workDir, log, signal, onStart } = run;
+  const { runId, workDir, box, log, signal, onStart } = run;
   const env = removeKeys(run.env, secrets, run);
   const stopGraceMs = config.limits.stop_grace;
   const again = (words: string, { sessionId: id, sessionUsage: usage, usage: before }: EngineOutcome) => {
@@ -125,7 +132,7 @@ async function runChecked(
     });
   };
   return await verifyRun(
-    { runId, engine, workDir, env, umask, stopGraceMs, log, signal, onStart, again },
+    { runId, engine, workDir, box, env, umask, stopGraceMs, log, signal, onStart, again },
     verify,
     first,
   );

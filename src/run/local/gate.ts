@@ -9,6 +9,7 @@ import { createLogger } from "../../base/log.ts";
 import { getRunDir } from "../../base/paths.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Engine } from "../../engine/engine.ts";
+import { SpawnError } from "../../engine/process/process.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
 import type { Database } from "../../store/db/database.ts";
 import { isGateWanted } from "../../store/work/occurrence.ts";
@@ -90,6 +91,9 @@ export class Gates {
     const runDir = getRunDir(paths, createId());
     try {
       return await this.#run({ claim, gate, engine, runDir, signal });
+    } catch (error) {
+      if (!(error instanceof SpawnError)) throw error;
+      return buildRefusal(`it could not be started: ${error.message}`);
     } finally {
       ended.abort();
       void Deno.remove(runDir, { recursive: true }).catch(() => {});
@@ -104,9 +108,12 @@ export class Gates {
     signal: AbortSignal;
   }): Promise<GateAnswer> {
     const { umask, config } = this.#options;
-    const { execution: { run_id: runId }, workDir } = claim;
+    const { execution: { run_id: runId, worker_id: workerId }, workDir } = claim;
     const { env, secrets } = await this.#buildEnvironment(claim, engine, runDir);
-    const context = { runId, engine, workDir, env, umask, stopGraceMs: config.limits.stop_grace, signal };
+    const box = await this.#options.planBox({ workerId, engine, workDir, stateDir: null, runDir });
+    const stopGraceMs = config.limits.stop_grace;
+    const context = { runId, engine, workDir, box, env, umask, stopGraceMs, signal };
+    if (box !== null) env.HOME = box.home;
     let printed: Uint8Array = new Uint8Array();
     const { code, words, tail } = await runCommand(context, {
       words: addShell(engine, gate.command),

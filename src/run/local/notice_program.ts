@@ -32,6 +32,7 @@ export async function runNoticeProgram(
       env: { ...env, SVC_RUN_ID: runId },
       stdin: body,
       isolation: await detectIsolation(),
+      box: null,
       umask,
       timeoutMs: TIMEOUT_MS,
       stopGraceMs: STOP_GRACE_MS,

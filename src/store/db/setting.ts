@@ -14,6 +14,8 @@ type SettingName =
   | "backup_schedule_at"
   /** The error of the last scheduled backup, "" after a success. */
   | "backup_fault"
+  /** JSON text of isolation.default at the latest start. */
+  | "isolation_default"
   /** The last journal event that was checked for notices. */
   | "notices_cursor"
   /** The last message of a platform before a gap that is not read yet, "" for none. */

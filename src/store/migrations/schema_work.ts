@@ -119,7 +119,7 @@ export const WORK_SCHEMA: string[] = [
     error text not null default '',
     failure text not null default ''
       check (failure in ('', 'exit_code', 'engine_error', 'timeout', 'idle_timeout', 'cancelled', 'spawn_failed',
-        'server_lost', 'rate_limited', 'budget', 'verify_failed')),
+        'server_lost', 'rate_limited', 'budget', 'verify_failed', 'isolation')),
     exit_code integer,
     verify_status text check (verify_status in ('passed', 'failed')),
     verify_attempts integer not null default 0,

@@ -27,6 +27,8 @@ export const WORKERS_SCHEMA: string[] = [
     -- Labels of the runners that run it; the first runner to do so becomes its home.
     runs_on text not null default '[]' check (json_valid(runs_on)),
     home text not null default '',
+    -- null: the default of the configuration.
+    isolation text not null default 'null' check (json_valid(isolation)),
     paused integer not null default 0 check (paused in (0, 1)),
     created_at integer not null,
     updated_at integer not null

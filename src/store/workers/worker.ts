@@ -2,6 +2,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
+import type { WorkerIsolation } from "../../domain/workers/isolation.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
 import { type Database, guard, type Statement, type Value } from "../db/database.ts";
 import { buildWhere, BY_LIST, type Filters, matchAny, matchReference } from "../db/filter.ts";
@@ -29,13 +30,20 @@ const WORKER_JSON = buildJsonSql("worker", workerSchema, {
       where question.worker_id = worker.id and question.waiting = 1), 'waiting', 'working')
     when worker.paused then 'paused'
     else 'idle' end`,
+  isolation_effective: `json(iif(worker.isolation = 'null', coalesce((
+    select value from setting where name = 'isolation_default'), '"namespace"'), worker.isolation))`,
 });
 
 const WORKER_TEXTS = ["description", "memory", "constraints"];
 
-const storedSchema = workerSchema.omit({ status: true, departments: true, home: true });
+const storedSchema = workerSchema.omit({
+  status: true,
+  departments: true,
+  home: true,
+  isolation_effective: true,
+});
 
-type WorkerRow = Omit<Worker, "status" | "departments" | "home">;
+type WorkerRow = Omit<Worker, "status" | "departments" | "home" | "isolation_effective">;
 
 export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
   const names = listFields(storedSchema);
@@ -190,6 +198,37 @@ export async function listWorkDirs(
 ): Promise<{ id: string; work_dir: string }[]> {
   const sql = "select id, work_dir from worker where id <> ? and runs_on = '[]'";
   return await db.read<{ id: string; work_dir: string }>(sql, [exceptId]);
+}
+
+/** Finds a worker's own isolation. null: the default of the configuration. */
+export async function findIsolation(db: Database, id: string): Promise<WorkerIsolation | null> {
+  return parseNullableJson(
+    await db.readValue<Json<WorkerIsolation | null>>("select isolation from worker where id = ?", [
+      id,
+    ]),
+  );
+}
+
+/** Lists the workers of this machine with their own isolation. */
+export async function listWorkerIsolations(
+  db: Database,
+): Promise<{ name: string; engine: string; isolation: WorkerIsolation | null }[]> {
+  const rows = await db.read<{ name: string; engine: string; isolation: string }>(
+    "select name, engine, isolation from worker where runs_on = '[]' order by id",
+  );
+  return rows.map((row) => ({ ...row, isolation: JSON.parse(row.isolation) }));
+}
+
+/** Lists the work directories of other local workers that are not below `workers`, where the service makes them. */
+export async function listForeignWorkDirs(
+  db: Database,
+  exceptId: string,
+  workers: string,
+): Promise<string[]> {
+  return await db.readColumn<string>(
+    "select work_dir from worker where id <> ? and runs_on = '[]' and work_dir <> ? || '/' || id",
+    [exceptId, workers],
+  );
 }
 
 /** Finds the worker with this id, or else at most two workers with this name in any case. */

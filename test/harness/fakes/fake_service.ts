@@ -1,3 +1,4 @@
+import { NO_BOX } from "../../../src/run/box.ts";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { buildDataPaths } from "../../../src/base/paths.ts";
@@ -67,6 +68,7 @@ export function buildRunOptions(link: ServiceClient, root: string) {
   return {
     ...{ link, clock: systemClock, paths: buildDataPaths(root), umask: 0o022 },
     config: configSchema.parse({}),
+    planBox: NO_BOX,
     leftovers: new OrphanRuns(buildDataPaths(root)),
     engines: new Catalog({ defaultName: "echo", configured: {}, defaultsFor }, MACHINE),
   };

@@ -12,6 +12,7 @@ await runProcess({
   env: { PATH: Deno.env.get("PATH") ?? "", SVC_RUN_ID: runId },
   stdin: "",
   isolation: isolation as Isolation,
+  box: null,
   umask: 0o022,
   timeoutMs: 60_000,
   idleTimeoutMs: 60_000,

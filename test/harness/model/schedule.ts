@@ -79,6 +79,7 @@ export class ScheduleBench {
       scopes: [],
       verify: null,
       runs_on: [],
+      isolation: null,
       work_dir: "/tmp",
       paused: false,
       created_at: 0,

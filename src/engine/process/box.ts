@@ -1,0 +1,392 @@
+// Builds the command that starts a program in a box: its own view of the file system, made by bubblewrap (decision 0031).
+import { lchownSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { concatBytes } from "../../base/bytes.ts";
+import { buildNiceArgs, findTool, GIVES_WAY } from "./isolation.ts";
+
+/** A user that owns the processes of a box, when the service runs as root. */
+export interface BoxUser {
+  name: string;
+  uid: number;
+  gid: number;
+}
+
+/** Everything that the processes of one run can see and use. All paths are real paths. */
+export interface Box {
+  workDir: string;
+  /** The engine's state, or null for an engine without one. */
+  stateDir: string | null;
+  /** The private directory of the run. Its `tmp` is /tmp in the box. */
+  runDir: string;
+  home: string;
+  /** Read-only paths: programs of the engine, the service's own program, and more paths of the worker. */
+  read: readonly string[];
+  /** More paths that the run can change. */
+  write: readonly string[];
+  /** Symbolic links to create: path and target. */
+  links: readonly (readonly [path: string, target: string])[];
+  /** Files below the writable directories that the run can read and not change. */
+  fixed: readonly string[];
+  /** Paths that nothing in the box shows, even below a visible path. */
+  hidden: readonly string[];
+  /** Null when the service does not run as root. */
+  user: BoxUser | null;
+  /** Directory of the control group with the box's limits, or null for no limits. */
+  group: string | null;
+  /** The machine's network, or none but a loopback interface of the box. */
+  network: "host" | "none";
+}
+
+/** A program to start, with its whole environment. */
+interface BoxedProgram {
+  command: string;
+  args: readonly string[];
+  cwd: string;
+  env: Record<string, string>;
+  umask: number;
+}
+
+interface BoxLaunch {
+  command: string;
+  args: string[];
+  env: Record<string, string>;
+}
+
+/** The first line of stdout, written in the box just before the program starts. Without it, nothing has run. */
+const BOX_STARTED = "svc-box-started\n";
+
+const SYSTEM_DIRS = ["/usr", "/opt"];
+const SYSTEM_LINKS = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+// Users, hosts, the resolver, certificates without private keys, the time zone, alternatives and the loader's cache.
+const SYSTEM_FILES = [
+  ...["passwd", "group", "nsswitch.conf", "hosts", "host.conf", "hostname", "resolv.conf", "gai.conf"],
+  ...["services", "protocols", "localtime", "timezone", "alternatives", "ld.so.cache", "ld.so.conf"],
+  ...[
+    "ld.so.conf.d",
+    "ssl/certs",
+    "ssl/cert.pem",
+    "ssl/openssl.cnf",
+    "ca-certificates",
+    "ca-certificates.conf",
+  ],
+  ...[
+    "pki/ca-trust/extracted",
+    "pki/tls/certs",
+    "pki/tls/cert.pem",
+    "pki/tls/openssl.cnf",
+    "crypto-policies",
+  ],
+  ...["os-release", "debian_version", "mime.types", "shells", "bash.bashrc", "profile", "inputrc"],
+].map((name) => `/etc/${name}`);
+
+// A program outside the box must not load what these name: a worker's files are untrusted.
+const LOADER_VARIABLE = /^(LD_|GCONV_PATH$|LOCPATH$|NLSPATH$|BASH_ENV$|ENV$)/;
+
+// The shell opens each source, and checks that no part of its path is a symbolic link. Then bubblewrap mounts it by its descriptor, and
+// compares the mount with the descriptor. So a link that an agent makes meanwhile is not followed.
+const OPEN_DIRECTORY = (fd: number) =>
+  `exec ${fd}<"$1" && cd -P /proc/self/fd/${fd} && [ "$PWD" = "$1" ] || refuse "$1"; shift; `;
+const OPEN_FILE = (fd: number) =>
+  `exec ${fd}<"$1" && [ "$(readlink /proc/self/fd/${fd})" = "$1" ] || refuse "$1"; shift; `;
+const REFUSE = 'refuse() { echo "svc: $1 is a symbolic link, or a part of its path is one" >&2; exit 1; }; ';
+const JOIN_GROUP = 'echo 0 >"$1/cgroup.procs" || exit 1; shift; ';
+// Dash supports descriptors of one digit only.
+const FIRST_FD = 3;
+const DASH_FD_MAX = 9;
+// Only the user of the box may enter its directories.
+const START = 'umask "$1"; cd "$2" || exit 1; printf %s "$0"; shift 2; exec "$@"';
+const DROP_ALL = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs"];
+
+/** Builds the launch of a program in a box. Throws an Error that says what is missing. */
+export function buildBoxLaunch(box: Box, program: BoxedProgram): BoxLaunch {
+  const bwrap = findTool("bwrap");
+  if (bwrap === null) throw new Error(NO_BUBBLEWRAP);
+  const mounts = listMounts(box);
+  const opened = mounts.filter(({ kind }) => kind === "write" || kind === "fixed");
+  const open = opened.map(({ source }, at) =>
+    (isDirectory(source) ? OPEN_DIRECTORY : OPEN_FILE)(FIRST_FD + at)
+  );
+  const group = box.group === null ? [] : [box.group];
+  const script = [GIVES_WAY, REFUSE, ...group.map(() => JOIN_GROUP), ...open, 'cd /; exec "$@"'].join("");
+  const env = Object.entries(program.env);
+  return {
+    command: requireTool("setsid"),
+    args: [
+      ...buildNiceArgs(),
+      ...[requireTool("setpriv"), "--pdeathsig", "KILL", "--"],
+      ...[
+        FIRST_FD + open.length - 1 > DASH_FD_MAX ? requireTool("bash") : "/bin/sh",
+        "-c",
+        script,
+        "svc-box",
+      ],
+      ...group,
+      ...opened.map(({ source }) => source),
+      bwrap,
+      ...buildNamespaceArgs(box),
+      ...buildMountArgs(mounts, box.links),
+      ...env.filter(([name]) => LOADER_VARIABLE.test(name)).flatMap((
+        [name, value],
+      ) => ["--setenv", name, value]),
+      "--",
+      ...buildDropArgs(box.user),
+      ...["/bin/sh", "-c", START, BOX_STARTED, program.umask.toString(8).padStart(4, "0"), program.cwd],
+      ...[program.command, ...program.args],
+    ],
+    env: Object.fromEntries(env.filter(([name]) => !LOADER_VARIABLE.test(name))),
+  };
+}
+
+/** Gives the files that the service made for a run to the user of its box. Follows no links. */
+export function giveFiles({ user, runDir, fixed }: Box): void {
+  if (user === null) return;
+  for (const path of [runDir, ...fixed]) giveTree(path, user);
+}
+
+function giveTree(path: string, user: BoxUser): void {
+  lchownSync(path, user.uid, user.gid);
+  if (!Deno.lstatSync(path).isDirectory) return;
+  for (const { name } of Deno.readDirSync(path)) giveTree(join(path, name), user);
+}
+
+function requireTool(name: string): string {
+  const found = findTool(name);
+  if (found === null) throw new Error(`a box needs ${name}, which is part of util-linux`);
+  return found;
+}
+
+function buildNamespaceArgs({ user, network }: Box): string[] {
+  return [
+    // Root needs no user namespace, and keeps what it needs to become the user of the box.
+    ...(user === null ? ["--unshare-user", "--cap-drop", "ALL"] : [
+      "--cap-drop",
+      "ALL",
+      ...["SETUID", "SETGID", "SETPCAP"].flatMap((name) => ["--cap-add", `CAP_${name}`]),
+    ]),
+    ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--die-with-parent"],
+    // A relay to the network belongs here: it starts in the box, before the program.
+    ...(network === "host" ? [] : ["--unshare-net"]),
+  ];
+}
+
+function buildDropArgs(user: BoxUser | null): string[] {
+  if (user === null) return [];
+  return [
+    requireTool("setpriv"),
+    `--reuid=${user.uid}`,
+    `--regid=${user.gid}`,
+    "--clear-groups",
+    ...DROP_ALL,
+    "--",
+  ];
+}
+
+/**
+ * A path of the box. `read`: as the machine has it, read-only. `write`: opened first. `fixed`: opened first, read-only. `hide`: empty,
+ * if another mount would show it.
+ */
+interface Mount {
+  kind: "read" | "write" | "fixed" | "hide";
+  path: string;
+  source: string;
+}
+
+/** Lists the mounts of a box, parents before what is below them. */
+function listMounts(box: Box): Mount[] {
+  const { workDir, stateDir, runDir, home } = box;
+  const write = [workDir, ...(stateDir === null ? [] : [stateDir]), runDir, home, ...box.write];
+  const build = (kind: Mount["kind"]) => (path: string): Mount => ({ kind, path, source: path });
+  const shown: Mount[] = [
+    ...[...SYSTEM_DIRS, ...SYSTEM_LINKS, ...SYSTEM_FILES].filter(exists).map(build("read")),
+    ...box.read.map(build("read")),
+    { kind: "write", path: "/tmp", source: join(runDir, "tmp") },
+    ...write.map(build("write")),
+    ...box.fixed.map(build("fixed")),
+  ];
+  const places = new Map([...box.hidden.map(build("hide")), ...shown].map((mount) => [mount.path, mount]));
+  const depth = ({ path }: Mount) => path === "/" ? 0 : path.split("/").length;
+  return [...places.values()].sort((one, other) => depth(one) - depth(other));
+}
+
+function buildMountArgs(mounts: readonly Mount[], links: Box["links"]): string[] {
+  const tree = new MountArgs();
+  tree.args.push("--proc", "/proc", "--dev", "/dev");
+  for (const folder of ["/etc", "/run", "/var"]) tree.makeDirectory(folder);
+  tree.args.push("--symlink", "../run", "/var/run", "--symlink", "../tmp", "/var/tmp");
+  for (const mount of mounts) tree.add(mount);
+  for (const [path, target] of links) tree.link(path, target);
+  return tree.finish();
+}
+
+class MountArgs {
+  readonly args: string[] = [];
+  /** Paths of the box by what is there: something of the machine, or an empty directory of the box. */
+  readonly #places = new Map<string, "machine" | "box">([["/", "box"]]);
+  readonly #covers: string[] = [];
+  #fd = FIRST_FD;
+
+  add({ kind, path, source }: Mount): void {
+    if (kind === "hide") return this.#hide(path);
+    this.makeDirectory(dirname(path));
+    const target = SYSTEM_LINKS.includes(path) ? readLink(path) : null;
+    if (target !== null) this.args.push("--symlink", target, path);
+    else if (kind === "read") this.args.push("--ro-bind", source, path);
+    else this.args.push(kind === "write" ? "--bind-fd" : "--ro-bind-fd", `${this.#fd++}`, path);
+    // Places in /tmp need the same parents as elsewhere.
+    this.#places.set(path, path === "/tmp" ? "box" : "machine");
+  }
+
+  link(path: string, target: string): void {
+    if (this.#findOwner(path) === "machine") return;
+    this.makeDirectory(dirname(path));
+    this.args.push("--symlink", target, path);
+  }
+
+  /** Without this, bubblewrap makes parents that only their owner can enter. */
+  makeDirectory(path: string): void {
+    if (this.#places.has(path) || this.#findOwner(path) === "machine") return;
+    this.makeDirectory(dirname(path));
+    this.args.push("--perms", "0755", "--dir", path);
+    this.#places.set(path, "box");
+  }
+
+  finish(): string[] {
+    return [...this.args, ...[...this.#covers, "/"].flatMap((path) => ["--remount-ro", path])];
+  }
+
+  #hide(path: string): void {
+    if (this.#findOwner(path) === "box" || !exists(path)) return;
+    if (isDirectory(path)) {
+      this.args.push("--perms", "0755", "--tmpfs", path);
+      this.#covers.push(path);
+      this.#places.set(path, "box");
+    } else this.args.push("--ro-bind", "/dev/null", path);
+  }
+
+  /** Finds what the nearest known parent is. */
+  #findOwner(path: string): "machine" | "box" {
+    return this.#places.get(path) ?? this.#findOwner(dirname(path));
+  }
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
+}
+
+function readLink(path: string): string | null {
+  try {
+    return Deno.readLinkSync(path);
+  } catch {
+    return null;
+  }
+}
+
+const STDERR_MAX_BYTES = 4_096;
+
+/** Reads the first output of a box: whether its program has started, and why not. */
+export class BoxStart {
+  #missing: Uint8Array = new TextEncoder().encode(BOX_STARTED);
+  #stderr: Uint8Array = new Uint8Array();
+
+  get isComplete(): boolean {
+    return this.#missing.length === 0;
+  }
+
+  /** The start of stderr, as long as the program has not started. */
+  get stderr(): string {
+    return new TextDecoder().decode(this.#stderr);
+  }
+
+  /** Returns the part of stdout that the program itself wrote. */
+  readStdout(chunk: Uint8Array): Uint8Array {
+    const length = Math.min(this.#missing.length, chunk.length);
+    this.#missing = this.#missing.subarray(length);
+    return chunk.subarray(length);
+  }
+
+  readStderr(chunk: Uint8Array): void {
+    if (this.isComplete || this.#stderr.length >= STDERR_MAX_BYTES) return;
+    this.#stderr = concatBytes([this.#stderr, chunk]).slice(0, STDERR_MAX_BYTES);
+  }
+}
+
+export const NO_BOX_USER =
+  "the service runs as root, so a box needs another user. Create one (useradd --system svc-box) and set isolation.box.user";
+const NO_BUBBLEWRAP = "bubblewrap is not installed. Install it: apt install bubblewrap";
+
+/** Describes why a box could not be set up, from what bubblewrap wrote, with the way out. */
+export function describeBoxFault(text: string): string {
+  const words = text.trim().split("\n").slice(-3).join(" | ").slice(-500) || "it ended without a reason";
+  const remedy = REMEDIES.find(([pattern]) => pattern.test(words))?.[1];
+  return remedy === undefined ? words : `${words}. ${remedy}`;
+}
+
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [
+    /[Uu]nknown option/,
+    "Install a newer bubblewrap (0.10, or an update of your distribution's): apt install bubblewrap",
+  ],
+  [
+    /namespace|[ug]id map|RTM_NEWADDR|Failed to make \/ slave|pivot_root|mount proc/i,
+    "The kernel or a container refuses namespaces. Allow them: sysctl kernel.unprivileged_userns_clone=1, " +
+    "kernel.apparmor_restrict_unprivileged_userns=0 and user.max_user_namespaces above 0; a container needs " +
+    "more rights (docs/how-to/isolate-agents.md)",
+  ],
+  [/No space left|Disk quota/i, "Free some space on the disk"],
+];
+
+const TRIAL_TIMEOUT_MS = 10_000;
+
+/** Returns why this machine cannot set up a box, or null. Starts a program in a small box. */
+export async function findBoxFault({ box }: { box: { user: string } }): Promise<string | null> {
+  if (Deno.uid() === 0 && box.user === "") return NO_BOX_USER;
+  if (Deno.build.os !== "linux") return "boxes need Linux";
+  const bwrap = findTool("bwrap");
+  if (bwrap === null) return NO_BUBBLEWRAP;
+  const user = Deno.uid() === 0 ? [] : ["--unshare-user"];
+  const args = [
+    ...[...user, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--cap-drop", "ALL"],
+    ...[
+      "--ro-bind",
+      "/",
+      "/",
+      "--proc",
+      "/proc",
+      "--dev",
+      "/dev",
+      "--bind-fd",
+      "0",
+      "/tmp",
+      "--",
+      "/bin/sh",
+      "-c",
+      "exit 7",
+    ],
+  ];
+  try {
+    const { code, stderr } = await new Deno.Command("/bin/sh", {
+      args: ["-c", 'exec "$@" </tmp', "svc-box", bwrap, ...args],
+      clearEnv: true,
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+      signal: AbortSignal.timeout(TRIAL_TIMEOUT_MS),
+    }).output();
+    return code === 7 ? null : describeBoxFault(new TextDecoder().decode(stderr));
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

@@ -1,0 +1,150 @@
+// Plans the box of a run: what its processes see, as which user they run, and what is refused (contract-3 21).
+import { dirname, join } from "node:path";
+import { type DataPaths, isWithin, resolveLinks } from "../base/paths.ts";
+import {
+  type BoxOptions,
+  findExcess,
+  type IsolationConfig,
+  resolveBox,
+} from "../domain/workers/isolation.ts";
+import type { Engine } from "../engine/engine.ts";
+import { type Box, type BoxUser, NO_BOX_USER } from "../engine/process/box.ts";
+import { findProgram, SpawnError } from "../engine/process/process.ts";
+import { findProgramFiles, type ProgramFiles } from "../engine/process/program_files.ts";
+import { findBoxUser } from "../engine/process/box_user.ts";
+import type { Database } from "../store/db/database.ts";
+import { findIsolation, listForeignWorkDirs } from "../store/workers/worker.ts";
+import { findBoxFault, findProtectedPaths, listProtected } from "../files/box_paths.ts";
+import { findAdapter } from "../engine/kinds.ts";
+
+/** The worker and the places of a run. */
+interface BoxRequest {
+  /** The worker's id, or null for the coordinator. */
+  workerId: string | null;
+  engine: Engine;
+  workDir: string;
+  stateDir: string | null;
+  runDir: string;
+}
+
+/** Returns the box of a run, or null for a run without one. Throws SpawnError with `failure: isolation`. */
+export type BoxPlanner = (request: BoxRequest) => Promise<Box | null>;
+
+/** Used where no box is planned: a runner has its own rules. */
+export const NO_BOX: BoxPlanner = () => Promise.resolve(null);
+
+interface BoxOptionsOfService {
+  db: Database;
+  paths: DataPaths;
+  config: IsolationConfig;
+  /** The configuration file, or null. */
+  configPath: string | null;
+  /** Files and directories of the service's own program, for `svc ctl`. */
+  ownProgram: ProgramFiles;
+}
+
+export function createBoxPlanner(options: BoxOptionsOfService): BoxPlanner {
+  return async (request) => {
+    const { db, config } = options;
+    const own = request.workerId === null ? null : await findIsolation(db, request.workerId);
+    const box = resolveBox(own, config);
+    if (box === null) return null;
+    try {
+      return await planBox(options, request, box);
+    } catch (error) {
+      if (error instanceof SpawnError) throw new SpawnError(error.message, "isolation");
+      throw error;
+    }
+  };
+}
+
+async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted: BoxOptions): Promise<Box> {
+  const { db, paths, config, configPath } = options;
+  const { engine, runDir, workerId } = request;
+  const excess = findExcess(wanted, config);
+  if (excess !== null) throw refuse(`${excess.option}: ${excess.reason}`);
+  if (engine.agent && engine.config.state === "shared") {
+    throw refuse(`engines.${engine.name}.state is shared, so its login would be shared with every run`);
+  }
+  const others = workerId === null ? [] : await listForeignWorkDirs(db, workerId, paths.workers);
+  const guarded = findProtectedPaths(paths, configPath, others);
+  const workDir = resolveLinks(request.workDir);
+  const isOwn = workerId === null || isWithin(workDir, resolveLinks(paths.workers));
+  const fault = findBoxFault(wanted, isOwn ? null : workDir, guarded);
+  if (fault !== null) throw refuse(`${fault.option}: ${fault.reason}`);
+  const user = await findUser(config);
+  const root = resolveLinks(paths.root);
+  const relocate = (path: string) => join(root, path.slice(paths.root.length));
+  const home = relocate(join(paths.state, workerId ?? "bee", ".home"));
+  const stateDir = request.stateDir === null ? null : relocate(request.stateDir);
+  for (const folder of [home, ...(stateDir === null ? [] : [stateDir])]) prepareFolder(folder, user);
+  if (user !== null) checkOwner(workDir, user, isOwn);
+  const programs = findEngineFiles(engine);
+  return {
+    ...{ workDir, stateDir, runDir: relocate(runDir), home, user },
+    write: (wanted.write ?? []).map((path) => resolveLinks(path)),
+    read: [
+      ...programs.read,
+      ...options.ownProgram.read,
+      relocate(paths.bin),
+      ...(wanted.read ?? []).map((path) => resolveLinks(path)),
+    ],
+    links: [...programs.links, ...options.ownProgram.links],
+    fixed: [],
+    hidden: listProtected(guarded),
+    group: null,
+    network: wanted.network === "host" || wanted.network === undefined && config.box.network === "host"
+      ? "host"
+      : "none",
+  };
+}
+
+function refuse(reason: string): SpawnError {
+  return new SpawnError(`a box cannot have this: ${reason}`, "isolation");
+}
+
+async function findUser({ box }: IsolationConfig): Promise<BoxUser | null> {
+  if (Deno.uid() !== 0) return null;
+  if (box.user === "") throw new SpawnError(NO_BOX_USER, "isolation");
+  return await findBoxUser(box.user);
+}
+
+function prepareFolder(path: string, user: BoxUser | null): void {
+  Deno.mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (user !== null) checkOwner(path, user, true);
+}
+
+// Directories of a worker that ran without a box belong to root. A recursive change of owners is the operator's to decide.
+function checkOwner(path: string, { name, uid, gid }: BoxUser, isOwn: boolean): void {
+  if (Deno.statSync(path).uid === uid) return;
+  const isEmpty = Deno.readDirSync(path)[Symbol.iterator]().next().done === true;
+  if (isOwn && isEmpty) return Deno.chownSync(path, uid, gid);
+  throw new SpawnError(
+    `${path} must belong to ${name}, the user of boxes. Run: chown -R ${name}: ${path}`,
+    "isolation",
+  );
+}
+
+function findEngineFiles({ kind, config, external }: Engine): ProgramFiles {
+  const path = Deno.env.get("PATH") ?? "";
+  const command = config.command || findAdapter(kind)?.program || "";
+  const files = external ? findProgramFiles(findProgram(command, path), path) : { read: [], links: [] };
+  // A script that the operator names is an argument of its interpreter.
+  const scripts = [...config.args, ...(config.shell ?? [])].filter((word) =>
+    word.startsWith("/") && isFile(word)
+  );
+  for (const script of scripts) {
+    const real = Deno.realPathSync(script);
+    files.read.push(real);
+    if (real !== script) files.links.push([script, real]);
+  }
+  return files;
+}
+
+function isFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile && dirname(path) !== "/";
+  } catch {
+    return false;
+  }
+}
