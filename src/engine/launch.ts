@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { buildRelayVariables } from "../base/proxy.ts";
 import { readPlain, writePlain } from "../base/plain_file.ts";
 import type { Adapter, AgentCommand, Order } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
@@ -40,7 +41,7 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
 
 /**
  * Builds the environment of a process. The adapter's variables override the run's variables. The operator's variables override both, except
- * PATH and SVC_*.
+ * PATH, SVC_*, and in a box with a relay the variables of its proxy.
  */
 export function buildEnvironment(
   config: EngineConfig,
@@ -55,6 +56,7 @@ export function buildEnvironment(
     ...config.env,
     ...command.fixedEnv,
     ...Object.fromEntries(fixed),
+    ...(run.box === null || run.box.network === "host" ? {} : buildRelayVariables(run.box.network.port)),
   };
 }
 

@@ -2,6 +2,7 @@
 import { lchownSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { concatBytes } from "../../base/bytes.ts";
+import { addRelay, type BoxNetwork, type BoxSocket } from "./box_network.ts";
 import { buildNiceArgs, findTool, GIVES_WAY } from "./isolation.ts";
 
 /** A user that owns the processes of a box, when the service runs as root. */
@@ -33,8 +34,8 @@ export interface Box {
   user: BoxUser | null;
   /** Directory of the control group with the box's limits, or null for no limits. */
   group: string | null;
-  /** The machine's network, or none but a loopback interface of the box. */
-  network: "host" | "none";
+  /** The machine's network, or a loopback interface of the box with a relay. */
+  network: "host" | BoxNetwork;
 }
 
 /** A program to start, with its whole environment. */
@@ -97,8 +98,10 @@ const DASH_FD_MAX = 9;
 const START = 'umask "$1"; cd "$2" || exit 1; printf %s "$0"; shift 2; exec "$@"';
 const DROP_ALL = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs"];
 
-/** Builds the launch of a program in a box. Throws an Error that says what is missing. */
-export function buildBoxLaunch(box: Box, program: BoxedProgram): BoxLaunch {
+/**
+ * Builds the launch of a program in a box; `socket` is null for the machine's network. Throws an Error that says what is missing.
+ */
+export function buildBoxLaunch(box: Box, program: BoxedProgram, socket: BoxSocket | null): BoxLaunch {
   const bwrap = findTool("bwrap");
   if (bwrap === null) throw new Error(NO_BUBBLEWRAP);
   const mounts = listMounts(box);
@@ -109,6 +112,9 @@ export function buildBoxLaunch(box: Box, program: BoxedProgram): BoxLaunch {
   const group = box.group === null ? [] : [box.group];
   const script = [GIVES_WAY, REFUSE, ...group.map(() => JOIN_GROUP), ...open, 'cd /; exec "$@"'].join("");
   const env = Object.entries(program.env);
+  const { script: start, args: relay } = box.network === "host" || socket === null
+    ? { script: START, args: [] }
+    : addRelay(START, box.network, socket);
   return {
     command: requireTool("setsid"),
     args: [
@@ -130,7 +136,15 @@ export function buildBoxLaunch(box: Box, program: BoxedProgram): BoxLaunch {
       ) => ["--setenv", name, value]),
       "--",
       ...buildDropArgs(box.user),
-      ...["/bin/sh", "-c", START, BOX_STARTED, program.umask.toString(8).padStart(4, "0"), program.cwd],
+      ...[
+        "/bin/sh",
+        "-c",
+        start,
+        BOX_STARTED,
+        ...relay,
+        program.umask.toString(8).padStart(4, "0"),
+        program.cwd,
+      ],
       ...[program.command, ...program.args],
     ],
     env: Object.fromEntries(env.filter(([name]) => !LOADER_VARIABLE.test(name))),
@@ -164,7 +178,6 @@ function buildNamespaceArgs({ user, network }: Box): string[] {
       ...["SETUID", "SETGID", "SETPCAP"].flatMap((name) => ["--cap-add", `CAP_${name}`]),
     ]),
     ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--die-with-parent"],
-    // A relay to the network belongs here: it starts in the box, before the program.
     ...(network === "host" ? [] : ["--unshare-net"]),
   ];
 }

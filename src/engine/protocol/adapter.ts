@@ -227,6 +227,8 @@ export interface Adapter {
   needs?: string;
   /** Whether the service chooses the id of a new session. Absent: the engine does. */
   choosesSessionId?: boolean;
+  /** The hosts of the engine's usual provider, which a new box reaches. Absent: the configuration names the provider. */
+  providerHosts?: readonly string[];
   login: Login;
   /** Further variables of the service's environment that the engine gets. */
   variables: readonly string[];
