@@ -1,5 +1,6 @@
 import type { Io } from "./cli/terminal/io.ts";
 import { load } from "./src/base/lazy_import.ts";
+import { bypassProxy } from "./src/base/proxy.ts";
 import { formatVersion } from "./src/base/version.ts";
 
 /** Runs a command. Each command loads only its own modules, so `ctl` never loads the server (contract 6). */
@@ -17,7 +18,7 @@ const HAVE_HELP = ["ctl", "service", "complete"];
 
 type Run = (args: string[]) => number | Promise<number>;
 
-// The help omits `complete`, which the completion scripts call, and `inspect`, which the service calls.
+// The help omits `complete`, which the completion scripts call, and `inspect` and `relay`, which the service calls.
 const COMMANDS: Record<string, Run> = {
   serve: async (args) =>
     (await load<typeof import("./src/boot/serve.ts")>("./src/boot/serve.ts", import.meta.url)).serve(args),
@@ -34,6 +35,8 @@ const COMMANDS: Record<string, Run> = {
   doctor: (args) => control(["system", "doctor", ...args]),
   completion: async (args) => (await loadCompletion()).printCompletionScript(args, await openIo()),
   complete: async (args) => (await loadCompletion()).printCandidates(args, await openIo()),
+  relay: async (args) =>
+    (await load<typeof import("./cli/relay.ts")>("./cli/relay.ts", import.meta.url)).relay(args),
   inspect: async (args) => (await loadInspect()).printFaults(args),
   version: printVersion,
   "--version": printVersion,
@@ -43,10 +46,6 @@ const COMMANDS: Record<string, Run> = {
   "--help": help,
   "-h": help,
 };
-
-async function bypassProxies(): Promise<void> {
-  (await load<typeof import("./src/base/proxy.ts")>("./src/base/proxy.ts", import.meta.url)).bypassProxy();
-}
 
 function loadService() {
   return load<typeof import("./cli/service/service.ts")>("./cli/service/service.ts", import.meta.url);
@@ -125,5 +124,5 @@ async function openIo(signal = new AbortController().signal): Promise<Io> {
     .openProcessIo(signal);
 }
 
-await bypassProxies();
+bypassProxy();
 Deno.exit(await main(Deno.args));

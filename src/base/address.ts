@@ -1,4 +1,19 @@
-import { BlockList, isIP } from "node:net";
+import { lookup } from "node:dns/promises";
+import { BlockList, isIP, isIPv4 } from "node:net";
+
+/** Returns the addresses of a name. */
+export type ResolveName = (name: string) => Promise<string[]>;
+
+/** The address is forbidden. No request was sent. */
+export class RefusedAddressError extends Error {}
+
+/** No connection was established. No request was sent. */
+export class NotReachedError extends Error {}
+
+const resolveName: ResolveName = async (name) => {
+  const found = await lookup(name, { all: true });
+  return found.map(({ address }) => address);
+};
 
 // Addresses that a URL from outside must not reach: this machine, private networks and reserved ranges.
 const INSIDE_V4: readonly (readonly [string, number])[] = [
@@ -40,6 +55,42 @@ export function isPublicAddress(address: string): boolean {
   const isDocumentation = first === 0x2001 && second === 0x0db8 || (first & 0xfff0) === 0x3ff0;
   // 2001::/23 is reserved for protocols (Teredo, ORCHID), not for hosts.
   return !isDocumentation && !(first === 0x2001 && second < 0x0200);
+}
+
+/**
+ * Returns the addresses of a host, IPv4 first. Throws NotReachedError, and RefusedAddressError when one of them is not public: the caller
+ * connects to one of these, so that a second DNS answer cannot redirect it (contract 11).
+ */
+export async function findCheckedAddresses(
+  host: string,
+  { allowPrivate = false, timeoutMs, resolve = resolveName }: {
+    allowPrivate?: boolean | undefined;
+    timeoutMs: number;
+    resolve?: ResolveName | undefined;
+  },
+): Promise<[string, ...string[]]> {
+  let addresses: string[];
+  try {
+    addresses = isIP(host) === 0 ? await limitTime(timeoutMs, resolve(host)) : [host];
+  } catch (error) {
+    throw new NotReachedError(
+      `the name ${host} has no address: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  const [first, ...rest] = [...addresses.filter(isIPv4), ...addresses.filter((one) => !isIPv4(one))];
+  if (first === undefined) throw new NotReachedError(`the name ${host} has no address`);
+  const wrong = allowPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
+  if (wrong !== undefined) {
+    throw new RefusedAddressError(`${host} is at ${wrong}, which is not a public address`);
+  }
+  return [first, ...rest];
+}
+
+/** Rejects when the work takes longer, because a name server or host may be slow on purpose. */
+async function limitTime<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${ms / 1000} s`)), ms);
+  return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }
 
 /** Returns the IPv4 address inside a mapped, compatible, NAT64 or 6to4 address, or null. */

@@ -23,6 +23,13 @@ export function buildProxyBypass(
   return { NO_PROXY: list, no_proxy: list };
 }
 
+/** Builds the variables by which programs in a box find the service and its proxy, at the relay's port (contract-3 21). */
+export function buildRelayVariables(port: number): Record<string, string> {
+  const url = `http://127.0.0.1:${port}`;
+  const proxies = { HTTP_PROXY: url, HTTPS_PROXY: url, http_proxy: url, https_proxy: url };
+  return { SVC_URL: url, ...proxies, ...buildProxyBypass(proxies), NODE_USE_ENV_PROXY: "1" };
+}
+
 /** Makes HTTP clients of this process connect directly to loopback addresses and `hosts`. Applies to clients that are created later. */
 export function bypassProxy(...hosts: string[]): void {
   for (const [name, list] of Object.entries(buildProxyBypass(Deno.env.toObject(), hosts))) {

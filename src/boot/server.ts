@@ -14,6 +14,8 @@ import { createApp } from "../http/app.ts";
 import { buildLogWakeup } from "../http/stream/log_stream.ts";
 import { BodyBudget, UNKNOWN_BODIES_MAX_BYTES } from "../http/server/body_budget.ts";
 import { Listener } from "../http/server/listener.ts";
+import type { Reach } from "../http/server/run_proxy.ts";
+import { openRunSocket } from "../http/server/run_socket.ts";
 import type { DataLock } from "./lock.ts";
 import { type BootResources, buildDependencies } from "./services.ts";
 import { createDeliveryStages, startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
@@ -61,6 +63,8 @@ export interface ServerOptions {
   /** Waits while another server owns the database, until this aborts (contract 18). */
   standby?: AbortSignal;
   leaseTimes?: LeaseTimes;
+  /** How boxes reach hosts outside. */
+  reach?: Reach;
 }
 
 /** Composes, starts and stops the whole service. */
@@ -137,6 +141,12 @@ export class Server {
     const planBox = createBoxPlanner({
       ...{ db, paths, config: config.isolation, configPath: loaded.path },
       ownProgram: findOwnProgram(),
+      port: () => (port.addr as Deno.NetAddr).port,
+      openSocket: (request) =>
+        openRunSocket(
+          { handle: (asked, peer) => this.#listener.handle(asked, peer), reach: replaced.reach },
+          request,
+        ),
     });
     const running = {
       ...base,

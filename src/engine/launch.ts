@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { type Place, UnsafePathError } from "../base/files/open_directory.ts";
 import { makePlainDir, readPlain, writePlain } from "../base/files/plain_file.ts";
+import { buildRelayVariables } from "../base/proxy.ts";
 import { getStateRoot, isWithin } from "../base/paths.ts";
 import {
   type Adapter,
@@ -61,7 +62,7 @@ function buildGateway(
 
 /**
  * Builds the environment of a process. The adapter's variables override the run's variables. The operator's and the worker's variables
- * override both, except PATH, SVC_* and, in a box, HOME.
+ * override both, except PATH, SVC_*, and in a box HOME and the variables of its proxy.
  */
 export function buildEnvironment(
   run: EngineRun,
@@ -78,6 +79,7 @@ export function buildEnvironment(
     ...run.ownEnv,
     ...command.fixedEnv,
     ...Object.fromEntries(fixed),
+    ...(run.box === null || run.box.network === "host" ? {} : buildRelayVariables(run.box.network.port)),
   };
 }
 

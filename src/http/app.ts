@@ -14,6 +14,7 @@ import type { HttpDeps } from "./http_deps.ts";
 import { mountGateway } from "./gateway/gateway.ts";
 import { mountHealth } from "./health.ts";
 import { mountMetrics } from "./metrics.ts";
+import { BOX_PEER, checkBoxPath } from "./box_paths.ts";
 import { BODY_MAX_BYTES, readBody } from "./input.ts";
 import { mount } from "./mount.ts";
 import { buildOpenApiDocument } from "./openapi.ts";
@@ -116,6 +117,10 @@ export function createApp(deps: HttpDeps): App {
   const { allowed_hosts, allowed_origins, host } = deps.hosts;
   app.use(async (c, next) => {
     checkHost(c.req.header("host") ?? new URL(c.req.url).host, allowed_hosts, isLoopback(host));
+    await next();
+  });
+  app.use(async (c, next) => {
+    if (c.env.address === BOX_PEER) checkBoxPath(c.req.path);
     await next();
   });
   mountGateway(app, deps);

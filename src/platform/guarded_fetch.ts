@@ -1,12 +1,14 @@
-import { lookup } from "node:dns/promises";
 import { request as plainRequest } from "node:http";
 import { request as tlsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { isPublicAddress } from "../base/address.ts";
+import {
+  findCheckedAddresses,
+  NotReachedError,
+  RefusedAddressError,
+  type ResolveName,
+} from "../base/address.ts";
 import { countBytes, GrowingBytes } from "../base/bytes.ts";
-
-type Resolve = (name: string) => Promise<string[]>;
 
 /** A request to a URL that a user or a remote party supplied. */
 interface OutsideRequest {
@@ -20,7 +22,7 @@ interface OutsideRequest {
   /** Permits private addresses. Only the configuration file can set it. */
   allowPrivate: boolean;
   signal?: AbortSignal;
-  resolve?: Resolve;
+  resolve?: ResolveName;
 }
 
 export interface OutsideAnswer {
@@ -29,19 +31,8 @@ export interface OutsideAnswer {
   body: Uint8Array;
 }
 
-/** The address is forbidden. No request was sent. */
-export class RefusedAddressError extends Error {}
-
-/** No connection was established. No request was sent. */
-export class NotReachedError extends Error {}
-
 /** The connection broke before a whole response arrived. The request may have succeeded. */
 export class NoAnswerError extends Error {}
-
-const resolveName: Resolve = async (name) => {
-  const found = await lookup(name, { all: true });
-  return found.map(({ address }) => address);
-};
 
 /**
  * Sends a request to a URL from outside: resolves the name, checks every address and connects to a checked one, so that a
@@ -56,36 +47,9 @@ export async function callOutside(options: OutsideRequest): Promise<OutsideAnswe
     throw new RefusedAddressError("the address must not contain a user name or a password");
   }
   const startedAt = performance.now();
-  const address = await findCheckedAddress(url, options);
+  const [address] = await findCheckedAddresses(url.hostname.replace(/^\[(.*)\]$/, "$1"), options);
   const leftMs = Math.max(0, options.timeoutMs - (performance.now() - startedAt));
   return await send(url, address, options, leftMs);
-}
-
-async function findCheckedAddress(
-  url: URL,
-  { allowPrivate, timeoutMs, resolve = resolveName }: OutsideRequest,
-): Promise<string> {
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  let addresses: string[];
-  try {
-    addresses = isIP(host) === 0 ? await limitTime(timeoutMs, resolve(host)) : [host];
-  } catch (error) {
-    throw new NotReachedError(`the name ${host} has no address: ${formatError(error)}`);
-  }
-  const [first] = addresses;
-  if (first === undefined) throw new NotReachedError(`the name ${host} has no address`);
-  const wrong = allowPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
-  if (wrong !== undefined) {
-    throw new RefusedAddressError(`${host} is at ${wrong}, which is not a public address`);
-  }
-  return first;
-}
-
-// A name server may be slow on purpose.
-async function limitTime<T>(ms: number, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${ms / 1000} s`)), ms);
-  return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer));
 }
 
 function send(url: URL, address: string, options: OutsideRequest, leftMs: number): Promise<OutsideAnswer> {

@@ -1,15 +1,18 @@
 // Plans the box of a run: what its processes see, as which user they run, and what is refused (contract-3 21).
 import { dirname, join } from "node:path";
-import { type DataPaths, isWithin, resolveLinks } from "../base/paths.ts";
+import { type DataPaths, getCtlPath, isWithin, resolveLinks } from "../base/paths.ts";
 import {
   type BoxLimits,
+  type BoxNetwork,
   type BoxOptions,
   findExcess,
   type IsolationConfig,
   resolveBox,
+  resolveNetwork,
 } from "../domain/workers/isolation.ts";
 import type { Engine } from "../engine/engine.ts";
 import { type Box, type BoxUser, NO_BOX_USER } from "../engine/process/box.ts";
+import type { OpenBoxSocket } from "../engine/process/box_network.ts";
 import { findProgram, SpawnError } from "../engine/process/process.ts";
 import { findProgramFiles, type ProgramFiles } from "../engine/process/program_files.ts";
 import { findBoxUser } from "../engine/process/box_user.ts";
@@ -42,6 +45,9 @@ interface BoxOptionsOfService {
   configPath: string | null;
   /** Files and directories of the service's own program, for `svc ctl`. */
   ownProgram: ProgramFiles;
+  /** The service's port, where the relay of a box listens, too. */
+  port: () => number;
+  openSocket: OpenBoxSocket;
 }
 
 export function createBoxPlanner(options: BoxOptionsOfService): BoxPlanner {
@@ -95,9 +101,21 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
     hidden: listProtected(guarded),
     limits: pickLimits(wanted),
     total: config.box.total,
-    network: wanted.network === "host" || wanted.network === undefined && config.box.network === "host"
-      ? "host"
-      : "none",
+    network: planNetwork(options, resolveNetwork(wanted, config, findProviderHosts(engine)), relocate),
+  };
+}
+
+function planNetwork(
+  { paths, port, openSocket }: BoxOptionsOfService,
+  network: BoxNetwork,
+  relocate: (path: string) => string,
+): Box["network"] {
+  if (network === "host") return "host";
+  return {
+    hosts: network === "none" ? [] : network,
+    port: port(),
+    relay: relocate(getCtlPath(paths)),
+    open: openSocket,
   };
 }
 
@@ -107,6 +125,21 @@ function pickLimits({ memory, pids, cpu }: BoxOptions): BoxLimits {
     ...(pids === undefined ? {} : { pids }),
     ...(cpu === undefined ? {} : { cpu }),
   };
+}
+
+/**
+ * Returns the hosts of the engine's model: those of its usual provider, and of the addresses that the operator gave it. A model behind a
+ * gateway needs none.
+ */
+function findProviderHosts({ kind, config }: Engine): string[] {
+  if (config.gateway !== undefined) return [];
+  const adapter = findAdapter(kind);
+  const usual = adapter?.driver === "agent" ? adapter.providerHosts ?? [] : [];
+  const given = Object.values(config.env).flatMap((value) => {
+    const url = URL.parse(value);
+    return url !== null && /^https?:$/.test(url.protocol) ? [url.hostname] : [];
+  });
+  return [...new Set([...usual, ...given])];
 }
 
 function refuse(reason: string): SpawnError {

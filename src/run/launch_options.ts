@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { replacePlain } from "../base/files/plain_file.ts";
 import { type DataPaths, getStateDir } from "../base/paths.ts";
+import { buildRelayVariables } from "../base/proxy.ts";
 import { BEE_SUBJECT } from "../domain/call/scope.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
@@ -89,6 +90,7 @@ export async function prepareLaunch(
   const workerId = stateOwner === BEE_SUBJECT ? null : stateOwner;
   const box = await planBox({ workerId, engine, workDir, stateDir, runDir });
   if (box !== null) env.HOME = box.home;
+  if (box !== null && box.network !== "host") Object.assign(env, buildRelayVariables(box.network.port));
   return { ...briefing, runDir, stateDir, box, env, ...variables, tools: buildTools(env, engine), rights };
 }
 

@@ -116,7 +116,7 @@ describe("imports (architecture, Folders)", async () => {
 
   it("of main.ts are dynamic", () => {
     const eager = imports.filter(({ from, to, typeOnly, dynamic }) =>
-      from === "main.ts" && !typeOnly && !dynamic && !/^src\/base\/(version|lazy_import)\.ts$/.test(to)
+      from === "main.ts" && !typeOnly && !dynamic && !/^src\/base\/(version|lazy_import|proxy)\.ts$/.test(to)
     );
     expect(eager).toEqual([]);
   });

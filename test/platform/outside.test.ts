@@ -1,7 +1,7 @@
 // A server at an address from outside can answer anything.
 import { expect, it } from "vitest";
-import { isPublicAddress } from "../../src/base/address.ts";
-import { callOutside, NoAnswerError, RefusedAddressError } from "../../src/platform/guarded_fetch.ts";
+import { isPublicAddress, RefusedAddressError } from "../../src/base/address.ts";
+import { callOutside, NoAnswerError } from "../../src/platform/guarded_fetch.ts";
 
 /** Answers every connection with these bytes and keeps it open. */
 async function answering(bytes: string): Promise<{ url: string } & AsyncDisposable> {

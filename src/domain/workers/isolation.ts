@@ -17,7 +17,7 @@ const host = z.string().max(253).regex(/^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
 
 /** The network of a box: the machine's, none, or the named hosts. */
 const boxNetworkSchema = z.union([z.enum(["host", "none"]), z.array(host).max(BOX_HOSTS_MAX)]);
-type BoxNetwork = z.output<typeof boxNetworkSchema>;
+export type BoxNetwork = z.output<typeof boxNetworkSchema>;
 
 /** Limits of the processes in a box. They need control groups that systemd delegates to the service. */
 const limits = {
@@ -78,6 +78,22 @@ export function findExcess(
   }
   if (network === undefined || isNetworkWithin(network, box.max_network)) return null;
   return { option: "network", reason: "is more than isolation.box.max_network allows" };
+}
+
+/**
+ * Returns the network of a box: the worker's, else the configuration's, else the hosts of the engine's provider, as far as
+ * `isolation.box.max_network` allows them.
+ */
+export function resolveNetwork(
+  { network }: BoxOptions,
+  { box }: IsolationConfig,
+  provider: readonly string[],
+): BoxNetwork {
+  if (network !== undefined) return network;
+  const wanted = box.network ?? [...provider];
+  if (isNetworkWithin(wanted, box.max_network)) return wanted;
+  if (wanted === "host" || wanted === "none") return box.max_network;
+  return wanted.filter((name) => isNetworkWithin([name], box.max_network));
 }
 
 function isNetworkWithin(network: BoxNetwork, bound: BoxNetwork): boolean {

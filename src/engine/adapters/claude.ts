@@ -20,6 +20,7 @@ export const claude: Adapter = {
   choosesSessionId: true,
   reportsLiveUsage: true,
   reportsCost: true,
+  providerHosts: ["api.anthropic.com", "claude.ai", "platform.claude.com"],
   login: {
     variables: [
       "ANTHROPIC_API_KEY",

@@ -25,6 +25,7 @@ export const codex: Adapter = {
   kind: "codex",
   program: "codex",
   tested: { package: "@openai/codex", version: "0.169.0" },
+  providerHosts: ["api.openai.com", "chatgpt.com", "auth.openai.com"],
   login: {
     variables: ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"],
     home: ".codex",

@@ -18,6 +18,7 @@ export const copilot: Adapter = {
   program: "copilot",
   tested: { package: "@github/copilot", version: "1.0.102" },
   choosesSessionId: true,
+  providerHosts: ["api.github.com", "*.githubcopilot.com"],
   login: {
     variables: ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"],
     home: ".copilot",

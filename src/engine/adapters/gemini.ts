@@ -13,6 +13,11 @@ export const gemini: Adapter = {
   tested: { package: "@google/gemini-cli", version: "0.61.0" },
   needs: "Node 20 or newer",
   choosesSessionId: true,
+  providerHosts: [
+    "generativelanguage.googleapis.com",
+    "cloudcode-pa.googleapis.com",
+    "oauth2.googleapis.com",
+  ],
   login: {
     variables: ["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_GCA"],
     home: "",

@@ -20,6 +20,7 @@ export const goose: Adapter = {
   install:
     "npm install -g @aaif/goose-binary-<system>-<processor>@<version>, such as linux-x64, and name its bin/goose",
   choosesSessionId: true,
+  providerHosts: ["api.anthropic.com", "api.openai.com"],
   login: {
     variables: ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY"],
     home: ".config/goose",

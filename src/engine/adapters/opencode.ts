@@ -19,6 +19,7 @@ export const opencode: Adapter = {
   tested: { package: "opencode-ai", version: "1.18.33" },
   reportsLiveUsage: true,
   reportsCost: true,
+  providerHosts: ["api.anthropic.com", "api.openai.com", "opencode.ai", "models.dev"],
   login: {
     variables: [
       "ANTHROPIC_API_KEY",

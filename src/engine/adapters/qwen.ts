@@ -14,6 +14,7 @@ export const qwen: Adapter = {
   tested: { package: "@qwen-code/qwen-code", version: "0.24.4" },
   needs: "Node 22 or newer",
   choosesSessionId: true,
+  providerHosts: ["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "portal.qwen.ai", "chat.qwen.ai"],
   login: {
     variables: ["OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY"],
     home: ".qwen",

@@ -3,6 +3,7 @@ import { lchownSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { BoxLimits } from "../../domain/workers/isolation.ts";
 import { concatBytes } from "../../base/bytes.ts";
+import { addRelay, type BoxNetwork, type BoxSocket } from "./box_network.ts";
 import { buildNiceArgs, findTool, GIVES_WAY } from "./isolation.ts";
 
 /** A user that owns the processes of a box, when the service runs as root. */
@@ -35,8 +36,8 @@ export interface Box {
   /** Limits of this box, and of all boxes together. They count where control groups are delegated to the service. */
   limits: BoxLimits;
   total: BoxLimits;
-  /** The machine's network, or none but a loopback interface of the box. */
-  network: "host" | "none";
+  /** The machine's network, or a loopback interface of the box with a relay. */
+  network: "host" | BoxNetwork;
 }
 
 /** A program to start, with its whole environment. */
@@ -99,8 +100,20 @@ const DASH_FD_MAX = 9;
 const START = 'umask "$1"; cd "$2" || exit 1; printf %s "$0"; shift 2; exec "$@"';
 const DROP_ALL = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs"];
 
-/** Builds the launch of a program in a box, in a control group or none. Throws an Error that says what is missing. */
-export function buildBoxLaunch(box: Box, program: BoxedProgram, joined: string | null = null): BoxLaunch {
+/** What a box gets when it starts. */
+export interface BoxParts {
+  /** The run's socket, or null for the machine's network. */
+  socket: BoxSocket | null;
+  /** The box's control group, or null for none. */
+  group: string | null;
+}
+
+/** Builds the launch of a program in a box. Throws an Error that says what is missing. */
+export function buildBoxLaunch(
+  box: Box,
+  program: BoxedProgram,
+  { socket, group: joined }: BoxParts,
+): BoxLaunch {
   const bwrap = findTool("bwrap");
   if (bwrap === null) throw new Error(NO_BUBBLEWRAP);
   const mounts = listMounts(box);
@@ -111,6 +124,9 @@ export function buildBoxLaunch(box: Box, program: BoxedProgram, joined: string |
   const group = joined === null ? [] : [joined];
   const script = [GIVES_WAY, REFUSE, ...group.map(() => JOIN_GROUP), ...open, 'cd /; exec "$@"'].join("");
   const env = Object.entries(program.env);
+  const { script: start, args: relay } = box.network === "host" || socket === null
+    ? { script: START, args: [] }
+    : addRelay(START, box.network, socket);
   return {
     command: requireTool("setsid"),
     args: [
@@ -132,7 +148,15 @@ export function buildBoxLaunch(box: Box, program: BoxedProgram, joined: string |
       ) => ["--setenv", name, value]),
       "--",
       ...buildDropArgs(box.user),
-      ...["/bin/sh", "-c", START, BOX_STARTED, program.umask.toString(8).padStart(4, "0"), program.cwd],
+      ...[
+        "/bin/sh",
+        "-c",
+        start,
+        BOX_STARTED,
+        ...relay,
+        program.umask.toString(8).padStart(4, "0"),
+        program.cwd,
+      ],
       ...[program.command, ...program.args],
     ],
     env: Object.fromEntries(env.filter(([name]) => !LOADER_VARIABLE.test(name))),
@@ -166,7 +190,6 @@ function buildNamespaceArgs({ user, network }: Box): string[] {
       ...["SETUID", "SETGID", "SETPCAP"].flatMap((name) => ["--cap-add", `CAP_${name}`]),
     ]),
     ...["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--die-with-parent"],
-    // A relay to the network belongs here: it starts in the box, before the program.
     ...(network === "host" ? [] : ["--unshare-net"]),
   ];
 }

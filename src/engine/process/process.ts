@@ -3,6 +3,7 @@ import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
 import { type Box, BoxStart, buildBoxLaunch, describeBoxFault, giveFiles } from "./box.ts";
 import { createBoxGroup, findDelegatedGroup } from "./box_group.ts";
+import { type BoxSocket, openBoxSocket } from "./box_network.ts";
 import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { startInPool } from "./namespace_pool.ts";
 import { TimeLimits } from "./time_limits.ts";
@@ -68,8 +69,17 @@ const PIPES_MAX_MS = 2_000;
 
 /** Runs a program until it and all its children have ended, and passes on its output. Throws only SpawnError. */
 export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
+  const socket = openSocket(spec);
+  try {
+    return await runToEnd(spec, socket);
+  } finally {
+    socket?.close();
+  }
+}
+
+async function runToEnd(spec: ProcessSpec, socket: BoxSocket | null): Promise<ProcessEnd> {
   faultPoint("spawn.pre");
-  const child = spawn(spec);
+  const child = spawn(spec, socket);
   faultPoint("spawn.post");
   spec.onStart?.(child.pid);
   const ending = new ProcessEnding(spec, child.pid);
@@ -102,8 +112,24 @@ export async function runProcess(spec: ProcessSpec): Promise<ProcessEnd> {
   return { reason: ending.reason, code: status.code };
 }
 
-function spawn(spec: ProcessSpec): Deno.ChildProcess {
-  if (spec.box !== null) return spawnInBox(spec.box, spec);
+function openSocket({ box, onOutput }: ProcessSpec): BoxSocket | null {
+  if (box === null || box.network === "host") return null;
+  try {
+    return openBoxSocket(box.network, { runDir: box.runDir, owner: box.user }, (words) => {
+      onOutput("stderr", new TextEncoder().encode(`[${words}]\n`));
+    });
+  } catch (error) {
+    throw buildBoxError(error);
+  }
+}
+
+function buildBoxError(error: unknown): SpawnError {
+  const words = error instanceof Error ? error.message : String(error);
+  return new SpawnError(`its box cannot be set up: ${words}`, "isolation");
+}
+
+function spawn(spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
+  if (spec.box !== null) return spawnInBox(spec.box, spec, socket);
   const pooled = spec.isolation === "namespace" ? startInPool(spec) : null;
   if (pooled !== null) return pooled;
   const { command, args, detached } = buildLaunch(spec.isolation, spec.umask, spec.command, spec.args);
@@ -124,21 +150,20 @@ function spawn(spec: ProcessSpec): Deno.ChildProcess {
   }
 }
 
-function spawnInBox(box: Box, spec: ProcessSpec): Deno.ChildProcess {
+function spawnInBox(box: Box, spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
   try {
     giveFiles(box);
     const delegated = findDelegatedGroup();
     const group = delegated === null
       ? null
       : createBoxGroup(delegated, crypto.randomUUID(), box.limits, box.total);
-    const { command, args, env } = buildBoxLaunch(box, spec, group);
+    const { command, args, env } = buildBoxLaunch(box, spec, { socket, group });
     const pipes = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
     const child = new Deno.Command(command, { args, cwd: "/", env, clearEnv: true, ...pipes }).spawn();
     if (group !== null) void child.status.then(() => Deno.remove(group)).catch(() => {});
     return child;
   } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
-    throw new SpawnError(`its box cannot be set up: ${words}`, "isolation");
+    throw buildBoxError(error);
   }
 }
 

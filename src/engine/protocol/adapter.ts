@@ -244,6 +244,8 @@ export interface Adapter {
   needs?: string;
   /** Whether the service chooses the id of a new session. Absent: the engine does. */
   choosesSessionId?: boolean;
+  /** The hosts of the engine's usual provider, which a new box reaches. Absent: the configuration names the provider. */
+  providerHosts?: readonly string[];
   login: Login;
   /** The kinds of gateways that the agent can use. If absent, it can use none. */
   gateways?: readonly GatewayKind[];

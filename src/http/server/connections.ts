@@ -15,7 +15,7 @@ import {
 import { exchange, NO_REFERRER } from "./exchange.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import { toProblem } from "../problem.ts";
-import { TcpStream } from "./tcp_stream.ts";
+import { type PortConnection, readPeerAddress, TcpStream } from "./tcp_stream.ts";
 
 const log = createLogger("http");
 
@@ -36,7 +36,11 @@ export interface RequestHandler {
   onError: (error: unknown) => void;
   /** Builds the response for a request beyond the limits. */
   onFull: () => Response;
+  /** Answers a CONNECT, and resolves when its connection has ended. Absent: CONNECT is not supported. */
+  onTunnel?: (target: string, client: TcpStream, head: Uint8Array) => Promise<void>;
 }
+
+type PortListener = Deno.TcpListener | Deno.UnixListener;
 
 // Pause after a failed accept, mostly for lack of file descriptors. New clients wait in the backlog.
 const ACCEPT_PAUSE_MS = 100;
@@ -71,7 +75,7 @@ const STOPPING = new ServiceError(
  * of them, it closes the new one. Streams never take all connections of an address or of the port (reliability BYT-3).
  */
 export class Connections {
-  readonly #listener: Deno.TcpListener;
+  readonly #listener: PortListener;
   readonly #limits: ConnectionLimits;
   #handler: RequestHandler;
   readonly #open = new Set<OpenConnection>();
@@ -87,7 +91,7 @@ export class Connections {
   /** Resolves when the port is closed. */
   readonly #portClosed = Promise.withResolvers<void>();
 
-  constructor(listener: Deno.TcpListener, limits: ConnectionLimits, handler: RequestHandler) {
+  constructor(listener: PortListener, limits: ConnectionLimits, handler: RequestHandler) {
     this.#listener = listener;
     this.#limits = { ...limits, total: Math.min(limits.total, getConnectionsMax(readOpenFilesMax())) };
     this.#handler = handler;
@@ -101,8 +105,9 @@ export class Connections {
     this.#handler = handler;
   }
 
+  /** The address of a TCP port. */
   get addr(): Deno.NetAddr {
-    return this.#listener.addr;
+    return this.#listener.addr as Deno.NetAddr;
   }
 
   get size(): number {
@@ -128,6 +133,16 @@ export class Connections {
     for (const connection of [...this.#open]) this.#end(connection);
   }
 
+  /** Stops accepting and cuts every connection. */
+  cut(): void {
+    clearInterval(this.#sweeper);
+    this.#isClosing = true;
+    this.#closed = true;
+    this.#stopAccepting();
+    this.#portClosed.resolve();
+    for (const connection of [...this.#open]) this.#end(connection);
+  }
+
   async #waitForQuiet(): Promise<void> {
     let [accepted, turns] = [this.#accepted, 0];
     // Counts iterations of the event loop instead of time, because on a busy machine time can pass without an iteration.
@@ -150,6 +165,9 @@ export class Connections {
       void this.#answer(incoming, outgoing);
     server.on("request", answer);
     server.on("checkContinue", answer);
+    if (this.#handler.onTunnel !== undefined) {
+      server.on("connect", (incoming, socket, head) => void this.#tunnel(incoming, socket, head));
+    }
     server.on("clientError", (error, socket) => this.#refuseMalformed(error, socket));
     return server;
   }
@@ -175,9 +193,10 @@ export class Connections {
     log.warning("Cannot limit connections: Deno {version} is too old. Use Deno 2.9 or newer.", {
       version: Deno.version.deno,
     });
-    const { hostname, port } = this.#listener.addr;
+    const { addr } = this.#listener;
+    if (addr.transport !== "tcp") throw new Error("a Unix socket needs Deno 2.9 or newer");
     this.#listener.close();
-    this.#server.listen(port, hostname);
+    this.#server.listen(addr.port, addr.hostname);
     return () => this.#server.close();
   }
 
@@ -196,8 +215,8 @@ export class Connections {
     }
   }
 
-  #register(tcp: Deno.TcpConn): void {
-    const address = tcp.remoteAddr.hostname;
+  #register(tcp: PortConnection): void {
+    const address = readPeerAddress(tcp);
     if (!this.#admit(address)) return tcp.close();
     const stream = new TcpStream(tcp);
     const connection = createOpenConnection(stream, address);
@@ -234,6 +253,20 @@ export class Connections {
       handler.onError(error);
       outgoing.destroy();
     }
+  }
+
+  async #tunnel({ url = "" }: IncomingMessage, socket: Duplex, head: Uint8Array): Promise<void> {
+    const connection = this.#byStream.get(socket);
+    if (!connection?.stream || this.#isClosing) return void socket.destroy();
+    connection.used = true;
+    connection.streams = true;
+    connection.since = performance.now();
+    // A tunnel has its own time limits, so it counts as a request until it ends.
+    connection.requests++;
+    const earlier = connection.answered;
+    connection.answered = new Promise(() => {});
+    await earlier;
+    await this.#handler.onTunnel?.(url, connection.stream, head);
   }
 
   /** Counts a request until its response is sent. Resolves when all earlier requests of the connection have their responses. */

@@ -12,26 +12,34 @@ const LINGER_IDLE_MS = 500;
 
 type Done = (error?: Error | null) => void;
 
+/** A connection over TCP or a Unix socket. */
+export type PortConnection = Deno.TcpConn | Deno.UnixConn;
+
+/** Returns the client's IP address, or "" for a Unix socket. */
+export function readPeerAddress({ remoteAddr }: PortConnection): string {
+  return remoteAddr.transport === "tcp" ? remoteAddr.hostname : "";
+}
+
 /**
- * A TCP connection as a stream for node:http. The `net.Server` of node:http accepts no connection after the process ran out of files once
+ * A connection as a stream for node:http. The `net.Server` of node:http accepts no connection after the process ran out of files once
  * (tried on Deno 2.9.6), so `Connections` accepts them and creates this stream.
  *
  * end() lingers: the kernel resets a connection that is closed with unread bytes, and a client that is refused while it sends may lose the
  * answer (reliability UPL-1).
  */
 export class TcpStream extends Duplex {
-  readonly #connection: Deno.TcpConn;
+  readonly #connection: PortConnection;
   #buffer = new Uint8Array(IDLE_BUFFER_BYTES);
   #reading: Promise<void> = Promise.resolve();
 
-  constructor(connection: Deno.TcpConn) {
+  constructor(connection: PortConnection) {
     super();
     this.#connection = connection;
-    connection.setNoDelay();
+    if ("setNoDelay" in connection) connection.setNoDelay();
   }
 
   get remoteAddress(): string {
-    return this.#connection.remoteAddr.hostname;
+    return readPeerAddress(this.#connection);
   }
 
   /** Does nothing: node:http calls it, but `Connections` closes idle connections. */

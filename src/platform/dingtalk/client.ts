@@ -1,5 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
-import { callOutside, RefusedAddressError } from "../guarded_fetch.ts";
+import { RefusedAddressError } from "../../base/address.ts";
+import { callOutside } from "../guarded_fetch.ts";
 import { AccessToken } from "../access_token.ts";
 import type { PartFile } from "../part_file.ts";
 import { DeliveryError, PlatformError } from "../platform.ts";

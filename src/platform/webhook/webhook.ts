@@ -1,4 +1,5 @@
-import { NoAnswerError, NotReachedError, type OutsideAnswer } from "../guarded_fetch.ts";
+import { NotReachedError } from "../../base/address.ts";
+import { NoAnswerError, type OutsideAnswer } from "../guarded_fetch.ts";
 import { Connection } from "../connection.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";

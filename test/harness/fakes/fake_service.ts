@@ -92,7 +92,6 @@ export function buildWireOrder(root: string, change: Partial<WireOrder> = {}): W
     max_log_bytes: 100_000,
     grant: { subject: id, scopes: [] },
     token: "run",
-    env: {},
     files: [],
     briefing: { context: "{}", prompt: "hello", retelling: "hello", session: null, extraArgs: "" },
     ...change,

@@ -81,7 +81,6 @@ export class ScheduleBench {
       verify: null,
       runs_on: [],
       gateways: [],
-      env: {},
       isolation: null,
       work_dir: "/tmp",
       paused: false,

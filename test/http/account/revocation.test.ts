@@ -69,8 +69,9 @@ describe("open connections after a loss of rights (contract 9) [USR-2]", () => {
   it("a stream and a log send nothing to a reader without rights [USR-2]", async () => {
     await using app = await openApp();
     const { wakeups } = app.server.parts;
+    const deps = { ...app.server.parts, maskOfRun: (_id: string, value: unknown) => value };
     const before = wakeups.size;
-    const stream = buildEventStream(app.server.parts, {
+    const stream = buildEventStream(deps, {
       whyEnded: () => Promise.resolve("revoked"),
       wakeup: "x",
       after: 0,
@@ -83,7 +84,7 @@ describe("open connections after a loss of rights (contract 9) [USR-2]", () => {
     const path = await Deno.makeTempFile({ prefix: "svc-test-log-" });
     await Deno.writeTextFile(path, "x".repeat(200_000));
     let asked = 0;
-    const log = await buildLogResponse(app.server.parts, {
+    const log = await buildLogResponse(deps, {
       ...{ path, text: null, executionId: "x", ended: false, follow: true, tail: undefined },
       again: () => Promise.resolve(++asked === 1 ? { ended: false, text: null } : null),
     });
