@@ -1,11 +1,12 @@
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { createId } from "../base/id.ts";
+import { isWithin } from "../base/paths.ts";
 import { replacePlain } from "../base/plain_file.ts";
 import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
-import { giveFiles } from "./process/box.ts";
+import { type Box, giveFiles } from "./process/box.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
 import { listMountsBelow } from "./process/mounts.ts";
 import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
@@ -107,9 +108,7 @@ export class AgentProcess {
           ? request.prompt
           : (input) => process.#openDialogue(input, (link) => startDialogue(order, link)),
         isolation,
-        box: run.box === null
-          ? null
-          : { ...run.box, runDir: place.dir, fixed: command.files?.map(({ path }) => path) ?? [] },
+        box: buildProcessBox(run, place.dir, command),
         umask: machine.umask,
         // Starts without limits, because the turn has limits.
         stopGraceMs: machine.stopGraceMs,
@@ -267,6 +266,20 @@ function prepareProcess(
   // Removes the operator's values, too, because the values change with each turn.
   for (const name of RUN_VARIABLES) delete env[name];
   return { order, command, env: { ...env, BASH_ENV: join(dir, "turn.sh") } };
+}
+
+/** Adapts the box of a run to a process, whose directory may be another one. The agent cannot change the files of its command. */
+function buildProcessBox(run: EngineRun, dir: string, { files = [] }: AgentCommand): Box | null {
+  if (run.box === null) return null;
+  // The box has real paths, and the run may have others.
+  const { runDir, stateDir } = run.box;
+  const real = join(dirname(runDir), basename(dir));
+  const resolve = (path: string) =>
+    [[dir, real], [run.stateDir, stateDir]].reduce(
+      (found, [from, to]) => from && to && isWithin(found, from) ? to + found.slice(from.length) : found,
+      path,
+    );
+  return { ...run.box, runDir: real, fixed: files.map(({ path }) => resolve(path)) };
 }
 
 function adaptEnvironment(dir: string, id: string, { env, runDir }: EngineRun): Record<string, string> {
