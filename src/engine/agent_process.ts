@@ -1,12 +1,13 @@
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { createId } from "../base/id.ts";
 import { UnsafePathError } from "../base/files/open_directory.ts";
 import { readPlain, removePlain, replacePlain } from "../base/files/plain_file.ts";
+import { isWithin } from "../base/paths.ts";
 import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
-import { giveFiles } from "./process/box.ts";
+import { type Box, giveFiles } from "./process/box.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
 import { listMountsBelow } from "./process/mounts.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
@@ -130,9 +131,7 @@ export class AgentProcess {
           ? request.prompt
           : (input) => process.#openDialogue(input, (link) => startDialogue(order, link)),
         isolation,
-        box: run.box === null
-          ? null
-          : { ...run.box, runDir: place.dir, fixed: command.files?.map(({ path }) => path) ?? [] },
+        box: buildProcessBox(run, place.dir, command),
         umask: machine.umask,
         // Starts without limits, because the turn has limits.
         stopGraceMs: machine.stopGraceMs,
@@ -304,6 +303,22 @@ function prepareProcess(
   // Removes the operator's values, too, because the values change with each turn.
   for (const name of RUN_VARIABLES) delete env[name];
   return { order, command, env: { ...env, BASH_ENV: join(getInputDir(dir), "turn.sh") } };
+}
+
+/** Adapts the box of a run to a process, whose directory may be another one. The agent cannot change the files of its command. */
+function buildProcessBox(run: EngineRun, dir: string, { files = [] }: AgentCommand): Box | null {
+  if (run.box === null) return null;
+  // The box has real paths, and the run may have others.
+  const { runDir, stateDir } = run.box;
+  const real = join(dirname(runDir), basename(dir));
+  const resolve = (path: string) =>
+    [[dir, real], [run.stateDir, stateDir]].reduce(
+      (found, [from, to]) => from && to && isWithin(found, from) ? to + found.slice(from.length) : found,
+      path,
+    );
+  const input = getInputDir(real);
+  const inState = files.map(({ path }) => resolve(path)).filter((path) => !isWithin(path, input));
+  return { ...run.box, runDir: real, fixed: [input, ...inState] };
 }
 
 function adaptEnvironment(

@@ -58,6 +58,7 @@ interface BoxLaunch {
 /** The first line of stdout, written in the box just before the program starts. Without it, nothing has run. */
 const BOX_STARTED = "svc-box-started\n";
 
+const KERNEL_SETTINGS = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
 const SYSTEM_DIRS = ["/usr", "/opt"];
 const SYSTEM_LINKS = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 // Users, hosts, the resolver, certificates without private keys, the time zone, alternatives and the loader's cache.
@@ -236,6 +237,7 @@ function listMounts(box: Box): Mount[] {
 function buildMountArgs(mounts: readonly Mount[], links: Box["links"]): string[] {
   const tree = new MountArgs();
   tree.args.push("--proc", "/proc", "--dev", "/dev");
+  for (const path of KERNEL_SETTINGS.filter(exists)) tree.args.push("--ro-bind", path, path);
   for (const folder of ["/etc", "/run", "/var"]) tree.makeDirectory(folder);
   tree.args.push("--symlink", "../run", "/var/run", "--symlink", "../tmp", "/var/tmp");
   for (const mount of mounts) tree.add(mount);
