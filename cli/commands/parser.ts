@@ -73,6 +73,8 @@ ${Object.values(EXITS).map(({ code, meaning }) => `  ${String(code).padEnd(3)}  
 // commander says "option" where svc says "flag".
 function rewriteParserMessage(text: string): string {
   return text.replace(/^error: /, "").replace(/^unknown option /, "unknown flag ")
+    // Does not repeat the arguments, one of which may be a secret.
+    .replace(/^(too many arguments.* but got \d+): .*/, "$1.")
     .replace(/^option '(?:-\w, )?(--[a-z-]+).*' argument missing/, "$1 needs a value");
 }
 

@@ -3,12 +3,14 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { createLogger } from "../base/log.ts";
 import { buildDataPaths, type DataPaths } from "../base/paths.ts";
 import { ConfigError } from "../config/file.ts";
+import { listSecretReferences } from "../config/secret_references.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import { findMachineTimeZone } from "../config/time_zone.ts";
 import type { Connections } from "../http/server/connections.ts";
 import { bindPort, buildConnectionLimits } from "../http/server/listener.ts";
 import { answerAsStandby } from "../http/server/standby.ts";
 import type { Platform } from "../platform/platform.ts";
+import { SecretStore } from "../store/account/secret_store.ts";
 import { setAddonDirectory } from "../store/db/addon.ts";
 import { Database } from "../store/db/database.ts";
 import { DatabaseOwner, STANDBY_STOP_GRACE_MAX_MS } from "./database_owner.ts";
@@ -60,10 +62,14 @@ export async function openBootResources(
   try {
     // Bind before storing anything, so that a failed start creates no password (contract 8.17).
     port = bindPort(config.server);
-    const created = await createPlatforms(config, clock, platforms);
+    const hasReferences = listSecretReferences(config).some(({ user }) => user.startsWith("platform:"));
+    const created = hasReferences ? null : await createPlatforms(config, clock, platforms);
     const resources = { loaded, paths, clock, port };
     const opened = await (standby === undefined ? openDatabase(resources) : standBy(resources, standby));
-    return { ...resources, lock, ...opened, platforms: created, timeZone };
+    // Secrets are in the database.
+    const secrets = new SecretStore({ db: opened.db, clock, key: () => opened.key });
+    const all = created ?? await createPlatforms(config, clock, platforms, secrets);
+    return { ...resources, lock, ...opened, platforms: all, timeZone };
   } catch (error) {
     try {
       port?.close();

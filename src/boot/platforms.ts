@@ -8,6 +8,10 @@ import type { RecentActivity } from "../base/recent_activity.ts";
 import type { DataPaths } from "../base/paths.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
+import { PLATFORM_SECRETS } from "../config/platform.ts";
+import { createLogger } from "../base/log.ts";
+import { readSecretReference } from "../domain/account/secret.ts";
+import type { SecretStore } from "../store/account/secret_store.ts";
 import { LOCAL_PLATFORM } from "../domain/call/message_id.ts";
 import { createAttachments } from "../pipeline/intake/attachments.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
@@ -22,6 +26,8 @@ import { MANIFESTS } from "../platform/registry.ts";
 import type { Database } from "../store/db/database.ts";
 import { syncWebhooks } from "../store/events/webhook.ts";
 
+const log = createLogger("platform");
+
 type PlatformConfig = Config["platforms"][string];
 
 /** Creates the enabled platforms of the configuration without connecting them. Loads the code of their kinds (decision 0005). */
@@ -29,14 +35,40 @@ export async function createPlatforms(
   { platforms }: Config,
   clock: Clock,
   replaced: readonly Platform[] = [],
+  secrets: SecretStore | null = null,
 ): Promise<Platforms> {
   const all = new Map<string, PlatformConnection>([[LOCAL_PLATFORM, createLocalPlatform(clock)]]);
   for (const [name, config] of Object.entries(platforms).sort(([a], [b]) => a < b ? -1 : 1)) {
     const given = replaced.find((platform) => platform.name === name);
-    const platform = config.enabled ? given ?? await createPlatform(name, config, clock) : null;
-    all.set(name, { rules: buildRules(name, config), config, platform });
+    const rules = buildRules(name, config);
+    try {
+      const resolved = config.enabled ? await resolveSecrets(config, secrets) : config;
+      const platform = config.enabled ? given ?? await createPlatform(name, resolved, clock) : null;
+      all.set(name, { rules, config, platform });
+    } catch (error) {
+      if (!(error instanceof UnresolvedError)) throw error;
+      // The service starts without this platform. Its state and doctor show the reason.
+      log.error("Cannot connect the platform {name}: {reason}", { name, reason: error.message });
+      all.set(name, { rules, config, platform: null, problem: error.message });
+    }
   }
   return all;
+}
+
+class UnresolvedError extends Error {}
+
+// The values stay out of the configuration that the service keeps.
+async function resolveSecrets(config: PlatformConfig, secrets: SecretStore | null): Promise<PlatformConfig> {
+  const resolved: Record<string, unknown> = { ...config };
+  for (const key of PLATFORM_SECRETS) {
+    const text = resolved[key];
+    if (typeof text !== "string" || readSecretReference(text) === null) continue;
+    if (secrets === null) throw new UnresolvedError(`${key} names a secret`);
+    resolved[key] = await secrets.resolve(text).catch((error) => {
+      throw new UnresolvedError(`${key}: ${error instanceof Error ? error.message : error}`);
+    });
+  }
+  return resolved as PlatformConfig;
 }
 
 function createLocalPlatform(clock: Clock): PlatformConnection {
@@ -87,6 +119,7 @@ export async function stopPlatforms(platforms: Platforms): Promise<void> {
 
 interface DeliveryDeps {
   platforms: Platforms;
+  secrets: SecretStore;
   steps: RecentActivity;
   paths: DataPaths;
   config: Config;
@@ -96,7 +129,7 @@ interface DeliveryDeps {
 /** Creates the stages that send replies, progress, events and notices. */
 export function createDeliveryStages(
   base: { db: Database; clock: Clock; wakeups: Wakeups },
-  { platforms: all, steps, paths, config, umask }: DeliveryDeps,
+  { platforms: all, secrets, steps, paths, config, umask }: DeliveryDeps,
 ): { stages: Stage[]; settled: () => Promise<void> } {
   const platforms = [...all.values()].flatMap(({ platform }) =>
     platform === null || platform.kind === "local" ? [] : [platform]
@@ -105,7 +138,7 @@ export function createDeliveryStages(
   const showing = platforms.filter(({ progress }) => progress !== undefined);
   const signs = new ProgressSigns({ ...base, platforms: showing, steps, cooldowns: outbox.cooldowns });
   const maxUploadBytes = config.limits.max_upload_bytes;
-  const webhooks = createWebhookStage(base);
+  const webhooks = createWebhookStage(base, secrets);
   const stages = [
     outbox.stage,
     webhooks.stage,

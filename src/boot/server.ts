@@ -123,8 +123,12 @@ export class Server {
       }),
       inherited: Deno.env.toObject(),
     });
-    secrets.onChange(async ({ workerIds }) => {
-      await Promise.all(workerIds.map((id) => engines.release(id)));
+    secrets.onChange(async ({ name, workerIds }) => {
+      // An engine of the configuration runs for any worker.
+      const isOfEngine = this.parts.secretReferences.some(({ secret, user }) =>
+        secret === name && user.startsWith("engine:")
+      );
+      await Promise.all((isOfEngine ? [null] : workerIds).map((id) => engines.release(id)));
     });
     const masks = new RunMasks();
     const endGateways = (executionId: string) => gateways.closeRun(executionId);
@@ -163,7 +167,14 @@ export class Server {
       running: () => [...this.executor.running, ...this.#bee.runner.running].map((run) => run.execution_id),
     });
     this.#bee = new Bee({ ...running, timeZone, admission, openedAt });
-    this.#sending = createDeliveryStages(base, { platforms, steps, paths, config, umask: machine.umask });
+    this.#sending = createDeliveryStages(base, {
+      platforms,
+      secrets,
+      steps,
+      paths,
+      config,
+      umask: machine.umask,
+    });
     this.stages = [
       this.#rescuer.stage,
       createIntake({

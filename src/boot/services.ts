@@ -9,6 +9,7 @@ import type { Wakeups } from "../base/wakeups.ts";
 import type { Clock } from "../base/clock.ts";
 import { HumanWaits } from "../base/human_waits.ts";
 import type { DataPaths } from "../base/paths.ts";
+import { listSecretReferences } from "../config/secret_references.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import type { Connections } from "../http/server/connections.ts";
 import { SecretStore } from "../store/account/secret_store.ts";
@@ -96,6 +97,7 @@ export function buildDependencies(
     }),
     platforms,
     secrets,
+    secretReferences: listSecretReferences(loaded.config),
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),
     waits: new HumanWaits(clock),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { readSecretFile, resolveConfigPath } from "./file.ts";
+import { readSecretReference } from "../domain/account/secret.ts";
 import { EVENT_PATTERN, isWebhookKey } from "../domain/system/webhook.ts";
 import { address, WEBHOOK_KEY_ERROR } from "../platform/manifest.ts";
 import { MANIFESTS } from "../platform/registry.ts";
@@ -34,7 +35,9 @@ export const webhooksSchema = z.array(z.strictObject({
     error: "must be at most 63 lower-case letters, digits, _ and -, and start with a letter",
   }),
   url: address,
-  secret: z.string().refine(isWebhookKey, { error: WEBHOOK_KEY_ERROR }),
+  secret: z.string().refine((text) => isWebhookKey(text) || readSecretReference(text) !== null, {
+    error: WEBHOOK_KEY_ERROR,
+  }),
   events: z.array(
     z.string().regex(EVENT_PATTERN, { error: 'must look like task.* or execution.failed, or be "*"' }),
   )

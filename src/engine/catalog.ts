@@ -100,8 +100,11 @@ export class Catalog {
     return { ...engine, start };
   }
 
-  /** Ends the idle processes of this worker. "" means every process that stays open. Resolves when they have ended. */
-  async release(workerId: string): Promise<void> {
+  /**
+   * Ends the idle processes of this worker, of all workers with null, and those in a turn after it. "" means every process that stays
+   * open. Resolves when the idle ones have ended.
+   */
+  async release(workerId: string | null): Promise<void> {
     await Promise.all([...this.#engines.values()].map((engine) => engine.release?.(workerId)));
   }
 

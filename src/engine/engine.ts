@@ -149,5 +149,5 @@ export interface Engine {
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;
   /** Ends the idle processes of this worker, and those in a turn after it. "" means every process. Resolves when the idle ones have ended. */
-  release?(workerId: string): Promise<void>;
+  release?(workerId: string | null): Promise<void>;
 }

@@ -71,12 +71,13 @@ export class ProcessPool {
   }
 
   /**
-   * Ends the idle processes of this worker, and those in a turn after it. "" means every process that stays open; from then on, none stays open. Resolves when they have
-   * ended.
+   * Ends the idle processes of this worker, and those in a turn after the turn. null means all workers. "" means every process that stays
+   * open; from then on, none stays open. Resolves when the idle processes have ended.
    */
-  async release(workerId: string): Promise<void> {
+  async release(workerId: string | null): Promise<void> {
     if (workerId === "") this.#isClosed = true;
-    const matches = (key: string) => workerId === "" || key.startsWith(buildKeyPrefix(workerId));
+    const matches = (key: string) =>
+      workerId === null || workerId === "" || key.startsWith(buildKeyPrefix(workerId));
     for (const [process, key] of this.#busy) if (matches(key)) this.#released.add(process);
     const idle = [...this.#idle.keys()].filter(matches).flatMap((key) => this.#take(key)?.process ?? []);
     await Promise.all([

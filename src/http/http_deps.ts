@@ -33,4 +33,4 @@ interface Hosts {
   allowed_origins: readonly string[];
 }
 
-export type StreamDeps = Pick<HttpDeps, "authority" | "lifecycle" | "clock" | "wakeups">;
+export type StreamDeps = Pick<HttpDeps, "authority" | "lifecycle" | "clock" | "wakeups" | "maskOfRun">;

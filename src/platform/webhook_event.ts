@@ -1,4 +1,5 @@
 import { countBytes } from "../base/bytes.ts";
+import { isWebhookKey } from "../domain/system/webhook.ts";
 import { callOutside, type OutsideAnswer } from "./guarded_fetch.ts";
 import { signStandard } from "./webhook_signature.ts";
 import { parseRetryAfter } from "./retry_after.ts";
@@ -47,8 +48,17 @@ export function postSigned(target: Target, id: string, now: number, body: string
   });
 }
 
+interface EventTarget extends Omit<Target, "secret"> {
+  /** Returns the key, or throws an Error with the reason why there is none. */
+  readSecret: () => Promise<string>;
+}
+
 /** Sends a signed event once. Never throws. */
-export async function sendEvent(target: Target, event: WebhookEvent, now: number): Promise<DeliveryResult> {
+export async function sendEvent(
+  { readSecret, ...target }: EventTarget,
+  event: WebhookEvent,
+  now: number,
+): Promise<DeliveryResult> {
   const started = performance.now();
   const done = (status: number, error: string, answer?: OutsideAnswer): DeliveryResult => ({
     status,
@@ -57,7 +67,9 @@ export async function sendEvent(target: Target, event: WebhookEvent, now: number
     retryAfterMs: parseRetryAfter(answer?.headers["retry-after"], now),
   });
   try {
-    const answer = await postSigned(target, event.id, now, buildBody(event));
+    const secret = await readSecret();
+    if (!isWebhookKey(secret)) throw new Error("its secret is not a whsec_ key");
+    const answer = await postSigned({ ...target, secret }, event.id, now, buildBody(event));
     const isAccepted = answer.status >= 200 && answer.status < 300;
     return done(answer.status, isAccepted ? "" : `it answered ${answer.status}`, answer);
   } catch (error) {

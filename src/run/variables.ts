@@ -49,13 +49,12 @@ export function createVariableResolver(
         if (problem !== null) throw new SetupError(`Cannot use the gateway ${name}: ${problem}`);
       }
     }
-    const read = async (variable: string, name: string) =>
-      readValue(await secrets.read(name), variable, name);
+    const read = (variable: string, reference: string) =>
+      secrets.resolve(reference).catch((error) => {
+        throw new SetupError(`Cannot set ${variable}: ${error instanceof Error ? error.message : error}`);
+      });
     const own = workerId === "" ? {} : await findWorkerEnv(db, workerId);
-    for (const name of Object.keys(own)) {
-      const fault = findVariableFault(name, engine.adapterVariables);
-      if (fault !== null) throw new SetupError(`Cannot set the worker's variable ${name}: it ${fault}`);
-    }
+    checkNames(own, engine.adapterVariables);
     if (!withoutSecrets) await checkGrants(db, workerId, own);
     const [engineVariables, workerVariables] = await Promise.all([
       resolve(engine.config.env, withoutSecrets ? null : read),
@@ -71,7 +70,8 @@ export function createVariableResolver(
 
 /** Resolves the variables of a runner's engines. A runner has no secrets, and the service sends it the worker's variables. */
 export function createPlainResolver(own: Record<string, string>): VariableResolver {
-  return async ({ config }) => {
+  return async ({ config, adapterVariables }) => {
+    checkNames(own, adapterVariables);
     const { values } = await resolve(config.env, (variable, name) => {
       throw new SetupError(
         `Cannot set ${variable}: a runner has no secret ${
@@ -81,6 +81,14 @@ export function createPlainResolver(own: Record<string, string>): VariableResolv
     });
     return { configured: values, own, secrets: {} };
   };
+}
+
+// The engine may have changed since the write.
+function checkNames(own: Record<string, string>, adapterVariables: readonly string[]): void {
+  for (const name of Object.keys(own)) {
+    const fault = findVariableFault(name, adapterVariables);
+    if (fault !== null) throw new SetupError(`Cannot set the worker's variable ${name}: it ${fault}.`);
+  }
 }
 
 async function checkGrants(db: Database, workerId: string, own: Record<string, string>): Promise<void> {
@@ -101,22 +109,14 @@ async function checkGrants(db: Database, workerId: string, own: Record<string, s
 /** Replaces references by their values. Without `read`, leaves out variables with a reference. */
 async function resolve(
   variables: Record<string, string>,
-  read: ((variable: string, name: string) => Promise<string>) | null,
+  read: ((variable: string, reference: string) => Promise<string>) | null,
 ): Promise<{ values: Record<string, string>; secrets: Record<string, string> }> {
   const values: Record<string, string> = {};
   const secrets: Record<string, string> = {};
   for (const [variable, text] of Object.entries(variables)) {
     const name = readSecretReference(text);
     if (name === null) values[variable] = text;
-    else if (read !== null) values[variable] = secrets[variable] = await read(variable, name);
+    else if (read !== null) values[variable] = secrets[variable] = await read(variable, text);
   }
   return { values, secrets };
-}
-
-function readValue(found: Awaited<ReturnType<SecretStore["read"]>>, variable: string, name: string): string {
-  if (found.state === "value") return found.value;
-  const why = found.state === "lost"
-    ? `another signing key encrypted the secret ${name}. Set it again with svc ctl secret set ${name}, or restore that key`
-    : `no secret is called ${name}. Set it with svc ctl secret set ${name}`;
-  throw new SetupError(`Cannot set ${variable}: ${why}.`);
 }

@@ -75,6 +75,8 @@ const ENDPOINTS: Record<string, string> = {
   "/api/runs/:id/media/:name": "GET",
   "/api/schedules": "GET",
   "/api/schedules/preview": "GET",
+  "/api/secrets": "GET",
+  "/api/secrets/:name": "GET, PUT, DELETE",
   "/api/sessions/:sessionId/executions": "GET",
   "/api/system/backup": "POST",
   "/api/system/doctor": "GET",
@@ -121,9 +123,9 @@ const COMMANDS: Record<string, string> = {
   "worker get": "<id>",
   "worker status": "<id>",
   "worker create":
-    `name! description constraints memory work-dir engine department scopes engine-args runs-on ${CHECK}`,
+    `name! description constraints memory work-dir engine department scopes engine-args runs-on env ${CHECK}`,
   "worker update":
-    `<id> name description constraints memory engine department scopes engine-args runs-on ${CHECK}`,
+    `<id> name description constraints memory engine department scopes engine-args runs-on env ${CHECK}`,
   "worker delete": "<id> delete-work-dir",
   "task list": `session-key message-id worker-id status type ${PAGE}`,
   "task create":
@@ -242,6 +244,12 @@ const COMMANDS: Record<string, string> = {
   "token list": `user ${PAGE}`,
   "token create": "name! scopes! expires-in token-file",
   "token delete": "<id>",
+  "secret list": PAGE,
+  "secret get": "<secret>",
+  "secret set": "<secret> stdin file worker",
+  "secret grant": "<secret> worker!",
+  "secret revoke": "<secret> worker!",
+  "secret delete": "<secret>",
   "audit": "after actor kind from to",
   "config path": "",
   "config show": "",

@@ -96,3 +96,31 @@ describe("RunLog (contract 3, Execution)", () => {
     );
   });
 });
+
+describe("secrets at the border of two chunks", () => {
+  it.each([1, 2, 3, 5, 7, 11])(
+    "are masked in chunks of %i bytes, also when two start alike",
+    async (size) => {
+      await using folder = await createTempDir();
+      const path = join(folder.path, "log");
+      const file = RunLog.open({ path, maxBytes: 1_000_000, stamped: false, now: () => 0, onWrite() {} });
+      const secrets = [
+        "abcdefgh",
+        "abcdefghijkl",
+        "line-one-1\nline-two-2",
+        "line-one-1",
+        "line-two-2",
+        "hijklmnop",
+      ];
+      for (const secret of secrets) file.mask(secret);
+      const text = `1 abcdefghijkl 2 abcdefgh 3 line-one-1\nline-two-2 4 abcdefghijklmnop 5 abcdefg\n`;
+      const bytes = new TextEncoder().encode(text);
+      for (let at = 0; at < bytes.length; at += size) file.write(bytes.subarray(at, at + size));
+      await file.close();
+      const written = await Deno.readTextFile(path);
+      for (const part of ["abcdefgh", "ijkl", "line-one", "line-two"]) expect(written).not.toContain(part);
+      expect(written).toContain(" 5 abcdefg\n");
+      expect(written).toMatch(/^1 \*{12} 2 \*{8} 3 \*+/);
+    },
+  );
+});

@@ -52,6 +52,20 @@ describe("an agent that stays open (contract 19)", () => {
     180_000,
   );
 
+  it("ends before the answer to a new value or a revoked grant of a secret [KEY-1]", async () => {
+    await using one = await world();
+    const { id } = one.worker;
+    await one.app.call("PUT /api/secrets/key", { value: "first canary", workers: [id] });
+    await one.app.call(`PUT /api/workers/${id}`, { env: { API_KEY: "secret:key" } });
+    for (const change of [{ value: "second canary" }, { workers: [] }]) {
+      await one.say("pid");
+      expect(listWorkerProcesses(id)).not.toEqual([]);
+      await one.app.call("PUT /api/secrets/key", change);
+      expect(listWorkerProcesses(id)).toEqual([]);
+    }
+    expect(await one.say("pid")).toMatchObject({ status: "failed", failure: "setup" });
+  });
+
   it("asks questions on behalf of the current run", async () => {
     await using one = await world();
     await one.say("pid");

@@ -181,7 +181,15 @@ class World {
   }
 
   async #hire(): Promise<void> {
-    const lists = { engine_args: {}, departments: [], scopes: [], verify: null, runs_on: [], gateways: [] };
+    const lists = {
+      engine_args: {},
+      env: {},
+      departments: [],
+      scopes: [],
+      verify: null,
+      runs_on: [],
+      gateways: [],
+    };
     const texts = { name: "w", description: "", memory: "", constraints: "", engine: "", work_dir: "/tmp" };
     const made = await this.#api.worker.create(CALL, { ...texts, ...lists, paused: false });
     this.#workers.push(parseJson(made.json).id);

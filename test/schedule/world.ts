@@ -99,7 +99,15 @@ export class World implements AsyncDisposable {
   }
 
   async hire(): Promise<void> {
-    const lists = { engine_args: {}, departments: [], scopes: [], verify: null, runs_on: [], gateways: [] };
+    const lists = {
+      engine_args: {},
+      env: {},
+      departments: [],
+      scopes: [],
+      verify: null,
+      runs_on: [],
+      gateways: [],
+    };
     const texts = { name: "w", description: "", memory: "", constraints: "", engine: "", work_dir: "/tmp" };
     const made = await this.api.worker.create(CALL, { ...texts, ...lists, paused: false });
     this.workers.push(parseJson(made.json).id);

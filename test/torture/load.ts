@@ -9,6 +9,9 @@ const SCHEDULES_MAX = 12;
 const KEYED = 0.7;
 const ATTEMPTS_MAX = 40;
 
+/** The value of the secret that the agents get. */
+export const SECRET_CANARY = "canary-torture-secret-4711";
+
 /** The load of a torture. */
 export interface Plan {
   /** The labels of each worker; without one it runs on the service's own machine. */
@@ -65,8 +68,10 @@ export class Load {
   async prepare(): Promise<void> {
     const api = await this.#victim.reach();
     const { workers, engines = [], sessions } = this.#plan;
+    await api.call("PUT /api/secrets/torture", { value: SECRET_CANARY });
     for (const [i, runs_on] of workers.entries()) {
-      const where = runs_on.length === 0 ? {} : { runs_on };
+      // A runner gets no secret. The instruction env-dump prints this one.
+      const where = runs_on.length === 0 ? { env: { TORTURE_KEY: "secret:torture" } } : { runs_on };
       const engine = engines[i] === undefined ? {} : { engine: engines[i] };
       this.workers.push((await api.call("POST /api/workers", { name: `w${i}`, ...where, ...engine })).id);
     }

@@ -10,7 +10,7 @@ import { checkAtRest, type Evidence } from "./checker.ts";
 import { Follower } from "./follower.ts";
 import { ClientLedger } from "./ledger.ts";
 import { Hostile, HOSTILE_FILES_MAX } from "./hostile.ts";
-import { Load } from "./load.ts";
+import { Load, SECRET_CANARY } from "./load.ts";
 import { OPEN_PLAN, OpenAgents } from "./open_agents.ts";
 import { checkRuns } from "./run_checker.ts";
 import { buildPlan, runLifeWithRunners, Runners, TIMEOUT } from "./runners.ts";
@@ -148,7 +148,8 @@ async function collectEvidence(
     atMostTwice: unkeyed.map((entry) => entry.content),
     agentLedger: victim.agentLedger,
     maxAttempts: 3,
-    secrets: [PASSWORD, key, ...runners?.secrets ?? []],
+    // The value of a secret is in no file, also while agents print it and the service is killed [KEY-1].
+    secrets: [PASSWORD, key, SECRET_CANARY, ...runners?.secrets ?? []],
     alsoSearched: [join(folder, "server.log"), ...await runners?.files() ?? []],
   };
 }

@@ -106,6 +106,8 @@ function describe(item: InboxItem): Description {
           done: "Schedule resumed",
         },
       };
+    case "secret_lost":
+      return { href: "/console/inbox", status: "failed", title: `The secret ${title} is lost`, note: detail };
     case "worker_paused":
       return {
         href: `/console/workers/${worker_id}`,

@@ -3,6 +3,8 @@ import { conflict, invalid, notFound } from "../../domain/call/error.ts";
 import type { Page } from "../../domain/call/page.ts";
 import {
   type Secret,
+  SECRET_NAME,
+  SECRET_NAME_ERROR,
   type SecretPut,
   SECRETS_MAX,
   SECRETS_TOTAL_MAX_BYTES,
@@ -18,13 +20,14 @@ import {
   updateSecret,
 } from "../../store/account/secret.ts";
 import type { Database } from "../../store/db/database.ts";
-import { listWorkerIds } from "../../store/workers/worker.ts";
+import { listSecretNames } from "../../domain/workers/worker_env.ts";
+import { listWorkerEnvs, listWorkerIds } from "../../store/workers/worker.ts";
 import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import { formatJson } from "../../domain/call/json.ts";
 
-type SecretDeps = Deps<"db" | "secrets">;
+type SecretDeps = Deps<"db" | "secrets" | "secretReferences">;
 
 /** Lists secrets by name, without their values. */
 export async function listSecrets(deps: SecretDeps, page: Page): Promise<Answer<Secret[]>> {
@@ -39,16 +42,26 @@ export async function getSecret(deps: SecretDeps, name: string): Promise<Answer<
 }
 
 async function describeSecrets(
-  { db, secrets }: SecretDeps,
+  { db, secrets, secretReferences }: SecretDeps,
   rows: readonly Omit<SecretRow, "sealed">[],
 ): Promise<Secret[]> {
   const names = rows.map(({ name }) => name);
-  const [keyId, grants] = await Promise.all([secrets.getKeyId(), listSecretGrants(db, names)]);
+  const [keyId, grants, workers] = await Promise.all([
+    secrets.getKeyId(),
+    listSecretGrants(db, names),
+    listWorkerEnvs(db),
+  ]);
+  const users = [
+    ...secretReferences,
+    ...workers.flatMap(({ id, env }) =>
+      listSecretNames(env).map((secret) => ({ secret, user: `worker:${id}` }))
+    ),
+  ];
   return rows.map(({ name, key_id, created_at, updated_at, last_used_at }) => ({
     name,
     workers: grants.filter((grant) => grant.name === name).map(({ worker_id }) => worker_id),
     lost: key_id !== keyId,
-    used_by: [],
+    used_by: [...new Set(users.filter(({ secret }) => secret === name).map(({ user }) => user))],
     created_at,
     updated_at,
     last_used_at,
@@ -60,16 +73,24 @@ async function describeSecrets(
  * answer. Throws `invalid_request`, or `conflict` when too many secrets exist.
  */
 export async function putSecret(
-  deps: Deps<"db" | "clock" | "secrets">,
+  deps: SecretDeps & Deps<"clock">,
   call: Call,
   name: string,
   input: SecretPut,
 ): Promise<Answer<Secret>> {
   const { db, secrets } = deps;
+  if (!SECRET_NAME.test(name)) throw invalid("name", SECRET_NAME_ERROR);
   await checkWorkers(db, input.workers ?? []);
   const workerIds = await secrets.change(() => storeSecret(deps, call, name, input));
   await secrets.announce({ name, workerIds });
-  return await getSecret({ db, secrets }, name);
+  const stored = await getSecret(deps, name);
+  const late = input.value === undefined
+    ? []
+    : deps.secretReferences.filter(({ secret, user }) => secret === name && user.startsWith("platform:"));
+  const names = [...new Set(late.map(({ user }) => user))].join(", ");
+  return names === ""
+    ? stored
+    : { ...stored, warning: `${names} uses the new value after a restart of the service` };
 }
 
 /** Stores the change and returns the workers that could use the secret before. */

@@ -17,6 +17,8 @@ export interface PlatformConnection {
   rules: PlatformRules;
   config: Config["platforms"][string] | null;
   platform: Platform | null;
+  /** Why an enabled platform could not be created. */
+  problem?: string;
 }
 
 export type Platforms = ReadonlyMap<string, PlatformConnection>;

@@ -2,6 +2,7 @@ import type { Wakeups } from "../../base/wakeups.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { DataPaths } from "../../base/paths.ts";
+import type { SecretReference } from "../../config/secret_references.ts";
 import type { Config } from "../../config/schema.ts";
 import type { PasswordSource, ServiceState } from "../../domain/call/vocabulary.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -25,6 +26,8 @@ export interface Services {
   authority: Authority;
   platforms: Platforms;
   secrets: SecretStore;
+  /** The parts of the configuration that name a secret. */
+  secretReferences: readonly SecretReference[];
   runLimits: RunLimits;
   gateways: Gateways;
   loginLimits: LoginLimits;

@@ -27,8 +27,11 @@ export async function listPlatformStates(
   { db, platforms, lifecycle }: Deps<"db" | "platforms" | "lifecycle">,
 ): Promise<PlatformStatus[]> {
   const waiting = new Map((await countWaitingReplies(db)).map((row) => [row.platform, row]));
-  return [...platforms.values()].map(({ rules, platform }) => {
-    const off: Health = { state: "off", since: lifecycle.startedAt, last_event_at: null, error: "" };
+  return [...platforms.values()].map(({ rules, platform, problem }) => {
+    const unused = { since: lifecycle.startedAt, last_event_at: null };
+    const off: Health = problem === undefined
+      ? { ...unused, state: "off", error: "" }
+      : { ...unused, state: "refused", error: problem };
     const { state, since, last_event_at, error } = platform?.health() ?? off;
     const queue = waiting.get(rules.name);
     return {
@@ -72,9 +75,9 @@ export async function testPlatform(
   call: Call,
   name: string,
 ): Promise<Answer<PlatformTest>> {
-  const { platform } = requirePlatform(platforms, name);
+  const { platform, problem } = requirePlatform(platforms, name);
   const result = platform === null
-    ? { ok: false, detail: "the platform is disabled (platforms.<name>.enabled)" }
+    ? { ok: false, detail: problem ?? "the platform is disabled (platforms.<name>.enabled)" }
     : await platform.test().then(
       (detail) => ({ ok: true, detail }),
       (error) => ({ ok: false, detail: error instanceof Error ? error.message : String(error) }),

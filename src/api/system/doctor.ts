@@ -15,6 +15,7 @@ import {
 } from "../../store/events/health.ts";
 import { findSetting } from "../../store/db/setting.ts";
 import { listWorkDirs } from "../../store/workers/worker.ts";
+import { checkSecrets } from "../account/secret_check.ts";
 import { checkPlatforms } from "../chat/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
@@ -43,6 +44,8 @@ type DoctorDeps = Deps<
   | "network"
   | "platforms"
   | "owner"
+  | "secrets"
+  | "secretReferences"
 >;
 
 /** Runs all health checks and says how to fix each fault. Throws `forbidden` for runs. */
@@ -57,7 +60,7 @@ export async function examine(deps: DoctorDeps, call: Call): Promise<Answer<Doct
   for (const [name, check] of Object.entries(CHECKS)) {
     // Runs one check at a time for a low load. If a check throws, its error becomes its finding.
     try {
-      checks.push({ name, ...await check(deps) });
+      checks.push({ name, ...await check(deps, call) });
     } catch (error) {
       checks.push({ name, ...fail(error instanceof Error ? error.message : String(error), SEE_LOG) });
     }
@@ -65,7 +68,7 @@ export async function examine(deps: DoctorDeps, call: Call): Promise<Answer<Doct
   return answer({ status: findWorstStatus(checks), checks });
 }
 
-const CHECKS: Record<string, (deps: DoctorDeps) => Finding | Promise<Finding>> = {
+const CHECKS: Record<string, (deps: DoctorDeps, call: Call) => Finding | Promise<Finding>> = {
   database: checkDatabase,
   disk: checkDisk,
   permissions: checkPermissions,
@@ -81,6 +84,7 @@ const CHECKS: Record<string, (deps: DoctorDeps) => Finding | Promise<Finding>> =
   network: checkNetwork,
   open_files: checkOpenFiles,
   platforms: checkPlatforms,
+  secrets: checkSecrets,
 };
 
 function pass(detail: string): Finding {

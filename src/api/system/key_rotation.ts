@@ -1,5 +1,5 @@
 // Replaces the signing key: stores the new key next to the old one, rewrites everything that depends on it in one batch, and
-// swaps the files. The fingerprint in that batch tells a later start which of the two keys fits.
+// swaps the files. A later start compares the fingerprint of that batch with both keys.
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";

@@ -143,7 +143,7 @@ export async function deleteWebhook({ db, clock }: Deps<"db" | "clock">, call: C
 
 /** Sends an event `webhook.tested` immediately and returns the delivery. Throws `not_found`. */
 export async function testWebhook(
-  { db, clock }: Deps<"db" | "clock">,
+  { db, clock, secrets }: Deps<"db" | "clock" | "secrets">,
   call: Call,
   ref: string,
 ): Promise<Answer<WebhookDelivery>> {
@@ -154,7 +154,7 @@ export async function testWebhook(
   const { url, secret, allow_private } = webhook;
   const event = { id: `${id}-test-${createId()}`, kind, at: now, data: { name } };
   const { status, error, duration_ms } = await sendEvent(
-    { url, secret, allow_private: allow_private === 1 },
+    { url, readSecret: () => secrets.resolve(secret), allow_private: allow_private === 1 },
     event,
     now,
   );

@@ -16,7 +16,7 @@ import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
 /** A change of variables: null removes one. */
-export type EnvPatch = Record<string, string | null>;
+type EnvPatch = Record<string, string | null>;
 
 interface EnvChange {
   /** Null for a new worker. */

@@ -326,4 +326,5 @@ export const INBOX_KINDS = [
   "budget_holds",
   "schedule_paused",
   "worker_paused",
+  "secret_lost",
 ] as const;

@@ -11,6 +11,6 @@ export const inboxRoutes = [
     description: "At most 100 of each kind, without failed runs whose task ran again.",
     query: inboxQuery,
     response: z.array(inboxItemSchema),
-    handle: ({ api, query }) => api.inbox.list(query),
+    handle: ({ api, call, query }) => api.inbox.list(call, query),
   }),
 ] as const;

@@ -32,8 +32,10 @@ export const messageRoutes = [
       if (body !== undefined) return await api.message.send(call, body, null);
       const target = api.message.prepareAttachment();
       const { fields, file } = await readForm(raw, target, streams.clock);
+      const { run } = call.caller;
       try {
-        const input = parseInput(messageFormSchema, fields);
+        const shown = run === null ? fields : streams.maskOfRun(run.execution_id, fields);
+        const input = parseInput(messageFormSchema, shown);
         return await api.message.send(await addFormFingerprint(call, input, file), input, file);
       } catch (error) {
         await file?.discard();

@@ -1,15 +1,9 @@
 import { z } from "zod";
-import {
-  SECRET_NAME,
-  SECRET_NAME_ERROR,
-  secretListQuery,
-  secretPutSchema,
-  secretSchema,
-} from "../../domain/account/secret.ts";
+import { secretListQuery, secretPutSchema, secretSchema } from "../../domain/account/secret.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 import { defineRoute } from "../route.ts";
 
-const params = { name: z.string().regex(SECRET_NAME, { error: SECRET_NAME_ERROR }) };
+const params = { name: z.string().min(1).max(200) };
 
 export const secretRoutes = [
   defineRoute("GET /api/secrets", {
@@ -36,6 +30,7 @@ export const secretRoutes = [
       "No response shows the value. Idle processes of the workers that could use the secret end before the response.",
     params,
     body: secretPutSchema,
+    warns: true,
     response: secretSchema,
     handle: ({ api, call, params, body }) => api.secret.put(call, params.name, body),
   }),

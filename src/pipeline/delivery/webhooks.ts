@@ -7,6 +7,7 @@ import { normalizeName } from "../../domain/call/name_key.ts";
 import { TO_WEBHOOK } from "../../domain/system/notice.ts";
 import { matchEventKinds, RETRIES_MS } from "../../domain/system/webhook.ts";
 import { type DeliveryResult, sendEvent } from "../../platform/webhook_event.ts";
+import type { SecretStore } from "../../store/account/secret_store.ts";
 import type { Statement } from "../../store/db/database.ts";
 import {
   type JournalRow,
@@ -34,7 +35,10 @@ const JITTER = 0.1;
  * Creates the stage that sends journal events to webhooks: in order and at least once, from a cursor that survives restarts. Webhooks do
  * not wait for each other (contract 11).
  */
-export function createWebhookStage(services: StageServices): { stage: Stage; settled: () => Promise<void> } {
+export function createWebhookStage(
+  services: StageServices,
+  secrets: SecretStore,
+): { stage: Stage; settled: () => Promise<void> } {
   const { db, clock } = services;
   const busy = new Map<string, Promise<void>>();
   const stage = new Stage(services, { name: "webhooks", wakeup: WAKEUP.journal, pauseMs: ASIDE_MS, step });
@@ -84,7 +88,11 @@ export function createWebhookStage(services: StageServices): { stage: Stage; set
 
   /** Sends one event. `changed` means that a user changed the webhook meanwhile, and the change wins. */
   async function deliver(webhook: DueWebhook, event: JournalRow): Promise<"taken" | "later" | "changed"> {
-    const target = { url: webhook.url, secret: webhook.secret, allow_private: webhook.allow_private === 1 };
+    const target = {
+      url: webhook.url,
+      readSecret: () => secrets.resolve(webhook.secret),
+      allow_private: webhook.allow_private === 1,
+    };
     const result = await sendEvent(target, buildEvent(webhook.id, event), clock.now());
     const now = clock.now();
     const attempt = webhook.attempt + 1;

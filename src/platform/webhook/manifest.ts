@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { load } from "../../base/lazy_import.ts";
+import { readSecretReference } from "../../domain/account/secret.ts";
 import { isWebhookKey } from "../../domain/system/webhook.ts";
 import { commonSettings, defineManifest, optionalAddress, WEBHOOK_KEY_ERROR } from "../manifest.ts";
 
@@ -14,10 +15,14 @@ const settings = z.strictObject({
   conversation: z.string().min(1).max(500).default("main"),
   reply_url: optionalAddress,
   allow_private: z.boolean().default(false),
-}).refine(({ secret, hmac }) => hmac !== "" || secret === "" || isWebhookKey(secret), {
-  path: ["secret"],
-  error: WEBHOOK_KEY_ERROR,
-}).refine(({ secret, hmac }) => hmac === "" || secret.length >= 8, {
+}).refine(
+  ({ secret, hmac }) =>
+    hmac !== "" || secret === "" || isWebhookKey(secret) || readSecretReference(secret) !== null,
+  {
+    path: ["secret"],
+    error: WEBHOOK_KEY_ERROR,
+  },
+).refine(({ secret, hmac }) => hmac === "" || secret.length >= 8, {
   path: ["secret"],
   error: "must have at least 8 characters with hmac",
 }).refine(({ secret, hmac, reply_url }) => reply_url === "" || secret !== "" && hmac === "", {

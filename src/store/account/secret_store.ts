@@ -1,10 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
 import { computeSecretKeyId, openSecret, type SealedSecret, sealSecret } from "./secret_cipher.ts";
+import { readSecretReference } from "../../domain/account/secret.ts";
 import type { Database, Statement } from "../db/database.ts";
 import { findSecret, listAllSecrets, listLostSecrets, recordSecretUse, resealSecret } from "./secret.ts";
 
 /** A stored value, or why there is none: another signing key encrypted it (`lost`), or no secret has this name (`missing`). */
-export type SecretValue = { state: "value"; value: string } | { state: "lost" } | { state: "missing" };
+type SecretValue = { state: "value"; value: string } | { state: "lost" } | { state: "missing" };
 
 const USE_NOTED_EVERY_MS = 60_000;
 
@@ -40,6 +41,19 @@ export class SecretStore {
       void db.write([recordSecretUse(name, now)]).catch(() => {});
     }
     return { state: "value", value };
+  }
+
+  /** Returns a configured text, or the value of `secret:<name>`. Throws an Error with the way out for a lost or missing secret. */
+  async resolve(text: string): Promise<string> {
+    const name = readSecretReference(text);
+    if (name === null) return text;
+    const found = await this.read(name);
+    if (found.state === "value") return found.value;
+    throw new Error(
+      found.state === "lost"
+        ? `another signing key encrypted the secret ${name}. Set it again with svc ctl secret set ${name}, or restore that key.`
+        : `no secret is called ${name}. Set it with svc ctl secret set ${name}.`,
+    );
   }
 
   /** Encrypts a value with the current key. Call it in change(), so that no rotation replaces the key before the write. */
@@ -80,14 +94,14 @@ export class SecretStore {
     this.#listeners.add(listener);
   }
 
-  /** Tells the listeners about a change, and resolves when all have acted on it. */
+  /** Notifies the listeners of a change, and resolves when all have finished. */
   async announce(change: SecretChange): Promise<void> {
     await Promise.all([...this.#listeners].map((listener) => listener(change)));
   }
 }
 
 /** A changed secret and the workers that could use it before the change. */
-export interface SecretChange {
+interface SecretChange {
   name: string;
   workerIds: readonly string[];
 }

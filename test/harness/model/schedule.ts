@@ -76,6 +76,7 @@ export class ScheduleBench {
       constraints: "",
       engine: "",
       engine_args: {},
+      env: {},
       scopes: [],
       verify: null,
       runs_on: [],

@@ -28,6 +28,14 @@ export async function walkPeople(world: WalkWorld): Promise<void> {
   await world.run("token create", ["-n", "ci", "--scopes", "read:tasks"], /^$|once/);
   await world.run("token list");
   await world.run("token delete", [made.id]);
+  await world.run("secret set", ["key", "--stdin"], /^$/, "a value\n");
+  const { id: holder } = await world.call("POST /api/workers", { name: "Holder" });
+  await world.run("secret grant", ["key", "--worker", holder]);
+  await world.run("secret list");
+  await world.run("secret get", ["key"]);
+  await world.run("secret revoke", ["key", "--worker", holder]);
+  await world.run("secret delete", ["key"]);
+  await world.call(`DELETE /api/workers/${holder}`);
   await world.run("audit").then((out) => expect(out).not.toBe(""));
   await world.run("console", ["--print"], /^$|once|60/);
 }

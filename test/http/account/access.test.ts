@@ -12,7 +12,7 @@ const UNKNOWN = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 /** Scopes that no run gets, listed independently of the code (contract 9). */
 const NEVER_A_RUN =
-  /:(users|tokens|platforms|webhooks|notices|fleet|runners|runs)$|^write:(budgets|engines|commands)$/;
+  /:(users|tokens|platforms|webhooks|notices|fleet|runners|runs|secrets)$|^write:(budgets|engines|commands)$/;
 const FIRST_PART =
   /^read:(workers|tasks|memory|sessions|executions|departments|messages|chat|system|questions)$/;
 

@@ -17,6 +17,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       constraints: "",
       engine: "",
       engine_args: {},
+      env: {},
       departments: [],
       scopes: [],
       verify: null,

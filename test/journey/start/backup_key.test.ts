@@ -116,6 +116,35 @@ describe("a backup without the signing key (contract 8.16) [BAK-9]", () => {
   });
 });
 
+it.each([true, false])(
+  "a secret is readable after a restore only with its key: %s [KEY-1]",
+  async (withKey) => {
+    await using folder = await createTempDir();
+    const [first, second] = [join(folder.path, "first"), join(folder.path, "second")];
+    const file = join(folder.path, "backup.tar");
+    {
+      await using app = await openApp({ dataDir: first });
+      await app.call("PUT /api/secrets/key", { value: "canary of a backup" });
+      const response = await fetch(`${app.url}/api/system/backup`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${await app.token()}`, "content-type": "application/json" },
+        body: JSON.stringify(withKey ? { include_key: true, password: PASSWORD } : {}),
+      });
+      const archive = new Uint8Array(await response.arrayBuffer());
+      expect(new TextDecoder("latin1").decode(archive)).not.toContain("canary of a backup");
+      await Deno.writeFile(file, archive);
+    }
+    await Deno.mkdir(second);
+    expect((await svc(["restore", file, "--yes"], { dataDir: second })).code).toBe(0);
+    await using app = await openApp({ dataDir: second });
+    expect(await app.server.parts.secrets.read("key")).toEqual(
+      withKey ? { state: "value", value: "canary of a backup" } : { state: "lost" },
+    );
+    await app.call("PUT /api/secrets/key", { value: "set again" });
+    expect(await app.server.parts.secrets.read("key")).toEqual({ state: "value", value: "set again" });
+  },
+);
+
 describe("svc restore --paused (contract 8.16) [BAK-11]", () => {
   it("fires nothing until system resume, then missed times count as missed [BAK-11]", async () => {
     await using folder = await createTempDir();
