@@ -9,7 +9,7 @@ const KINDS: Record<string, GatewayKind> = {
   ...{ claude: "anthropic", codex: "openai", qwen: "openai", copilot: "openai", goose: "openai" },
   ...{ opencode: "openai", gemini: "http" },
 };
-// These can stay open.
+// Engines that can stay open.
 const STAYING = ["claude", "codex"];
 
 const pins = selectPins().flatMap((pin) => [

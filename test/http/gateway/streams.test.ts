@@ -71,7 +71,7 @@ function streamWithoutEnd(): void {
 }
 
 it(
-  `${ENDS} streams, ${STREAMS_AT_ONCE} at once: the end of their runs cuts them and frees everything [GTW-1]`,
+  `${ENDS} streams, ${STREAMS_AT_ONCE} at a time: the end of their runs cuts them and frees everything [GTW-1]`,
   async () => {
     streamWithoutEnd();
     for (let round = 0; round < ENDS / STREAMS_AT_ONCE; round++) {
