@@ -4,7 +4,7 @@ FROM debian:bookworm-slim
 
 # tini is process 1 and reaps processes that agents leave behind.
 RUN apt-get update \
-  && apt-get install --yes --no-install-recommends ca-certificates tini \
+  && apt-get install --yes --no-install-recommends bubblewrap ca-certificates tini \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --uid 10001 --user-group --home-dir /data --no-create-home --shell /usr/sbin/nologin svc \
   && install --directory --owner svc --group svc --mode 0700 /data /files

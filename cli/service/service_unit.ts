@@ -97,19 +97,21 @@ function buildHardening(plan: ServicePlan): string {
   const homes = [plan.dataDir, ...plan.writable].some((path) => HOMES.test(path));
   return `
 # Omitted, since V8 compiles at run time: MemoryDenyWriteExecute. Omitted, since runs could not have a separate pid
-# namespace: ProtectKernelTunables, ProtectKernelLogs, ProtectHostname, RestrictNamespaces=yes.
+# namespace or a box: ProtectKernelTunables, ProtectKernelLogs, ProtectHostname, RestrictNamespaces=yes.
 CapabilityBoundingSet=
 AmbientCapabilities=
 ProtectSystem=strict
 ProtectHome=${homes ? "tmpfs" : "yes"}
 PrivateTmp=yes
 PrivateDevices=yes
+PrivateMounts=yes
+PrivateUsers=yes
 DevicePolicy=closed
 ProtectClock=yes
 ProtectKernelModules=yes
 ProtectControlGroups=yes
 ProtectProc=invisible
-RestrictNamespaces=user pid mnt
+RestrictNamespaces=user pid mnt net ipc uts cgroup
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 RestrictRealtime=yes
 RestrictSUIDSGID=yes

@@ -294,8 +294,8 @@ export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: 
   // A process does not see a file system that is mounted in its directory later.
   const mounts = listMountsBelow(Deno.realPathSync(workDir));
   const place = [workDir, dev, ino, mounts, stateDir];
-  // The run directory and the control group belong to one process.
-  const boxed = box && { ...box, runDir: "", group: "" };
+  // The run directory belongs to one process.
+  const boxed = box && { ...box, runDir: "" };
   return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort(), boxed]);
 }
 

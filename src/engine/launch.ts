@@ -41,14 +41,17 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
 
 /**
  * Builds the environment of a process. The adapter's variables override the run's variables. The operator's variables override both, except
- * PATH, SVC_*, and in a box with a relay the variables of its proxy.
+ * PATH, SVC_* and, in a box, HOME and the variables of its proxy.
  */
 export function buildEnvironment(
   config: EngineConfig,
   run: EngineRun,
   command: AgentCommand,
 ): Record<string, string> {
-  const fixed = Object.entries(run.env).filter(([name]) => name === "PATH" || name.startsWith("SVC_"));
+  // In a box only its own home exists.
+  const isFixed = (name: string) =>
+    name === "PATH" || name.startsWith("SVC_") || name === "HOME" && run.box !== null;
+  const fixed = Object.entries(run.env).filter(([name]) => isFixed(name));
   return {
     ...run.env,
     ...SHELL,

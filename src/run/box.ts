@@ -2,6 +2,7 @@
 import { dirname, join } from "node:path";
 import { type DataPaths, getCtlPath, isWithin, resolveLinks } from "../base/paths.ts";
 import {
+  type BoxLimits,
   type BoxNetwork,
   type BoxOptions,
   findExcess,
@@ -58,8 +59,8 @@ export function createBoxPlanner(options: BoxOptionsOfService): BoxPlanner {
     try {
       return await planBox(options, request, box);
     } catch (error) {
-      if (error instanceof SpawnError) throw new SpawnError(error.message, "isolation");
-      throw error;
+      // A full disk and a directory that cannot be read end here, too.
+      throw new SpawnError(error instanceof Error ? error.message : String(error), "isolation");
     }
   };
 }
@@ -98,7 +99,8 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
     links: [...programs.links, ...options.ownProgram.links],
     fixed: [],
     hidden: listProtected(guarded),
-    group: null,
+    limits: pickLimits(wanted),
+    total: config.box.total,
     network: planNetwork(options, resolveNetwork(wanted, config, findProviderHosts(engine)), relocate),
   };
 }
@@ -126,6 +128,14 @@ function findProviderHosts({ kind, config }: Engine): string[] {
     return url !== null && /^https?:$/.test(url.protocol) ? [url.hostname] : [];
   });
   return [...new Set([...usual, ...given])];
+}
+
+function pickLimits({ memory, pids, cpu }: BoxOptions): BoxLimits {
+  return {
+    ...(memory === undefined ? {} : { memory }),
+    ...(pids === undefined ? {} : { pids }),
+    ...(cpu === undefined ? {} : { cpu }),
+  };
 }
 
 function refuse(reason: string): SpawnError {

@@ -63,7 +63,7 @@ describe("svc service print (contract 6)", () => {
         /MemoryDenyWriteExecute|ProtectKernel(Tunables|Logs)|ProtectHostname/.test(line)
       ),
     ).toEqual([]);
-    expect(lines).toContain("RestrictNamespaces=user pid mnt");
+    expect(lines).toContain("RestrictNamespaces=user pid mnt net ipc uts cgroup");
     expect(lines).toContain("NotifyAccess=main");
   });
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "../../src/base/clock.ts";
 import { findMarked } from "../../src/engine/process/isolation.ts";
+import { BOX_SETTINGS } from "../harness/box.ts";
 import { type App, type AppOptions, openApp } from "../harness/service/app.ts";
 import { listWorkerProcesses } from "../harness/model/marked.ts";
 import { ROOT } from "../harness/house/tree.ts";
@@ -87,6 +88,8 @@ interface RigOptions extends EngineWishes {
   /** Makes the engine the coordinator, with two workers that repeat their instructions. */
   bee?: boolean;
   clock?: Clock;
+  /** Runs the worker in a box that shares the machine's network. */
+  box?: boolean;
 }
 
 /** A CLI, with its settings if it stays open between turns. */
@@ -126,9 +129,17 @@ export class Rig implements AsyncDisposable {
     const bee = options.bee ? { bee: { engine: pin.kind, timeout: "90s", max_attempts: 1 } } : {};
     const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
     const { clock } = options;
-    const wanted = { dataDir, config: { engines, ...bee }, ...(clock === undefined ? {} : { clock }) };
+    const isolation = BOX_SETTINGS;
+    const wanted = {
+      dataDir,
+      config: { engines, isolation, ...bee },
+      ...(clock === undefined ? {} : { clock }),
+    };
     const app = await openApp(wanted);
-    const worker = await app.call("POST /api/workers", { name: "Ada" });
+    const worker = await app.call("POST /api/workers", {
+      name: "Ada",
+      isolation: options.box ? { box: { network: "host" } } : null,
+    });
     if (options.bee) await app.call("POST /api/workers", { name: "Grace" });
     const session = await app.call("POST /api/local/sessions", options.bee ? {} : { worker_id: worker.id });
     return new Rig(pin, wanted, app, model, { worker, session });

@@ -232,6 +232,6 @@ boxed(`doctor says what the machine's network shows to a box [BOX-3]${skipped}`,
   });
   app.server.parts.isolation.databaseUrl = "http://127.0.0.1:8080";
   expect(await find()).toMatchObject({
-    detail: expect.stringMatching(/no box here.*database at 127\.0\.0\.1/),
+    detail: expect.stringMatching(/Ada are in no box.*database at 127\.0\.0\.1/),
   });
 });

@@ -1,7 +1,8 @@
 import { findCheckedAddresses, RefusedAddressError } from "../../base/address.ts";
-import { resolveBox, resolveNetwork } from "../../domain/workers/isolation.ts";
+import { resolveBox } from "../../domain/workers/isolation.ts";
 import type { Check } from "../../domain/system/system.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
+import { findDelegatedGroup } from "../../engine/process/box_group.ts";
 import { findBoxFault } from "../../engine/process/box.ts";
 import { listWorkerIsolations } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
@@ -37,10 +38,28 @@ export async function checkIsolation(
         "Allow user and pid namespaces (docs/explanation/security.md), or run the service in a separate container.",
     };
   }
-  const onHost = boxed.filter(({ box }) => box !== null && resolveNetwork(box, config, []) === "host");
-  const shared = onHost.length === 0 ? null : await describeSharedNetwork(formatNames(onHost), databaseUrl);
-  if (shared !== null) return shared;
-  const words = `a pid namespace per run, under the service's own user; workers in a box: ${boxed.length}`;
+  const limits =
+    boxed.some(({ box }) => box?.memory ?? box?.pids ?? box?.cpu) && findDelegatedGroup() === null
+      ? "; memory, pids and cpu of boxes do not count, because no control group is delegated to the service"
+      : "";
+  const shared = boxed.filter(({ box }) => (box?.network ?? config.box.network) === "host");
+  const host = URL.parse(databaseUrl)?.hostname.replace(/^\[(.*)\]$/, "$1") ?? "";
+  if (shared.length > 0 && host !== "" && await isPrivateHost(host)) {
+    return {
+      status: "warn",
+      detail: `${
+        formatNames(shared)
+      } are in no box: with network: host, their runs reach the database at ${host}`,
+      hint: "Name the hosts that they need, or set network: none",
+    };
+  }
+  const network = shared.length === 0
+    ? ""
+    : `; ${
+      formatNames(shared)
+    } share the machine's network, its abstract sockets and what listens on localhost`;
+  const words =
+    `a pid namespace per run, under the service's own user; workers in a box: ${boxed.length}${network}${limits}`;
   const open = workers.filter(({ isFull, box }) => isFull && box === null);
   if (open.length === 0) return { status: "ok", detail: words, hint: "" };
   return {
@@ -48,16 +67,6 @@ export async function checkIsolation(
     detail: `${words}; ${formatNames(open)} have an engine with permissions: full and no box`,
     hint: "Give them a box: svc ctl worker update <id> --isolation box",
   };
-}
-
-/** A box on the machine's network reaches abstract sockets, services on loopback, and a database on a private address. */
-async function describeSharedNetwork(names: string, databaseUrl: string): Promise<Finding> {
-  const host = URL.parse(databaseUrl)?.hostname.replace(/^\[(.*)\]$/, "$1") ?? "";
-  const detail = host !== "" && await isPrivateHost(host)
-    ? `${names} have isolation.box.network: host, which is no box here: their runs reach the database at ${host}`
-    : `${names} have isolation.box.network: host: their runs reach the machine's abstract sockets and the services ` +
-      "on its loopback";
-  return { status: "warn", detail, hint: "Name the hosts that they need, or set network: none" };
 }
 
 async function isPrivateHost(host: string): Promise<boolean> {

@@ -26,6 +26,7 @@ const limits = {
   cpu: z.number().positive().max(1_024).meta({ description: "processors, such as 0.5 or 2" }),
 };
 const boxLimitsSchema = z.strictObject(limits).partial();
+export type BoxLimits = z.output<typeof boxLimitsSchema>;
 
 const boxOptionsSchema = z.strictObject({
   network: boxNetworkSchema,

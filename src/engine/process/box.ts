@@ -1,6 +1,7 @@
 // Builds the command that starts a program in a box: its own view of the file system, made by bubblewrap (decision 0031).
 import { lchownSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { BoxLimits } from "../../domain/workers/isolation.ts";
 import { concatBytes } from "../../base/bytes.ts";
 import { addRelay, type BoxNetwork, type BoxSocket } from "./box_network.ts";
 import { buildNiceArgs, findTool, GIVES_WAY } from "./isolation.ts";
@@ -32,8 +33,9 @@ export interface Box {
   hidden: readonly string[];
   /** Null when the service does not run as root. */
   user: BoxUser | null;
-  /** Directory of the control group with the box's limits, or null for no limits. */
-  group: string | null;
+  /** Limits of this box, and of all boxes together. They count where control groups are delegated to the service. */
+  limits: BoxLimits;
+  total: BoxLimits;
   /** The machine's network, or a loopback interface of the box with a relay. */
   network: "host" | BoxNetwork;
 }
@@ -98,10 +100,13 @@ const DASH_FD_MAX = 9;
 const START = 'umask "$1"; cd "$2" || exit 1; printf %s "$0"; shift 2; exec "$@"';
 const DROP_ALL = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs"];
 
-/**
- * Builds the launch of a program in a box; `socket` is null for the machine's network. Throws an Error that says what is missing.
- */
-export function buildBoxLaunch(box: Box, program: BoxedProgram, socket: BoxSocket | null): BoxLaunch {
+/** Builds the launch of a program in a box, in a control group or none. Throws an Error that says what is missing. */
+export function buildBoxLaunch(
+  box: Box,
+  program: BoxedProgram,
+  joined: string | null = null,
+  socket: BoxSocket | null = null,
+): BoxLaunch {
   const bwrap = findTool("bwrap");
   if (bwrap === null) throw new Error(NO_BUBBLEWRAP);
   const mounts = listMounts(box);
@@ -109,7 +114,7 @@ export function buildBoxLaunch(box: Box, program: BoxedProgram, socket: BoxSocke
   const open = opened.map(({ source }, at) =>
     (isDirectory(source) ? OPEN_DIRECTORY : OPEN_FILE)(FIRST_FD + at)
   );
-  const group = box.group === null ? [] : [box.group];
+  const group = joined === null ? [] : [joined];
   const script = [GIVES_WAY, REFUSE, ...group.map(() => JOIN_GROUP), ...open, 'cd /; exec "$@"'].join("");
   const env = Object.entries(program.env);
   const { script: start, args: relay } = box.network === "host" || socket === null

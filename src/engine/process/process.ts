@@ -2,6 +2,7 @@ import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
 import { type Box, BoxStart, buildBoxLaunch, describeBoxFault, giveFiles } from "./box.ts";
+import { createBoxGroup, findDelegatedGroup } from "./box_group.ts";
 import { type BoxSocket, openBoxSocket } from "./box_network.ts";
 import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { startInPool } from "./namespace_pool.ts";
@@ -152,9 +153,15 @@ function spawn(spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
 function spawnInBox(box: Box, spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
   try {
     giveFiles(box);
-    const { command, args, env } = buildBoxLaunch(box, spec, socket);
+    const delegated = findDelegatedGroup();
+    const group = delegated === null
+      ? null
+      : createBoxGroup(delegated, crypto.randomUUID(), box.limits, box.total);
+    const { command, args, env } = buildBoxLaunch(box, spec, group, socket);
     const pipes = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
-    return new Deno.Command(command, { args, cwd: "/", env, clearEnv: true, ...pipes }).spawn();
+    const child = new Deno.Command(command, { args, cwd: "/", env, clearEnv: true, ...pipes }).spawn();
+    if (group !== null) void child.status.then(() => Deno.remove(group)).catch(() => {});
+    return child;
   } catch (error) {
     throw buildBoxError(error);
   }

@@ -124,6 +124,7 @@ export class PlacementRound {
 
   findSlot(task: WaitingTask): PlacementResult {
     if (task.gated === 1) return { kind: "block", block: GATED };
+    if (task.boxed === 1) return { kind: "block", block: BOXED };
     const candidates = this.#findCandidates(task);
     const { online } = candidates;
     if (online.size === 0) return { kind: "block", block: buildBlock(task, candidates) };
@@ -180,6 +181,14 @@ const GATED: Block = {
   until: null,
   reason:
     "gates run on the service's machine only, but its worker runs on runners. Remove the gate, or the worker's labels",
+  whom: { kind: "all" },
+};
+
+const BOXED: Block = {
+  held: "runner:box",
+  until: null,
+  reason:
+    "its worker needs a box, and no runner offers one. Set the worker's isolation to namespace, or remove its labels",
   whom: { kind: "all" },
 };
 

@@ -49,7 +49,7 @@ export function addShell({ config }: Engine, command: string[]): string[] {
 
 /**
  * Runs a command to its end, with the isolation and the marks of its run (contract 13). Reads all its output, whatever the size. If the
- * program is missing, returns an outcome instead of throwing.
+ * program is missing, returns an outcome instead of throwing. Throws SpawnError with `failure: isolation`.
  */
 export async function runCommand(
   { runId, workDir, box, env, umask, stopGraceMs, signal, onStart }: CommandContext,
@@ -83,7 +83,7 @@ export async function runCommand(
       : `exit code ${end.code}`;
     return { code, words, tail: decodeText(tail) };
   } catch (error) {
-    if (!(error instanceof SpawnError)) throw error;
+    if (!(error instanceof SpawnError) || error.failure === "isolation") throw error;
     return { code: null, words: `it could not be started: ${error.message}`, tail: "" };
   }
 }

@@ -43,3 +43,7 @@ export const SCHEDULES_ARE_PAUSED = "exists (select 1 from setting where name = 
 export function resumeSchedules(): Statement {
   return { sql: "delete from setting where name = 'schedules_paused'", args: [], wakeup: WAKEUP.scheduler };
 }
+
+/** SQL of a worker's isolation as JSON text: its own, or the default of the configuration. */
+export const ISOLATION_EFFECTIVE = `iif(worker.isolation = 'null', coalesce((
+    select value from setting where name = 'isolation_default'), '"namespace"'), worker.isolation)`;

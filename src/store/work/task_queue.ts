@@ -1,3 +1,4 @@
+import { ISOLATION_EFFECTIVE } from "../db/setting.ts";
 import type { Task } from "../../domain/work/task.ts";
 import type { TimedTaskType } from "../../domain/work/task_type.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
@@ -24,6 +25,8 @@ export interface WaitingTask
   gated: number;
   /** 1 when its worker has *:*. */
   admin: number;
+  /** 1 when its worker runs on runners and needs a box. */
+  boxed: number;
   /** 1 when no person waits for it: a schedule, or a task of an agent (contract 14). */
   patient: number;
 }
@@ -38,6 +41,7 @@ const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, wo
   task.deliver_to, iif(task.verify = 'null', worker.verify, task.verify) as verify,
   task.held, task.held_until, task.reason, worker.runs_on, worker.home, task.gate <> 'null' as gated,
   iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,
+  iif(worker.runs_on = '[]', 0, json_extract(${ISOLATION_EFFECTIVE}, '$') <> 'namespace') as boxed,
   ${IS_PATIENT} as patient`;
 
 /** Start and size of a page. The tasks after it belong to the next page. */

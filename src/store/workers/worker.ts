@@ -8,6 +8,7 @@ import { type Database, guard, type Statement, type Value } from "../db/database
 import { buildWhere, BY_LIST, type Filters, matchAny, matchReference } from "../db/filter.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
+import { ISOLATION_EFFECTIVE } from "../db/setting.ts";
 import { buildJsonSql, listFields, readJson, toColumnValue } from "../db/json_projection.ts";
 import type { Json } from "../../domain/call/json.ts";
 
@@ -30,8 +31,7 @@ const WORKER_JSON = buildJsonSql("worker", workerSchema, {
       where question.worker_id = worker.id and question.waiting = 1), 'waiting', 'working')
     when worker.paused then 'paused'
     else 'idle' end`,
-  isolation_effective: `json(iif(worker.isolation = 'null', coalesce((
-    select value from setting where name = 'isolation_default'), '"namespace"'), worker.isolation))`,
+  isolation_effective: `json(${ISOLATION_EFFECTIVE})`,
 });
 
 const WORKER_TEXTS = ["description", "memory", "constraints"];

@@ -291,6 +291,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     runs_on: "[]",
     home: "",
     gated: 0,
+    boxed: 0,
     admin: 0,
     patient: 0,
   };
