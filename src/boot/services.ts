@@ -107,7 +107,7 @@ export function buildDependencies(
     bee,
     network,
     retention,
-    isolation: { config: isolation, configPath: loaded.path },
+    isolation: { config: isolation, configPath: loaded.path, databaseUrl: database.url },
     timeZone,
     passwordSource: auth.password_hash !== ""
       ? "config"

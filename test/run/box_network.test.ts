@@ -217,3 +217,21 @@ boxed(
     expect(String((await app.send(`GET /api/executions/${id}/logs`)).body)).toContain("got INT");
   },
 );
+
+boxed(`doctor says what the machine's network shows to a box [BOX-3]${skipped}`, async () => {
+  using outside = openOutside();
+  await using app = await open("true", outside.reach);
+  await app.call("POST /api/workers", { name: "Ada", isolation: { box: { network: "host" } } });
+  const find = async () => {
+    const { checks } = await app.call("GET /api/system/doctor");
+    return checks.find(({ name }: { name: string }) => name === "isolation");
+  };
+  expect(await find()).toMatchObject({
+    status: "warn",
+    detail: expect.stringMatching(/Ada .* abstract sockets/),
+  });
+  app.server.parts.isolation.databaseUrl = "http://127.0.0.1:8080";
+  expect(await find()).toMatchObject({
+    detail: expect.stringMatching(/Ada are in no box.*database at 127\.0\.0\.1/),
+  });
+});

@@ -39,7 +39,7 @@ export interface Services {
   bee: Pick<Config["bee"], "engine">;
   network: Config["server"];
   retention: Config["retention"];
-  isolation: { config: Config["isolation"]; configPath: string | null };
+  isolation: { config: Config["isolation"]; configPath: string | null; databaseUrl: string };
   /** Default time zone of cron fields. */
   timeZone: string;
   /** Source of the operator's password. The password is read-only when the configuration or the environment sets it. */

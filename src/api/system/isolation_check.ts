@@ -1,3 +1,4 @@
+import { findCheckedAddresses, RefusedAddressError } from "../../base/address.ts";
 import { resolveBox } from "../../domain/workers/isolation.ts";
 import type { Check } from "../../domain/system/system.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
@@ -9,10 +10,11 @@ import type { Deps } from "../call/services.ts";
 type Finding = Omit<Check, "name">;
 
 const NAMES_SHOWN_MAX = 5;
+const NAME_WAIT_MS = 2_000;
 
 /** Examines how runs are isolated: what the machine allows, and which workers have every permission outside a box. */
 export async function checkIsolation(
-  { db, engines, isolation: { config } }: Deps<"db" | "engines" | "isolation">,
+  { db, engines, isolation: { config, databaseUrl } }: Deps<"db" | "engines" | "isolation">,
 ): Promise<Finding> {
   const workers = (await listWorkerIsolations(db)).map(({ name, engine, isolation }) => ({
     name,
@@ -41,6 +43,16 @@ export async function checkIsolation(
       ? "; memory, pids and cpu of boxes do not count, because no control group is delegated to the service"
       : "";
   const shared = boxed.filter(({ box }) => (box?.network ?? config.box.network) === "host");
+  const host = URL.parse(databaseUrl)?.hostname.replace(/^\[(.*)\]$/, "$1") ?? "";
+  if (shared.length > 0 && host !== "" && await isPrivateHost(host)) {
+    return {
+      status: "warn",
+      detail: `${
+        formatNames(shared)
+      } are in no box: with network: host, their runs reach the database at ${host}`,
+      hint: "Name the hosts that they need, or set network: none",
+    };
+  }
   const network = shared.length === 0
     ? ""
     : `; ${
@@ -55,6 +67,15 @@ export async function checkIsolation(
     detail: `${words}; ${formatNames(open)} have an engine with permissions: full and no box`,
     hint: "Give them a box: svc ctl worker update <id> --isolation box",
   };
+}
+
+async function isPrivateHost(host: string): Promise<boolean> {
+  try {
+    await findCheckedAddresses(host, { timeoutMs: NAME_WAIT_MS });
+    return false;
+  } catch (error) {
+    return error instanceof RefusedAddressError;
+  }
 }
 
 function formatNames(workers: readonly { name: string }[]): string {

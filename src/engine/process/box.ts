@@ -101,19 +101,12 @@ const DASH_FD_MAX = 9;
 const START = 'umask "$1"; cd "$2" || exit 1; printf %s "$0"; shift 2; exec "$@"';
 const DROP_ALL = ["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", "--no-new-privs"];
 
-/** What a box gets when it starts. */
-export interface BoxParts {
-  /** The run's socket, or null for the machine's network. */
-  socket: BoxSocket | null;
-  /** The box's control group, or null for none. */
-  group: string | null;
-}
-
-/** Builds the launch of a program in a box. Throws an Error that says what is missing. */
+/** Builds the launch of a program in a box, in a control group or none. Throws an Error that says what is missing. */
 export function buildBoxLaunch(
   box: Box,
   program: BoxedProgram,
-  { socket, group: joined }: BoxParts,
+  joined: string | null = null,
+  socket: BoxSocket | null = null,
 ): BoxLaunch {
   const bwrap = findTool("bwrap");
   if (bwrap === null) throw new Error(NO_BUBBLEWRAP);

@@ -157,7 +157,7 @@ function spawnInBox(box: Box, spec: ProcessSpec, socket: BoxSocket | null): Deno
     const group = delegated === null
       ? null
       : createBoxGroup(delegated, crypto.randomUUID(), box.limits, box.total);
-    const { command, args, env } = buildBoxLaunch(box, spec, { socket, group });
+    const { command, args, env } = buildBoxLaunch(box, spec, group, socket);
     const pipes = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
     const child = new Deno.Command(command, { args, cwd: "/", env, clearEnv: true, ...pipes }).spawn();
     if (group !== null) void child.status.then(() => Deno.remove(group)).catch(() => {});
