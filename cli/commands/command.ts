@@ -63,6 +63,8 @@ export interface BaseContext {
   client: Client;
   out: Output;
   args: string[];
+  /** The arguments as typed, for questions: a name where `args` has its ID. */
+  typed: string[];
   /** The value of --config. */
   configFlag: string | undefined;
   /** Prints a line on stderr. */

@@ -2,6 +2,8 @@ import type { Api } from "../../src/http/app.ts";
 import type { Answer, Client, RequestParts } from "../client/client.ts";
 import type { RefKind } from "../client/resource_ref.ts";
 import type { Column, Row } from "../terminal/column.ts";
+import { EXIT, Exit } from "../terminal/exit.ts";
+import { confirm } from "../terminal/prompt.ts";
 import {
   type AnyCommand,
   command,
@@ -114,23 +116,49 @@ export function resource(
       verb("get", `Show ${/^[aeio]/.test(noun) ? "an" : "a"} ${noun}`, endpoint, rest),
     create: <E extends Endpoint, const O extends Options>(about: string, endpoint: E, rest: Rest<E, O>) =>
       verb("create", about, endpoint, { ...rest, args: [], refs: {} }),
-    delete: <E extends Endpoint>(about: string, endpoint: E, rest: Rest<E, Record<never, OptionSpec>> = {}) =>
-      verb("delete", about, endpoint, { id: (_row, [id = ""]) => id, ...rest }),
+    delete: <E extends Endpoint>(
+      about: string,
+      endpoint: E,
+      { loss, name = "delete", ...rest }: Deletion<E>,
+    ) =>
+      verb(name, about, endpoint, {
+        id: (_row, [id = ""]) => id,
+        ...rest,
+        options: { yes: YES },
+        async input({ yes }, context) {
+          const [what = ""] = context.typed;
+          if (!yes) await confirmLoss(context, `Delete ${noun} ${what}? ${loss}`);
+          return {} as Input<E>;
+        },
+      }),
   };
+}
+
+/** A command that deletes, and what the question before it says about the loss. */
+type Deletion<E extends Endpoint> = Rest<E, Record<never, OptionSpec>> & { loss: string; name?: string };
+
+export const YES = option.flag("--yes", "skip the confirmation on a terminal");
+
+/** Asks on a terminal before a deletion. A script is never asked. Throws Exit 7 if the answer is not yes. */
+export async function confirmLoss({ io }: Pick<Context, "io">, question: string): Promise<void> {
+  if (!io.inIsTerminal || !io.errIsTerminal) return;
+  if (!await confirm(io, question, "--yes")) throw new Exit(EXIT.declined, "Canceled. Deleted nothing.");
 }
 
 /** Declares `delete` for things that a name identifies. For -q it first reads the ID, which the response lacks. */
 export function deleteByName(
   about: string,
   noun: "user" | "department",
-  example: string,
+  { example, loss }: { example: string; loss: string },
 ): AnyCommand {
   return command({
     name: "delete",
     about,
     args: ["id|name"],
+    options: { yes: YES },
     examples: [`${noun} delete ${example}`],
-    async run({ client, out, args: [id_or_name = ""] }) {
+    async run({ client, out, args: [id_or_name = ""], typed: [what], options: { yes }, io }) {
+      if (!yes) await confirmLoss({ io }, `Delete ${noun} ${what}? ${loss}`);
       const params = { id_or_name };
       const id = out.format === "ids"
         ? (await client.call(`GET /api/${noun}s/:id_or_name`, { params })).value.id

@@ -44,7 +44,9 @@ export const group: AnyCommand[] = [
       out.object(json, value);
     },
   }),
-  token.delete("Revoke a token immediately", "DELETE /api/tokens/:id"),
+  token.delete("Revoke a token immediately", "DELETE /api/tokens/:id", {
+    loss: "Programs with this token lose access immediately.",
+  }),
 ];
 
 function parseExpiry(given: string | undefined): number | null | undefined {

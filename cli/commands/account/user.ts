@@ -56,7 +56,10 @@ export const group: AnyCommand[] = [
       },
     },
   ),
-  deleteByName("Delete a user with all logins and tokens", "user", "eve"),
+  deleteByName("Delete a user with all logins and tokens", "user", {
+    example: "eve",
+    loss: "All logins and tokens of this user stop working.",
+  }),
 ];
 
 async function askPasswords({ client, io, args: [who] }: BaseContext): Promise<string[]> {

@@ -35,7 +35,9 @@ export const group: AnyCommand[] = [
       ...(enable ? { enabled: true } : disable ? { enabled: false } : {}),
     }),
   }),
-  webhook.delete("Delete a webhook", "DELETE /api/webhooks/:id_or_name"),
+  webhook.delete("Delete a webhook", "DELETE /api/webhooks/:id_or_name", {
+    loss: "Its secret and its delivery history are lost.",
+  }),
   webhook.verb("test", "Send a test event and show the result", "POST /api/webhooks/:id_or_name/test", {
     after(value) {
       if (value.error !== "") throw new Exit(EXIT.awaitedFailed, value.error);

@@ -112,5 +112,8 @@ export const group: AnyCommand[] = [
     columns: toColumns(timeField("at"), "local note"),
     id: (row) => String(row.at),
   }),
-  schedule.verb("delete", "End a schedule permanently. Its executions stay", "POST /api/tasks/:id/cancel"),
+  schedule.delete("End a schedule permanently. Its executions stay", "POST /api/tasks/:id/cancel", {
+    id: (row) => String(row.id),
+    loss: "It does not run again. Its executions stay.",
+  }),
 ];

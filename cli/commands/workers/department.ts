@@ -40,7 +40,10 @@ export const group: AnyCommand[] = [
     },
     examples: ["department update Market --parent Sales", "department update Market --parent ''"],
   }),
-  deleteByName("Delete a department without children. Its workers stay", "department", "Market"),
+  deleteByName("Delete a department without children. Its workers stay", "department", {
+    example: "Market",
+    loss: "Its workers stay.",
+  }),
 ];
 
 interface Tree {

@@ -44,10 +44,9 @@ export const group: AnyCommand[] = [
       input: ({ undo }) => ({ draining: undo !== true }),
     },
   ),
-  runner.verb(
-    "remove",
+  runner.delete(
     "Remove a runner and its token. Its runs are lost when their leases expire",
     "DELETE /api/runners/:id_or_name",
-    { id: (_row, [who = ""]) => who },
+    { name: "remove", loss: "Its token stops working and its active runs are lost." },
   ),
 ];
