@@ -2,6 +2,7 @@ import type { Api } from "../../../src/http/app.ts";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { isEndedTask } from "../../../src/domain/call/vocabulary.ts";
 import type { BaseContext } from "../command.ts";
+import { HoldNotice } from "../work/hold.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { type Reply, ReplyStream } from "../../client/reply_stream.ts";
 import { retryRead } from "../../client/retry.ts";
@@ -135,6 +136,7 @@ export class ChatTurn {
     const { io, out, client } = this.#context;
     using spinner = new Spinner(io, out.style);
     spinner.show("sent");
+    const hold = new HoldNotice(this.#context);
     const print = (said: Reply, json: string) => {
       if (said.reply_to !== messageId || this.#printed.has(said.id)) return;
       this.#printed.add(said.id);
@@ -174,6 +176,11 @@ export class ChatTurn {
           );
         }
         const trace = await retryRead(() => this.#trace(messageId), bounds);
+        const waiting = trace?.tasks.find(({ status }) => status === "pending");
+        // While the user types an answer, nothing else may use that line.
+        if (waiting !== undefined && !this.#asking?.open && await hold.show(waiting, () => spinner.clear())) {
+          spinner.show("on hold");
+        }
         if (trace === null ? !idle : !isDone(trace)) continue;
         spinner.stop();
         // Prints replies that the stream has not sent yet.

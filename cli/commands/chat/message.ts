@@ -93,8 +93,9 @@ export const group: AnyCommand[] = [
         "sender type, where bee is the coordinator",
         SOURCE_TYPES,
       ),
-      sourceId: option.text("--source-id <id>", "filter by the worker that sent it", {
+      sourceId: option.text("--worker, --source-id <id|name>", "filter by the worker that sent it", {
         completion: "worker",
+        ref: "worker",
       }),
       sentFrom: option.time("--sent-from <time>", "sent at or after this time"),
       sentTo: option.time("--sent-to <time>", "sent at or before this time"),

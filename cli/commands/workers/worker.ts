@@ -46,7 +46,7 @@ const ENGINE = option.text("--engine <name>", "engine; empty for the server's de
   completion: "engine",
   allowEmpty: true,
 });
-const DEPARTMENT = { completion: "department_name" } as const;
+const DEPARTMENT = { completion: "department" } as const;
 
 export const group: AnyCommand[] = [
   worker.list("List workers, newest first", "GET /api/workers", {
