@@ -205,6 +205,13 @@ export function pageOptions(max: number) {
 export const SESSION_KEY = option.text("--session-key <key>", "filter by conversation", {
   completion: "session_key",
 });
+/** `--text` of a list. */
+export const TEXT = option.text("--text <words>", "filter by text, regardless of case");
+/** `--engine` of a list. */
+export const ENGINE_FILTER = option.text("--engine <names>", "filter by engine", {
+  completion: "engine",
+  multiple: true,
+});
 /** `--worker`, also as `--worker-id`, of a command that filters by worker. */
 export const WORKER_ID = option.text("--worker, --worker-id <id|name>", "filter by worker", {
   completion: "worker",

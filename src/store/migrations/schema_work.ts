@@ -150,5 +150,6 @@ export const WORK_SCHEMA: string[] = [
     completed_at, engine, session_key, status, started_at, input_tokens, output_tokens, cost_usd)
     where completed_at is not null`,
   `create index execution_open on execution (worker_id) where status in ('pending', 'running')`,
+  `create index execution_engine on execution (engine, id)`,
   `create index execution_ending on execution (substr(id, -6))`,
 ];
