@@ -103,6 +103,7 @@ async function buildContext(
     client,
     out: new Output(io, format, await createStyle(io.outIsTerminal, io.env)),
     args: await resolveArgs(spec, args, client),
+    typed: args,
     options: await resolveOptions(spec, options, client),
     configFlag,
     note: (text) => io.err(text + "\n"),

@@ -63,6 +63,8 @@ export interface BaseContext {
   client: Client;
   out: Output;
   args: string[];
+  /** The arguments as typed, for questions: a name where `args` has its ID. */
+  typed: string[];
   /** The value of --config. */
   configFlag: string | undefined;
   /** Prints a line on stderr. */
@@ -80,6 +82,8 @@ export interface Context<O extends Record<string, OptionSpec> = Record<string, O
 interface CommandSpec<O extends Record<string, OptionSpec> = Record<string, OptionSpec>> {
   name: string;
   about: string;
+  /** Runs for the group without a command: `inbox` is `inbox list`. */
+  isDefault?: boolean;
   /** Names of positional arguments, all required unless in brackets. */
   args?: string[];
   /** The kind of thing that an argument names. `run` gets its ID (contract 8.11). */
@@ -172,9 +176,9 @@ function parseValue(option: OptionSpec, flag: string, value: unknown): unknown {
   return Number(text);
 }
 
-/** Returns the long form of a flag, such as `--page-size`. */
+/** Returns the long form of a flag, such as `--page-size`. Of two long forms the last one names the option. */
 export function longFlag(option: OptionSpec): string {
-  return /--[a-z-]+/.exec(option.flags)?.[0] ?? option.flags;
+  return option.flags.match(/--[a-z-]+/g)?.at(-1) ?? option.flags;
 }
 
 /** Returns the flag that set a field of a request, such as `--department` for `departments.0`, or null. */

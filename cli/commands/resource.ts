@@ -2,15 +2,20 @@ import type { Api } from "../../src/http/app.ts";
 import type { Answer, Client, RequestParts } from "../client/client.ts";
 import type { RefKind } from "../client/resource_ref.ts";
 import type { Column, Row } from "../terminal/column.ts";
+import { EXIT, Exit, usageError } from "../terminal/exit.ts";
+import { confirm } from "../terminal/prompt.ts";
 import {
   type AnyCommand,
   command,
   type Context,
+  longFlag,
   option,
   type OptionSpec,
+  SHARED_OPTIONS,
   toFields,
   type Values,
 } from "./command.ts";
+import { showWorkerNames } from "./worker_names.ts";
 
 type Endpoint = keyof Api & string;
 type Options = Record<string, OptionSpec>;
@@ -22,6 +27,7 @@ type Input<E extends Endpoint> = E extends `${"GET" | "DELETE"} ${string}` ? Req
 interface RequestSpec<E extends Endpoint, O extends Options> {
   name: string;
   about: string;
+  isDefault?: boolean;
   endpoint: E;
   args?: string[];
   refs?: Record<string, RefKind>;
@@ -37,13 +43,15 @@ interface RequestSpec<E extends Endpoint, O extends Options> {
   rows?: (value: Response<E>) => Row[];
   /** Returns what `-q` prints; the `id` of the response by default. */
   id?: (row: Row, args: string[]) => string;
+  /** Runs before the response is printed, and may throw instead. */
+  before?: (json: string, value: Response<E>, context: Context) => void;
   /** Runs after the response was printed, for warnings and exit codes. */
   after?: (value: Response<E>, context: Context, headers: Headers) => void;
 }
 
 /** Declares a command that sends one request and prints the response. */
 export function requestCommand<E extends Endpoint, const O extends Options>(
-  { endpoint, check, input, columns, rows, id, after, options = {} as O, ...spec }: RequestSpec<E, O>,
+  { endpoint, check, input, columns, rows, id, before, after, options = {} as O, ...spec }: RequestSpec<E, O>,
 ): AnyCommand {
   return command({
     ...spec,
@@ -51,16 +59,25 @@ export function requestCommand<E extends Endpoint, const O extends Options>(
     async run(context) {
       const { client, out, args } = context;
       const given = context.options as Values<O>;
+      if (spec.name === "update" && Object.keys(given).length === 0) {
+        throw usageError(
+          `nothing to change: specify at least one flag, such as ${longFlag(firstOption(options))}`,
+        );
+      }
       check?.(given);
       const fields = await (input?.(given, context) ?? toFields(context.options)) as object;
       const { json, value, headers } = await send(client, endpoint, args, fields);
+      before?.(json, value as Response<E>, context);
       if (columns === undefined) {
         const row = value as Row;
         if (id === undefined) out.object(json, row);
         else out.object(json, row, id(row, args));
       } else {
         const all = rows?.(value as Response<E>) ?? value as Row[];
-        await out.list(json, all, [...columns], id && ((row) => id(row, args)));
+        const shown = out.format === "table"
+          ? await showWorkerNames(client, [...columns], all)
+          : [...columns];
+        await out.list(json, all, shown, id && ((row) => id(row, args)));
         if (headers.get("link") !== null) {
           const next = Number(context.options.page ?? 1) + 1;
           context.note(`${all.length} of ${headers.get("x-total-count")}, use --page ${next}`);
@@ -69,6 +86,10 @@ export function requestCommand<E extends Endpoint, const O extends Options>(
       after?.(value as Response<E>, context, headers);
     },
   });
+}
+
+function firstOption(options: Options): OptionSpec {
+  return Object.values(options)[0] ?? SHARED_OPTIONS.json;
 }
 
 function send(client: Client, endpoint: Endpoint, args: string[], fields: object): Promise<Answer<unknown>> {
@@ -113,23 +134,50 @@ export function resource(
       verb("get", `Show ${/^[aeio]/.test(noun) ? "an" : "a"} ${noun}`, endpoint, rest),
     create: <E extends Endpoint, const O extends Options>(about: string, endpoint: E, rest: Rest<E, O>) =>
       verb("create", about, endpoint, { ...rest, args: [], refs: {} }),
-    delete: <E extends Endpoint>(about: string, endpoint: E, rest: Rest<E, Record<never, OptionSpec>> = {}) =>
-      verb("delete", about, endpoint, { id: (_row, [id = ""]) => id, ...rest }),
+    delete: <E extends Endpoint>(
+      about: string,
+      endpoint: E,
+      { loss, name = "delete", ...rest }: Deletion<E>,
+    ) =>
+      verb(name, about, endpoint, {
+        id: (_row, [id = ""]) => id,
+        ...rest,
+        options: { yes: YES },
+        async input({ yes }, context) {
+          const [what = ""] = context.typed;
+          if (!yes) await confirmLoss(context, `Delete ${noun} ${what}? ${loss}`);
+          return {} as Input<E>;
+        },
+      }),
   };
+}
+
+/** A command that deletes, and what the question before it says about the loss. */
+type Deletion<E extends Endpoint> = Rest<E, Record<never, OptionSpec>> & { loss: string; name?: string };
+
+export const YES = option.flag("--yes", "skip the confirmation on a terminal");
+
+/** Asks on a terminal before a deletion. A script is never asked. Throws Exit 7 if the answer is not yes. */
+export async function confirmLoss({ io }: Pick<Context, "io">, question: string): Promise<void> {
+  if (!io.inIsTerminal || !io.errIsTerminal) return;
+  if (!await confirm(io, question, "--yes")) throw new Exit(EXIT.declined, "Canceled. Deleted nothing.");
 }
 
 /** Declares `delete` for things that a name identifies. For -q it first reads the ID, which the response lacks. */
 export function deleteByName(
   about: string,
   noun: "user" | "department",
-  example: string,
+  { example, loss }: { example: string; loss: string },
 ): AnyCommand {
   return command({
     name: "delete",
     about,
     args: ["id|name"],
+    refs: { "id|name": noun },
+    options: { yes: YES },
     examples: [`${noun} delete ${example}`],
-    async run({ client, out, args: [id_or_name = ""] }) {
+    async run({ client, out, args: [id_or_name = ""], typed: [what], options: { yes }, io }) {
+      if (!yes) await confirmLoss({ io }, `Delete ${noun} ${what}? ${loss}`);
       const params = { id_or_name };
       const id = out.format === "ids"
         ? (await client.call(`GET /api/${noun}s/:id_or_name`, { params })).value.id
@@ -157,8 +205,15 @@ export function pageOptions(max: number) {
 export const SESSION_KEY = option.text("--session-key <key>", "filter by conversation", {
   completion: "session_key",
 });
-/** `--worker-id` of a command that filters by worker. */
-export const WORKER_ID = option.text("--worker-id <id>", "filter by worker ID or name", {
+/** `--text` of a list. */
+export const TEXT = option.text("--text <words>", "filter by text, regardless of case");
+/** `--engine` of a list. */
+export const ENGINE_FILTER = option.text("--engine <names>", "filter by engine", {
+  completion: "engine",
+  multiple: true,
+});
+/** `--worker`, also as `--worker-id`, of a command that filters by worker. */
+export const WORKER_ID = option.text("--worker, --worker-id <id|name>", "filter by worker", {
   completion: "worker",
   ref: "worker",
 });

@@ -54,7 +54,10 @@ export class Output {
   /** Prints one object: `field<TAB>value` lines in a pipe, an aligned list on a terminal. */
   object(json: string, row: Row, id: string = readId(row)): void {
     if (this.format === "json") return this.line(json);
-    if (this.format === "ids") return id === "" ? undefined : this.line(id);
+    if (this.format === "ids") {
+      if (id !== "") this.line(id);
+      return this.#printSecrets(row);
+    }
     const entries = Object.entries(row);
     if (this.format === "tsv") {
       return entries.forEach(([name, value]) => this.line(`${name}\t${escape(formatText(value))}`));
@@ -64,6 +67,14 @@ export class Output {
       const [first = "", ...more] = this.#shown(name, value).split("\n");
       this.line(`${this.style.bold(name.padEnd(width))}  ${first}`);
       for (const line of more) this.line(`${" ".repeat(width)}  ${line}`);
+    }
+  }
+
+  // No later request shows these values again, so even -q prints them, next to the IDs on stdout.
+  #printSecrets(row: Row): void {
+    for (const name of SECRET_FIELDS) {
+      const value = row[name];
+      if (typeof value === "string" && value !== "") this.#io.err(`${name} ${escapeControls(value)}\n`);
     }
   }
 
@@ -85,6 +96,8 @@ export class Output {
     return cut === "" ? "" : column.paint?.(cut, row, this.style) ?? cut;
   }
 }
+
+const SECRET_FIELDS = ["token", "secret", "password"];
 
 // The rows of a stream are not aligned, so a cell has this maximum.
 const CELL_MAX = 60;

@@ -1,4 +1,5 @@
 import type { EngineOutcome } from "../engine/engine.ts";
+import { stripEscapes } from "../engine/protocol/transcript.ts";
 import type { RunLog } from "../engine/process/run_log.ts";
 
 const KEY_NAME = /KEY|TOKEN|SECRET|PASSWORD/i;
@@ -18,9 +19,13 @@ export function holdsKey(name: string, value: string): boolean {
   return findKeys(name, value).length > 0;
 }
 
-/** Masks the secrets of a log in an outcome, which is stored and shown like it (reliability SEC-3). */
+/**
+ * Masks the secrets of a log in an outcome, which is stored and shown like it (reliability SEC-3). First removes a program's colors,
+ * which only a terminal and the log can show.
+ */
 export function maskOutcome<O extends EngineOutcome>(log: Pick<RunLog, "maskText">, outcome: O): O {
-  return { ...outcome, text: log.maskText(outcome.text), error: log.maskText(outcome.error) };
+  const clean = (text: string) => log.maskText(stripEscapes(text));
+  return { ...outcome, text: clean(outcome.text), error: clean(outcome.error) };
 }
 
 function findKeys(name: string, value: string): string[] {

@@ -4,7 +4,7 @@ import { readLines, readNewPassword, SecretPrompt } from "../../terminal/prompt.
 import { type AnyCommand, type BaseContext, option } from "../command.ts";
 import { deleteByName, pageOptions, resource } from "../resource.ts";
 
-const user = resource("user", { arg: "id|name", example: "eve" });
+const user = resource("user", { arg: "id|name", ref: "user", example: "eve" });
 
 const ROLE = option.text("--role <role>", "role of the user", { choices: ROLES });
 
@@ -56,7 +56,10 @@ export const group: AnyCommand[] = [
       },
     },
   ),
-  deleteByName("Delete a user with all logins and tokens", "user", "eve"),
+  deleteByName("Delete a user with all logins and tokens", "user", {
+    example: "eve",
+    loss: "All logins and tokens of this user stop working.",
+  }),
 ];
 
 async function askPasswords({ client, io, args: [who] }: BaseContext): Promise<string[]> {

@@ -3,7 +3,7 @@ import { EXIT, Exit } from "../../terminal/exit.ts";
 import { type AnyCommand, option, toFields } from "../command.ts";
 import { pageOptions, resource } from "../resource.ts";
 
-const webhook = resource("webhook", { arg: "id|name", example: "ci" });
+const webhook = resource("webhook", { arg: "id|name", ref: "webhook", example: "ci" });
 
 const URL_OPTION = option.text("--url <url>", "address that receives the events");
 const EVENTS = option.words("--events <kinds>", "comma-separated event kinds, e.g. execution.failed,task.*");
@@ -35,7 +35,9 @@ export const group: AnyCommand[] = [
       ...(enable ? { enabled: true } : disable ? { enabled: false } : {}),
     }),
   }),
-  webhook.delete("Delete a webhook", "DELETE /api/webhooks/:id_or_name"),
+  webhook.delete("Delete a webhook", "DELETE /api/webhooks/:id_or_name", {
+    loss: "Its secret and its delivery history are lost.",
+  }),
   webhook.verb("test", "Send a test event and show the result", "POST /api/webhooks/:id_or_name/test", {
     after(value) {
       if (value.error !== "") throw new Exit(EXIT.awaitedFailed, value.error);

@@ -4,7 +4,7 @@ import { toColumns } from "../../terminal/column.ts";
 import { wantsColors } from "../../terminal/style.ts";
 import { escapeLine } from "../../terminal/visible.ts";
 import { type AnyCommand, command, type Context, option, toFields } from "../command.ts";
-import { filterOption, pageOptions, resource, WORKER_ID } from "../resource.ts";
+import { ENGINE_FILTER, filterOption, pageOptions, resource, TEXT, WORKER_ID } from "../resource.ts";
 
 const execution = resource("execution", {
   arg: "id",
@@ -27,13 +27,19 @@ export const group: AnyCommand[] = [
         completion: "session_key",
       }),
       status: filterOption("--status <statuses>", "status", EXECUTION_STATUSES),
+      engine: ENGINE_FILTER,
+      text: TEXT,
       startedFrom: option.time("--started-from <time>", "started at or after this time"),
       startedTo: option.time("--started-to <time>", "started at or before this time"),
       completedFrom: option.time("--completed-from <time>", "ended at or after this time"),
       completedTo: option.time("--completed-to <time>", "ended at or before this time"),
       ...pageOptions(100),
     },
-    examples: ["execution list --status failed", "execution list --worker-id $id --page-size 10"],
+    examples: [
+      "execution list --status failed --completed-from -1d",
+      "execution list --text 'no such report'",
+      "execution list --worker-id $id --page-size 10",
+    ],
   }),
   execution.get("GET /api/executions/:id"),
   command({

@@ -1,10 +1,11 @@
 import { TASK_STATUSES, TASK_TYPES } from "../../../src/domain/call/vocabulary.ts";
 import { statusField, toColumns } from "../../terminal/column.ts";
-import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
 import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
 import { parseTimeout, TIMEOUT } from "../duration.ts";
 import { filterOption, pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
+import { expandCron, refuseCancelled } from "./cron.ts";
 import { createRunNowCommand, waitAndPrintTask } from "./run_now.ts";
 import { TIME_ZONE } from "./schedule_settings.ts";
 import { createBatch, IDEMPOTENCY_KEY, toHeaders } from "./task_batch.ts";
@@ -52,7 +53,7 @@ export const group: AnyCommand[] = [
         completion: "message",
         ...REQUIRED,
       }),
-      workerId: { ...WORKER_ID, about: "worker ID or name", ...REQUIRED },
+      workerId: { ...WORKER_ID, about: "worker", ...REQUIRED },
       instruction: option.text("--instruction <text>", "instruction; - reads stdin", REQUIRED),
       type: option.text("--type <type>", "when to run", { choices: TASK_TYPES, ...REQUIRED }),
       scheduledAt: option.time(
@@ -85,11 +86,11 @@ export const group: AnyCommand[] = [
       const limitMs = parseTimeout(timeout, Infinity);
       if (timeout !== undefined && !wait) throw usageError("--timeout requires --wait");
       const headers = toHeaders(key);
-      const { json, value } = await client.call("POST /api/tasks", { body: toFields(fields), headers });
-      if (value.status === "cancelled") {
-        out.object(json, value);
-        throw new Exit(EXIT.awaitedFailed, `the task was cancelled: ${value.reason}`);
-      }
+      const { json, value } = await client.call("POST /api/tasks", {
+        body: toFields({ ...fields, cron: expandCron(fields.cron) }),
+        headers,
+      });
+      refuseCancelled(context, json, value, "task");
       if (!wait) return out.object(json, value);
       reportId("accepted", value.id);
       await waitAndPrintResult(context, value.id, limitMs);

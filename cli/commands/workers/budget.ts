@@ -74,7 +74,9 @@ export const group: AnyCommand[] = [
       ...(limit === undefined ? {} : { limit: parseLimit(limit) }),
     }),
   }),
-  budget.delete("Delete a budget. Work that it blocked continues", "DELETE /api/budgets/:id"),
+  budget.delete("Delete a budget. Work that it blocked continues", "DELETE /api/budgets/:id", {
+    loss: "Work that it blocks starts immediately.",
+  }),
   budget.verb(
     "lift",
     "Suspend a budget for a while; --for 0s ends the suspension",

@@ -1,7 +1,7 @@
 import type { Client } from "../../client/client.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, command, option } from "../command.ts";
-import { requestCommand } from "../resource.ts";
+import { confirmLoss, requestCommand, YES } from "../resource.ts";
 
 const SCOPE = option.text("--scope <scope>", "global, or a session key such as local:<session id>", {
   completion: "memory_scope",
@@ -49,11 +49,12 @@ export const group: AnyCommand[] = [
   command({
     name: "delete",
     about: "Delete an entry",
-    options: { scope: SCOPE, key: KEY },
+    options: { scope: SCOPE, key: KEY, yes: YES },
     examples: ["memory delete --scope global --key tone"],
-    async run({ client, out, options }) {
-      const { json, value } = await client.call("DELETE /api/memory/entry", { query: options });
-      out.object(json, value, options.key);
+    async run({ client, out, options: { yes, ...query }, io }) {
+      if (!yes) await confirmLoss({ io }, `Delete the memory entry ${query.key} of ${query.scope}?`);
+      const { json, value } = await client.call("DELETE /api/memory/entry", { query });
+      out.object(json, value, query.key);
     },
   }),
 ];

@@ -3,7 +3,7 @@ import { type AnyCommand, command, option, toFields } from "../command.ts";
 import { pageOptions, resource } from "../resource.ts";
 import { saveToken, TOKEN_FILE } from "../../client/token_file.ts";
 
-const runner = resource("runner", { arg: "id|name", example: "mac1" });
+const runner = resource("runner", { arg: "id|name", ref: "runner", example: "mac1" });
 
 export const group: AnyCommand[] = [
   command({
@@ -44,10 +44,9 @@ export const group: AnyCommand[] = [
       input: ({ undo }) => ({ draining: undo !== true }),
     },
   ),
-  runner.verb(
-    "remove",
+  runner.delete(
     "Remove a runner and its token. Its runs are lost when their leases expire",
     "DELETE /api/runners/:id_or_name",
-    { id: (_row, [who = ""]) => who },
+    { name: "remove", loss: "Its token stops working and its active runs are lost." },
   ),
 ];

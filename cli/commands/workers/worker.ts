@@ -16,7 +16,7 @@ import {
   type Values,
 } from "../command.ts";
 import { buildCheck, CHECK } from "../work/schedule_settings.ts";
-import { pageOptions, resource } from "../resource.ts";
+import { confirmLoss, pageOptions, resource, YES } from "../resource.ts";
 
 const worker = resource("worker", {
   arg: "id",
@@ -63,7 +63,7 @@ const ENGINE = option.text("--engine <name>", "engine; empty for the server's de
   completion: "engine",
   allowEmpty: true,
 });
-const DEPARTMENT = { completion: "department_name" } as const;
+const DEPARTMENT = { completion: "department" } as const;
 
 export const group: AnyCommand[] = [
   worker.list("List workers, newest first", "GET /api/workers", {
@@ -156,14 +156,14 @@ export const group: AnyCommand[] = [
     refs: { id: "worker" },
     options: {
       deleteWorkDir: option.flag("--delete-work-dir", "also delete the work directory"),
-      yes: option.flag("--yes", "skip the confirmation before deleting a directory"),
+      yes: YES,
     },
     examples: ["worker delete 01a1fd23-4a4c-746f-99ac-8860e2641168"],
     async run({ client, out, args: [id = ""], options: { yes, ...fields }, io }) {
-      if (fields.deleteWorkDir && !yes && io.inIsTerminal && io.errIsTerminal) {
+      if (!yes && io.inIsTerminal && io.errIsTerminal) {
         const { name, work_dir } = (await client.call("GET /api/workers/:id", { params: { id } })).value;
-        const question = `Delete ${escapeControls(name)} and everything in ${escapeControls(work_dir)}?`;
-        if (!await confirm(io, question)) throw new Exit(EXIT.declined, "Canceled. Deleted nothing.");
+        const loss = fields.deleteWorkDir ? ` and everything in ${work_dir}` : "";
+        await confirmLoss({ io }, `Delete worker ${name}${loss}? Its tasks are canceled and its runs end.`);
       }
       const query = toFields(fields);
       const { json, value } = await client.call("DELETE /api/workers/:id", { params: { id }, query });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { id, parseTextList, time } from "../call/field.ts";
 import { buildPageQuery } from "../call/page.ts";
-import { grants, scope } from "../call/scope.ts";
+import { findUnknownScope, grants, scope } from "../call/scope.ts";
 import { personName } from "./user.ts";
 
 /** Default lifetime of a token (contract 9). */
@@ -29,7 +29,9 @@ export const tokenCreatedSchema = tokenSchema.extend({ token: z.string() }).meta
 
 export const tokenCreateSchema = z.strictObject({
   name: personName,
-  scopes: z.array(scope).min(1, { error: "must name at least one scope" }).max(SCOPES_MAX),
+  scopes: z.array(scope.refine((one) => findUnknownScope(one) === null, {
+    error: ({ input }) => findUnknownScope(String(input)) ?? undefined,
+  })).min(1, { error: "must name at least one scope" }).max(SCOPES_MAX),
   expires_at: time.nullable().optional().meta({ description: "null: never; default: in 90 days" }),
 }).meta({ id: "TokenCreate", examples: [{ name: "ci", scopes: ["read:tasks", "write:tasks"] }] });
 export type TokenCreate = z.output<typeof tokenCreateSchema>;

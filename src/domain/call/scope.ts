@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { findClosest, formatSuggestion } from "./closest.ts";
 import type { RunKeys } from "./run_identity.ts";
 import { type Resource, RESOURCES, type Scope, VERBS } from "./vocabulary.ts";
 
@@ -28,6 +29,17 @@ const READ_ALL_OF_RUNS: readonly Resource[] = [
 export const scope = z.string()
   .regex(/^[a-z*]+:[a-z*-]+$/, { error: "must look like <verb>:<resource>, for example read:workers" })
   .max(100);
+
+/** Returns why a scope grants nothing to anybody, with a suggestion, or null. */
+export function findUnknownScope(given: string): string | null {
+  const [verb = "", resource = ""] = given.split(":");
+  if (!isWord(VERBS, verb)) return `${JSON.stringify(given)} must start with read:, write: or *:`;
+  if (isWord(RESOURCES, resource)) return null;
+  const close = findClosest(resource, RESOURCES).map((name) => `${verb}:${name}`);
+  return `${JSON.stringify(given)} names no resource.${formatSuggestion(close)}`;
+}
+
+const isWord = (words: readonly string[], word: string) => word === "*" || words.includes(word);
 
 export const ALL_SCOPES = ["*:*"];
 

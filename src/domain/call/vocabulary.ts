@@ -233,6 +233,7 @@ export const EVENT_KINDS = [
   "webhook.replayed",
   "webhook.disabled",
   "notice.raised",
+  "inbox.dismissed",
   "runner.created",
   "runner.updated",
   "runner.deleted",
@@ -330,3 +331,7 @@ export const INBOX_KINDS = [
   "worker_paused",
   "secret_lost",
 ] as const;
+export type InboxKind = (typeof INBOX_KINDS)[number];
+
+/** Kinds that can be dismissed for good. The others describe a state: they can only be snoozed. */
+export const INBOX_FAILURES = ["run_failed", "message_failed", "undelivered"] as const satisfies InboxKind[];

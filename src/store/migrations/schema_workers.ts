@@ -39,6 +39,7 @@ export const WORKERS_SCHEMA: string[] = [
   ) strict`,
   `create index worker_name on worker (name_key)`,
   `create index worker_env on worker (id) where env <> '{}'`,
+  `create index worker_engine on worker (engine, id)`,
   `create index worker_ending on worker (substr(id, -6))`,
 
   `create table worker_department (

@@ -5,7 +5,7 @@ import { normalizeName } from "../../domain/call/name_key.ts";
 import type { WorkerIsolation } from "../../domain/workers/isolation.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
 import { type Database, guard, type Statement, type Value } from "../db/database.ts";
-import { buildWhere, BY_LIST, type Filters, matchAny, matchReference } from "../db/filter.ts";
+import { buildWhere, BY_LIST, type Filters, matchAny, matchReference, matchText } from "../db/filter.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { ISOLATION_EFFECTIVE } from "../db/setting.ts";
@@ -168,6 +168,8 @@ export async function listWorkerEnvs(
 
 const FILTERS: Filters<WorkerFilter> = {
   id: matchAny("worker.id"),
+  engine: matchAny("worker.engine"),
+  text: matchText("worker", ["name", "description"]),
   ref: matchReference("worker", { column: "name_key", key: normalizeName }),
   name: ({ conditions, args }, names) => {
     conditions.push(`(${names.map(() => "instr(worker.name_key, ?) > 0").join(" or ")})`);

@@ -39,7 +39,7 @@ export async function walkAllCommands(world: WalkWorld): Promise<void> {
   await world.run("department get", ["Labs"]);
   await world.run("department update", ["Optics", "--name", "Lasers", "--parent", ""]);
   await world.run("worker create", ["-n", "Bob", "--department", "Labs,Lasers", "--scopes", "read:tasks"]);
-  await world.run("department delete", ["Lasers"]);
+  await world.run("department delete", ["Lasers", "--yes"]);
   await world.run("worker list");
   await world.run("worker get", [worker.id]);
   await world.run("worker status", [worker.id]);
@@ -76,7 +76,7 @@ export async function walkAllCommands(world: WalkWorld): Promise<void> {
   await world.run("memory save", ["--scope", key, "--key", "tone", "--value", "short"]);
   await world.run("memory get", ["--scope", key]);
   await world.run("memory get", ["--scope", key, "--key", "tone"]);
-  await world.run("memory delete", ["--scope", key, "--key", "tone"]);
+  await world.run("memory delete", ["--scope", key, "--key", "tone", "--yes"]);
 
   await world.run("message send", ["--message-id", message, "--stdin"], /^$/, "One more\n");
   await world.run("message list", ["--session-key", key]);

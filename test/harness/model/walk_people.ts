@@ -22,19 +22,19 @@ export async function walkPeople(world: WalkWorld): Promise<void> {
   await world.run("logout", [], /^$|logged out/);
   await world.run("context list");
   await world.run("context use", ["local"], /the configured service/);
-  await world.run("user delete", ["eve"]);
+  await world.run("user delete", ["eve", "--yes"]);
 
   const made = await world.call("POST /api/tokens", { name: "old", scopes: ["read:*"] });
   await world.run("token create", ["-n", "ci", "--scopes", "read:tasks"], /^$|once/);
   await world.run("token list");
-  await world.run("token delete", [made.id]);
+  await world.run("token delete", [made.id, "--yes"]);
   await world.run("secret set", ["key", "--stdin"], /^$/, "a value\n");
   const { id: holder } = await world.call("POST /api/workers", { name: "Holder" });
   await world.run("secret grant", ["key", "--worker", holder]);
   await world.run("secret list");
   await world.run("secret get", ["key"]);
   await world.run("secret revoke", ["key", "--worker", holder]);
-  await world.run("secret delete", ["key"]);
+  await world.run("secret delete", ["key", "--yes"]);
   await world.call(`DELETE /api/workers/${holder}`);
   await world.run("audit").then((out) => expect(out).not.toBe(""));
   await world.run("console", ["--print"], /^$|once|60/);
@@ -57,12 +57,13 @@ export async function walkQueue(world: WalkWorld, worker: string, execution: str
   await world.run("budget get", ["Day"]);
   await world.run("budget update", ["Day", "--limit", "2000", "--soft", "90"]);
   await world.run("budget lift", ["Day", "--for", "1m"]);
-  await world.run("budget delete", ["Day"]);
+  await world.run("budget delete", ["Day", "--yes"]);
   await walkRunners(world);
   await world.run("execution retry", [execution]);
   await world.run("ask", ["Which colour?", "--option", "Red", "--timeout", "1h"]);
-  await world.run("inbox");
+  await world.run("inbox list");
   const [question] = await world.call("GET /api/questions?status=open");
+  await world.run("inbox dismiss", [question.id, "--until", "+1h"]);
   await world.run("question list", ["--status", "open"]);
   await world.run("question get", [question.id]);
   await world.run("question answer", [question.id, "1"]);
@@ -84,7 +85,7 @@ async function walkRunners(world: WalkWorld): Promise<void> {
   await world.run("runner drain", ["mac1"]);
   const worker = await world.call("POST /api/workers", { name: "Away", runs_on: ["gpu"] });
   await world.run("worker rehome", [worker.id, "--to", "mac1"]);
-  await world.run("runner remove", ["mac1"]);
+  await world.run("runner remove", ["mac1", "--yes"]);
 }
 
 /** Runs the commands about platforms once each (contract 10). */
@@ -106,5 +107,5 @@ export async function walkPlatforms(world: WalkWorld): Promise<void> {
   await world.run("webhook test", ["out"]);
   await world.run("webhook deliveries", ["out"]);
   await world.run("webhook replay", ["ci", "--after", "0"]);
-  await world.run("webhook delete", ["ci"]);
+  await world.run("webhook delete", ["ci", "--yes"]);
 }

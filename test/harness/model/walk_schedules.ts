@@ -13,5 +13,5 @@ export async function walkSchedules(world: WalkWorld): Promise<void> {
   await world.run("schedule resume", [id]);
   await world.run("schedule run", [id, "--wait"], /accepted/);
   await world.run("schedule preview", ["30 2 * * *", "--time-zone", "Europe/Berlin", "--count", "3"]);
-  await world.run("schedule delete", [id]);
+  await world.run("schedule delete", [id, "--yes"]);
 }

@@ -44,7 +44,7 @@ describe("rate limits [DSP-13]", () => {
       const [task] = await ada.tasks();
       expect(task).toMatchObject({ status: "pending", attempt: 0, run_count: 1 });
       reason = task.reason;
-      expect(reason).toMatch(/^claude is rate limited; resumes at 20\d\d-\S+Z$/);
+      expect(reason).toMatch(/^claude is rate limited; resumes at 20\d\d-\d\d-\d\d \d\d:\d\d UTC$/);
       const [execution] = await app.call("GET /api/executions");
       expect(execution).toMatchObject({ status: "failed", failure: "rate_limited", attempt: 1 });
       sessionId = execution.session_id;
