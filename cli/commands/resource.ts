@@ -145,6 +145,9 @@ export function filterOption<const C extends readonly string[]>(flags: string, f
   return option.text(flags, `filter by ${field}`, { choices, multiple: true });
 }
 
+/** `--text` of a list with the filter. */
+export const TEXT = option.text("--text <text>", "filter by a part of the text");
+
 /** Paging flags of a list (interface 4.2). */
 export function pageOptions(max: number) {
   return {

@@ -5,7 +5,7 @@ import { clockField, type Column, type Row, toColumns } from "../../terminal/col
 import { usageError } from "../../terminal/exit.ts";
 import { readText, TEXT_MAX_BYTES } from "../../terminal/input_text.ts";
 import { type AnyCommand, command, option, toFields } from "../command.ts";
-import { filterOption, pageOptions, requestCommand, resource, SESSION_KEY } from "../resource.ts";
+import { filterOption, pageOptions, requestCommand, resource, SESSION_KEY, TEXT } from "../resource.ts";
 
 const message = resource("message", {
   arg: "id",
@@ -74,6 +74,7 @@ export const group: AnyCommand[] = [
         about:
           "filter by status (feeding: being routed, bee_processed: routed, merged: joined with a later message)",
       },
+      text: TEXT,
       receivedFrom: option.time("--received-from <time>", "received at or after this time"),
       receivedTo: option.time("--received-to <time>", "received at or before this time"),
       ...pageOptions(100),
@@ -96,6 +97,7 @@ export const group: AnyCommand[] = [
       sourceId: option.text("--source-id <id>", "filter by the worker that sent it", {
         completion: "worker",
       }),
+      text: TEXT,
       sentFrom: option.time("--sent-from <time>", "sent at or after this time"),
       sentTo: option.time("--sent-to <time>", "sent at or before this time"),
       ...pageOptions(100),

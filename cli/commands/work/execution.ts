@@ -1,10 +1,10 @@
 import { ServiceError } from "../../../src/domain/call/error.ts";
-import { EXECUTION_STATUSES, isEndedExecution } from "../../../src/domain/call/vocabulary.ts";
+import { EXECUTION_STATUSES, FAILURES, isEndedExecution } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { wantsColors } from "../../terminal/style.ts";
 import { escapeLine } from "../../terminal/visible.ts";
 import { type AnyCommand, command, type Context, option, toFields } from "../command.ts";
-import { filterOption, pageOptions, resource, WORKER_ID } from "../resource.ts";
+import { filterOption, pageOptions, resource, TEXT, WORKER_ID } from "../resource.ts";
 
 const execution = resource("execution", {
   arg: "id",
@@ -27,6 +27,9 @@ export const group: AnyCommand[] = [
         completion: "session_key",
       }),
       status: filterOption("--status <statuses>", "status", EXECUTION_STATUSES),
+      failure: filterOption("--failure <kinds>", "failure", FAILURES),
+      engine: option.text("--engine <name>", "filter by engine", { completion: "engine" }),
+      text: TEXT,
       startedFrom: option.time("--started-from <time>", "started at or after this time"),
       startedTo: option.time("--started-to <time>", "started at or before this time"),
       completedFrom: option.time("--completed-from <time>", "ended at or after this time"),

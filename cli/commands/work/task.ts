@@ -4,7 +4,7 @@ import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
 import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
 import { parseTimeout, TIMEOUT } from "../duration.ts";
-import { filterOption, pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
+import { filterOption, pageOptions, resource, SESSION_KEY, TEXT, WORKER_ID } from "../resource.ts";
 import { createRunNowCommand, waitAndPrintTask } from "./run_now.ts";
 import { TIME_ZONE } from "./schedule_settings.ts";
 import { createBatch, IDEMPOTENCY_KEY, toHeaders } from "./task_batch.ts";
@@ -28,6 +28,7 @@ export const group: AnyCommand[] = [
       workerId: WORKER_ID,
       status: filterOption("--status <statuses>", "status", TASK_STATUSES),
       type: filterOption("--type <types>", "type", TASK_TYPES),
+      text: TEXT,
       ...pageOptions(100),
     },
     examples: [

@@ -8,6 +8,7 @@ import {
   queryTime,
   refFilter,
   sessionKeysFilter,
+  textFilter,
   time,
   truncated,
 } from "../call/field.ts";
@@ -105,6 +106,7 @@ export const inboundListQuery = {
   session_key: sessionKeysFilter.optional(),
   platform: parseList(z.string().min(1)).optional(),
   status: parseList(z.enum(INBOUND_STATUSES)).optional(),
+  text: textFilter.optional(),
   received_from: queryTime.optional(),
   received_to: queryTime.optional(),
   ...buildPageQuery(),
@@ -117,6 +119,7 @@ export const outboundListQuery = {
   status: parseList(z.enum(OUTBOUND_STATUSES)).optional(),
   source_type: parseList(z.enum(SOURCE_TYPES)).optional(),
   source_id: parseList(z.string().min(1)).optional(),
+  text: textFilter.optional(),
   sent_from: queryTime.optional(),
   sent_to: queryTime.optional(),
   ...buildPageQuery(),

@@ -8,6 +8,7 @@ import {
   parseTextList,
   queryTime,
   refFilter,
+  textFilter,
   time,
   truncated,
 } from "../call/field.ts";
@@ -86,6 +87,9 @@ export const executionListQuery = {
   ref: refFilter.optional(),
   session_id: parseTextList().optional(),
   status: parseList(z.enum(EXECUTION_STATUSES)).optional(),
+  failure: parseList(z.enum(FAILURES)).optional(),
+  engine: parseList(z.string().min(1)).optional(),
+  text: textFilter.optional(),
   started_from: queryTime.optional(),
   started_to: queryTime.optional(),
   completed_from: queryTime.optional(),

@@ -1,3 +1,4 @@
+import { TEXT_FILTER_MAX_ROWS } from "../../domain/call/field.ts";
 import type { Page } from "../../domain/call/page.ts";
 import type { Database, Value } from "./database.ts";
 
@@ -65,6 +66,22 @@ export function matchReference(
       -ending.length,
       ending,
       ...(name === undefined ? [] : [name.key(ref)]),
+    );
+  };
+}
+
+/**
+ * Matches rows that contain a text in one of the columns. With `table`, only its newest rows are searched, because no index finds
+ * a part of a text.
+ */
+export function matchText(columns: readonly string[], table?: string): Condition<string> {
+  return ({ conditions, args }, text) => {
+    const pattern = `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
+    conditions.push(`(${columns.map((column) => `${column} like ? escape '\\'`).join(" or ")})`);
+    args.push(...columns.map(() => pattern));
+    if (table === undefined) return;
+    conditions.push(
+      `${table}.id >= coalesce((select id from ${table} order by id desc limit 1 offset ${TEXT_FILTER_MAX_ROWS}), '')`,
     );
   };
 }
