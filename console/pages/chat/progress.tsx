@@ -6,7 +6,7 @@ import { secondNow } from "../../live/clock.ts";
 import { onEvent, onReset } from "../../live/events.ts";
 import { useLog } from "../../live/log.ts";
 import { findWorkerName } from "../../live/workers.ts";
-import { stripCodes } from "../../parts/ansi_line.tsx";
+import { stripCodes } from "../../parts/terminal_codes.ts";
 import { Button } from "../../parts/button.tsx";
 import { formatDuration } from "../../parts/format.ts";
 

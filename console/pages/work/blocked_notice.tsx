@@ -1,32 +1,36 @@
 import { Link } from "wouter-preact";
 import type { Schemas } from "../../live/api.ts";
+import { now } from "../../live/clock.ts";
 import { hasScope } from "../../live/session.ts";
+import { formatUntil } from "../../parts/format.ts";
 import { Notice } from "../../parts/notice.tsx";
-import { Ago } from "../../parts/time.tsx";
 
-type Kind = NonNullable<Schemas["Task"]["held_by"]>["kind"];
+type Block = NonNullable<Schemas["Task"]["held_by"]>;
 
-const KINDS: Record<Kind, string> = {
-  budget: "Waiting for a budget",
-  engine: "Waiting for the engine's provider",
-  run_limit: "Waiting because of the run limit",
-  runner: "Waiting for a runner",
+const KINDS: Record<Block["kind"], string> = {
+  budget: "budget used up",
+  engine: "provider limit reached",
+  run_limit: "run limit reached",
+  runner: "no runner available",
 };
+
+/** Says what holds a task and until when, e.g. "On hold: budget used up, resumes in 24 h". */
+export function formatBlock({ kind, until }: Block): string {
+  return `On hold: ${KINDS[kind]}${until === null ? "" : `, resumes ${formatUntil(until, now.value)}`}`;
+}
+
+/** The page where a user can end the block. */
+export function BlockLink({ block: { kind } }: { block: Block }) {
+  if (kind === "runner") return hasScope("read:runners") && <Link href="/console/runners">Open runners</Link>;
+  return hasScope("read:budgets") && <Link href="/console/budgets">Open budgets and engines</Link>;
+}
 
 export function BlockedNotice({ task: { held_by, reason } }: { task: Schemas["Task"] }) {
   if (held_by === null) return null;
-  const { kind, until } = held_by;
   return (
     <Notice tone="warn">
-      <strong>{KINDS[kind]}</strong>
-      {reason !== "" && <>: {reason}</>}
-      {until !== null && (
-        <>
-          {" "}Available again <Ago at={until} />.
-        </>
-      )} {kind === "runner"
-        ? hasScope("read:runners") && <Link href="/console/runners">Runners</Link>
-        : <Link href="/console/budgets">Budgets and engines</Link>}
+      <strong>{formatBlock(held_by)}</strong>
+      {reason !== "" && <>. {reason}.</>} <BlockLink block={held_by} />
     </Notice>
   );
 }
