@@ -80,6 +80,8 @@ export interface Context<O extends Record<string, OptionSpec> = Record<string, O
 interface CommandSpec<O extends Record<string, OptionSpec> = Record<string, OptionSpec>> {
   name: string;
   about: string;
+  /** Runs for the group without a command: `inbox` is `inbox list`. */
+  isDefault?: boolean;
   /** Names of positional arguments, all required unless in brackets. */
   args?: string[];
   /** The kind of thing that an argument names. `run` gets its ID (contract 8.11). */

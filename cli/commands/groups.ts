@@ -10,7 +10,7 @@ export const GROUPS: Record<string, { about: string }> = {
   queue: { about: "List or cancel active tasks of all workers" },
   ask: { about: "Ask a person a question from a run or a script" },
   question: { about: "List, answer and cancel questions of agents" },
-  inbox: { about: "List everything that needs a person" },
+  inbox: { about: "List and dismiss what needs a person" },
   memory: { about: "Manage shared and conversation memory" },
   session: { about: "List or clear the context that workers have of a conversation" },
   conversation: { about: "List conversations of all platforms" },

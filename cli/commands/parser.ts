@@ -96,7 +96,8 @@ async function addGroup(root: Command, name: string, found: ParseOptions["found"
 }
 
 function addCommand(parent: Command, spec: AnyCommand, found: ParseOptions["found"]): void {
-  const leaf = parent.command(spec.name).summary(spec.about).description(`${spec.about}.`);
+  const leaf = parent.command(spec.name, { isDefault: spec.isDefault ?? false }).summary(spec.about)
+    .description(`${spec.about}.`);
   const args = (spec.args ?? []).map((arg) => arg.startsWith("[") ? arg : `<${arg}>`);
   for (const arg of args) leaf.argument(arg);
   leaf.usage([...args, "[flags]"].join(" "));

@@ -19,7 +19,9 @@ export async function parsePlainLine(words: string[]): Promise<ParsedLine | null
   if (!Array.isArray(specs)) return parseWords(specs, rest);
   const [name, ...behind] = rest;
   const spec = specs.find((one) => one.name === name);
-  return spec === undefined ? null : parseWords(spec, behind);
+  if (spec !== undefined) return parseWords(spec, behind);
+  const fallback = name === undefined || isFlag(name) ? specs.find((one) => one.isDefault) : undefined;
+  return fallback === undefined ? null : parseWords(fallback, rest);
 }
 
 function parseWords(spec: AnyCommand, words: string[]): ParsedLine | null {

@@ -22,6 +22,7 @@ type Input<E extends Endpoint> = E extends `${"GET" | "DELETE"} ${string}` ? Req
 interface RequestSpec<E extends Endpoint, O extends Options> {
   name: string;
   about: string;
+  isDefault?: boolean;
   endpoint: E;
   args?: string[];
   refs?: Record<string, RefKind>;

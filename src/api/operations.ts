@@ -123,7 +123,7 @@ export function createOperations(dependencies: Dependencies) {
       events: runnerProtocol.reportRun,
       end: runnerProtocol.endRun,
     }),
-    inbox: bind({ list: inbox.listInbox }),
+    inbox: bind({ list: inbox.listInbox, dismiss: inbox.dismissItem }),
     question: bind({
       ask: makeIdempotent(questionAsk.planQuestion),
       list: question.listQuestions,

@@ -1,48 +1,62 @@
-import { INBOX_SINCE_DEFAULT_MS, type InboxItem } from "../../domain/system/inbox.ts";
+import { conflict, invalid } from "../../domain/call/error.ts";
+import { INBOX_FAILURES } from "../../domain/call/vocabulary.ts";
+import { INBOX_SINCE_DEFAULT_MS, type InboxDismissal, type InboxItem } from "../../domain/system/inbox.ts";
 import {
   findBlockingBudgets,
   findFailedMessages,
   findFailedRuns,
+  findItemReferences,
+  findLimitedEngines,
   findOpenQuestions,
   findPausedSchedules,
   findPausedWorkers,
   findUndelivered,
+  storeDismissal,
 } from "../../store/events/inbox.ts";
-import { listLimits } from "../../store/workers/rate_limit.ts";
-import { type Answer, answerList } from "../call/answer.ts";
+import { type Answer, answer, answerList, requireFound } from "../call/answer.ts";
+import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
-/** Lists everything that needs a person, newest first. */
+/** Lists everything that needs a person, newest first, without dismissed and snoozed items. */
 export async function listInbox(
   { db, clock }: Deps<"db" | "clock">,
   { since: given }: { since?: number | undefined },
 ): Promise<Answer<InboxItem[]>> {
   const now = clock.now();
   const since = given ?? now - INBOX_SINCE_DEFAULT_MS;
-  const [limits, ...found] = await Promise.all([
-    listLimits(db, now),
-    findFailedRuns(db, since),
-    findFailedMessages(db, since),
-    findUndelivered(db, since),
-    findPausedWorkers(db),
-    findPausedSchedules(db),
+  const found = await Promise.all([
+    findLimitedEngines(db, now),
+    findFailedRuns(db, since, now),
+    findFailedMessages(db, since, now),
+    findUndelivered(db, since, now),
+    findPausedWorkers(db, now),
+    findPausedSchedules(db, now),
     findBlockingBudgets(db, now),
-    findOpenQuestions(db),
+    findOpenQuestions(db, now),
   ]);
-  const limited = limits.map(({ engine, until }): InboxItem => ({
-    kind: "engine_limited",
-    at: now,
-    title: engine,
-    detail: `the provider limits requests until ${new Date(until).toISOString()}`,
-    worker_id: "",
-    worker_name: "",
-    execution_id: "",
-    message_id: "",
-    session_key: "",
-    engine,
-    question_id: "",
-    task_id: "",
-    budget_id: "",
-  }));
-  return answerList([...limited, ...found.flat()].sort((one, other) => other.at - one.at));
+  return answerList(found.flat().sort((one, other) => other.at - one.at));
+}
+
+/**
+ * Hides a failure for good, or any item until a time. Throws `not_found` for an item that does not need a person,
+ * `invalid_request` for a time in the past, and `conflict` when a state such as a paused worker has no time.
+ */
+export async function dismissItem(
+  { db, clock }: Deps<"db" | "clock">,
+  call: Call,
+  { kind, id, until }: InboxDismissal,
+): Promise<Answer<InboxDismissal>> {
+  const now = clock.now();
+  if (until !== null && until <= now) throw invalid("until", "must be in the future");
+  const references = requireFound(await findItemReferences(db, { kind, id }), `inbox item ${kind}`, id);
+  if (until === null && !INBOX_FAILURES.some((one) => one === kind)) {
+    throw conflict(
+      `Cannot dismiss ${kind} ${id}: it stays in the inbox until it is resolved. Give \`until\` to snooze it.`,
+    );
+  }
+  await db.write([
+    storeDismissal({ kind, id, until }, now),
+    recordBy(call, now, { ...references, kind: "inbox.dismissed", data: { item: kind, id, until } }),
+  ]);
+  return answer({ kind, id, until });
 }

@@ -58,6 +58,7 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["GET /api/queue", "read:tasks"],
   ["POST /api/queue/cancel", "write:tasks", "people"],
   ["GET /api/inbox", "read:tasks", "people"],
+  ["POST /api/inbox/:kind/:id/dismiss", "write:tasks", "people"],
 
   ["GET /api/executions", "read:executions"],
   ["GET /api/executions/:id", "read:executions"],

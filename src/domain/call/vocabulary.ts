@@ -227,6 +227,7 @@ export const EVENT_KINDS = [
   "webhook.replayed",
   "webhook.disabled",
   "notice.raised",
+  "inbox.dismissed",
   "runner.created",
   "runner.updated",
   "runner.deleted",
@@ -317,3 +318,7 @@ export const INBOX_KINDS = [
   "schedule_paused",
   "worker_paused",
 ] as const;
+export type InboxKind = (typeof INBOX_KINDS)[number];
+
+/** Kinds that can be dismissed for good. The others describe a state: they can only be snoozed. */
+export const INBOX_FAILURES = ["run_failed", "message_failed", "undelivered"] as const satisfies InboxKind[];

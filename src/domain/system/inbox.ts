@@ -1,10 +1,15 @@
 import { z } from "zod";
-import { queryTime, time } from "../call/field.ts";
+import { line, NAME_MAX_BYTES, queryTime, time } from "../call/field.ts";
 import { INBOX_KINDS } from "../call/vocabulary.ts";
+
+const kind = z.enum(INBOX_KINDS);
 
 /** An item that needs a person (contract 17). Absent references are "". */
 export const inboxItemSchema = z.strictObject({
-  kind: z.enum(INBOX_KINDS),
+  kind,
+  id: z.string().meta({
+    description: "of the run, message, reply, question, task, budget or worker; the name of an engine",
+  }),
   at: time,
   title: z.string().meta({ description: "subject: an instruction, a message or a name" }),
   detail: z.string().meta({ description: "what is wrong" }),
@@ -26,6 +31,22 @@ export const INBOX_KIND_MAX = 100;
 
 /** Characters of an instruction or a message in an item. */
 export const INBOX_TITLE_MAX = 200;
+
+export const inboxItemParams = { kind, id: line(NAME_MAX_BYTES) };
+
+export const inboxDismissSchema = z.strictObject({
+  until: time.nullable().default(null)
+    .meta({
+      description: "Unix ms; the item is shown again from then on. Default: never, only for failures",
+    }),
+});
+
+export const inboxDismissalSchema = z.strictObject({
+  kind,
+  id: z.string(),
+  until: time.nullable(),
+}).meta({ id: "InboxDismissal" });
+export type InboxDismissal = z.output<typeof inboxDismissalSchema>;
 
 export const inboxQuery = {
   since: queryTime.optional().meta({ description: "Unix ms, for failures; default: 24 hours ago" }),

@@ -6,6 +6,7 @@ import { type DataPaths, getEventsPath, getLogPath } from "../../base/paths.ts";
 import type { Database } from "../../store/db/database.ts";
 import { pruneLedger } from "../../store/workers/budget_ledger.ts";
 import { pruneNotices } from "../../store/chat/notice.ts";
+import { pruneDismissals } from "../../store/events/inbox.ts";
 import {
   BATCH_ROWS,
   deleteExecutions,
@@ -107,6 +108,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     [pruneUndeliveredEvents, Math.min(oldest.journal, now - UNDELIVERED_DAYS * DAY_MS)],
     [pruneOccurrences, oldest.journal],
     [pruneNotices, now - NOTICES_MS],
+    [pruneDismissals, Math.min(oldest.executions, oldest.messages)],
     [pruneAnswers, now - DAY_MS],
     [pruneRefreshTokens, now],
   ];

@@ -1,5 +1,13 @@
-import { INBOX_KIND_MAX, INBOX_TITLE_MAX, type InboxItem } from "../../domain/system/inbox.ts";
-import type { Database } from "../db/database.ts";
+import type { InboxKind } from "../../domain/call/vocabulary.ts";
+import {
+  INBOX_KIND_MAX,
+  INBOX_TITLE_MAX,
+  type InboxDismissal,
+  type InboxItem,
+} from "../../domain/system/inbox.ts";
+import type { JournalEntry } from "../../domain/system/journal.ts";
+import type { Database, Statement } from "../db/database.ts";
+import { buildPrune } from "../db/retention.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
 // Empty columns of kinds of items that do not have them.
@@ -8,10 +16,17 @@ const NO_QUESTION = "'' as question_id";
 const NO_RUN =
   `'' as worker_id, '' as worker_name, '' as execution_id, '' as engine, '' as task_id, ${NO_QUESTION}, ${NO_BUDGET}`;
 
+// The argument is the current time, for items that are snoozed.
+const isShown = (kind: InboxKind, id: string) =>
+  `not exists (
+        select 1
+        from inbox_dismissal
+        where inbox_dismissal.kind = '${kind}' and inbox_dismissal.id = ${id} and (until is null or until > ?))`;
+
 /** Lists runs that failed since a time and were not repeated. Omits cancelled runs. */
-export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]> {
+export function findFailedRuns(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'run_failed' as kind, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
+    `select 'run_failed' as kind, id, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
       failure || iif(error = '', '', ': ' || substr(error, 1, ${INBOX_TITLE_MAX})) as detail, worker_id, worker_name,
       id as execution_id, message_id, session_key, engine, task_id, ${NO_QUESTION}, ${NO_BUDGET}
     from execution indexed by execution_completed
@@ -22,89 +37,154 @@ export function findFailedRuns(db: Database, since: number): Promise<InboxItem[]
         where later.message_id = execution.message_id and later.id > execution.id
           and (later.task_id = execution.task_id
             or later.worker_id = execution.worker_id and later.instruction = execution.instruction))
+      and ${isShown("run_failed", "execution.id")}
     order by completed_at desc
     limit ${INBOX_KIND_MAX}`,
-    [since],
+    [since, now],
   );
 }
 
 /** Lists messages since a time that could not be routed. */
-export function findFailedMessages(db: Database, since: number): Promise<InboxItem[]> {
+export function findFailedMessages(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'message_failed' as kind, received_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
+    `select 'message_failed' as kind, id, received_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
       error as detail, ${NO_RUN}, id as message_id, session_key
     from inbound_message indexed by inbound_received
-    where received_at >= ? and status = 'failed'
+    where received_at >= ? and status = 'failed' and ${isShown("message_failed", "inbound_message.id")}
     order by received_at desc
     limit ${INBOX_KIND_MAX}`,
-    [since],
+    [since, now],
   );
 }
 
 /** Lists replies since a time whose delivery has ended without success. */
-export function findUndelivered(db: Database, since: number): Promise<InboxItem[]> {
+export function findUndelivered(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'undelivered' as kind, created_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
+    `select 'undelivered' as kind, id, created_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
       error as detail, ${NO_RUN}, message_id, session_key
     from outbound_message indexed by outbound_given_up
-    where status = 'failed' and due_at is null and created_at >= ?
+    where status = 'failed' and due_at is null and created_at >= ? and ${
+      isShown("undelivered", "outbound_message.id")
+    }
     order by created_at desc
     limit ${INBOX_KIND_MAX}`,
-    [since],
+    [since, now],
   );
 }
 
-export function findOpenQuestions(db: Database): Promise<InboxItem[]> {
+export function findOpenQuestions(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'question' as kind, question.created_at as at, substr(text, 1, ${INBOX_TITLE_MAX}) as title,
+    `select 'question' as kind, question.id, question.created_at as at, substr(text, 1, ${INBOX_TITLE_MAX}) as title,
       coalesce((select group_concat(value, ' · ') from json_each(options)), '') as detail, worker_id,
       coalesce(worker.name, '') as worker_name, execution_id, message_id, session_key, '' as engine,
       question.id as question_id, question.task_id, ${NO_BUDGET}
     from question
     left join worker on worker.id = worker_id
-    where status = 'open'
+    where status = 'open' and ${isShown("question", "question.id")}
     order by question.id desc
     limit ${INBOX_KIND_MAX}`,
+    [now],
   );
 }
 
-export function findPausedWorkers(db: Database): Promise<InboxItem[]> {
+export function findPausedWorkers(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'worker_paused' as kind, updated_at as at, name as title, '' as detail, id as worker_id,
+    `select 'worker_paused' as kind, id, updated_at as at, name as title, '' as detail, id as worker_id,
       name as worker_name, '' as execution_id, '' as message_id, '' as session_key, engine, '' as task_id, ${NO_QUESTION},
       ${NO_BUDGET}
     from worker
-    where paused = 1
+    where paused = 1 and ${isShown("worker_paused", "worker.id")}
     order by updated_at desc
     limit ${INBOX_KIND_MAX}`,
+    [now],
   );
 }
 
-export function findPausedSchedules(db: Database): Promise<InboxItem[]> {
+export function findPausedSchedules(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'schedule_paused' as kind, task.updated_at as at,
+    `select 'schedule_paused' as kind, task.id, task.updated_at as at,
       substr(iif(task.name = '', instruction, task.name), 1, ${INBOX_TITLE_MAX}) as title,
       substr(reason, 1, ${INBOX_TITLE_MAX}) as detail, worker_id,
       coalesce(worker.name, '') as worker_name, '' as execution_id, message_id, session_key, '' as engine,
       task.id as task_id, ${NO_QUESTION}, ${NO_BUDGET}
     from task indexed by task_paused
     left join worker on worker.id = worker_id
-    where task.paused = 1 and task.status ${TASK_IS_ACTIVE}
+    where task.paused = 1 and task.status ${TASK_IS_ACTIVE} and ${isShown("schedule_paused", "task.id")}
     order by task.updated_at desc
     limit ${INBOX_KIND_MAX}`,
+    [now],
   );
 }
 
 export function findBlockingBudgets(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'budget_holds' as kind, coalesce(hard_notified_at, updated_at) as at, name as title, target as detail, '' as worker_id,
+    `select 'budget_holds' as kind, id, coalesce(hard_notified_at, updated_at) as at, name as title, target as detail, '' as worker_id,
       '' as worker_name, '' as execution_id, '' as message_id, '' as session_key, '' as engine, '' as task_id,
       ${NO_QUESTION}, id as budget_id
     from budget
     where coalesce(lifted_until, 0) <= ? and exists (
       select 1 from task where task.status = 'pending' and task.held = 'budget:' || budget.id)
+      and ${isShown("budget_holds", "budget.id")}
     order by at desc
     limit ${INBOX_KIND_MAX}`,
-    [now],
+    [now, now],
   );
 }
+
+export function findLimitedEngines(db: Database, now: number): Promise<InboxItem[]> {
+  return db.read(
+    `select 'engine_limited' as kind, engine as id, ? as at, engine as title,
+      'the provider limits requests until ' || strftime('%Y-%m-%dT%H:%M:%fZ', rate_limit.until / 1000.0, 'unixepoch')
+        as detail,
+      '' as worker_id, '' as worker_name, '' as execution_id, '' as message_id, '' as session_key, engine,
+      '' as task_id, ${NO_QUESTION}, ${NO_BUDGET}
+    from rate_limit
+    where rate_limit.until > ? and ${isShown("engine_limited", "engine")}
+    order by engine`,
+    [now, now, now],
+  );
+}
+
+// Selects the references of an item for its event, by the id of the item. No row: the item does not exist.
+const REFERENCES: Record<InboxKind, string> = {
+  run_failed: `select worker_id, task_id, id as execution_id, message_id, session_key
+    from execution
+    where id = ? and status = 'failed'`,
+  message_failed:
+    "select id as message_id, session_key from inbound_message where id = ? and status = 'failed'",
+  undelivered: `select message_id, session_key
+    from outbound_message
+    where id = ? and status = 'failed' and due_at is null`,
+  question:
+    "select worker_id, execution_id, message_id, session_key from question where id = ? and status = 'open'",
+  schedule_paused: `select worker_id, id as task_id, session_key
+    from task
+    where id = ? and paused = 1 and status ${TASK_IS_ACTIVE}`,
+  worker_paused: "select id as worker_id from worker where id = ? and paused = 1",
+  budget_holds: "select '' as worker_id from budget where id = ?",
+  engine_limited: "select '' as worker_id from rate_limit where engine = ?",
+};
+
+/** Finds the references of an item for its event. Null when the item does not exist or needs no person. */
+export function findItemReferences(
+  db: Database,
+  { kind, id }: { kind: InboxKind; id: string },
+): Promise<Omit<JournalEntry, "kind"> | null> {
+  return db.first(REFERENCES[kind], [id]);
+}
+
+/** Hides an item. A later dismissal of the same item replaces this one. */
+export function storeDismissal({ kind, id, until }: InboxDismissal, now: number): Statement {
+  return {
+    sql: `insert into inbox_dismissal (kind, id, until, created_at) values (?, ?, ?, ?)
+      on conflict (kind, id) do update set until = excluded.until, created_at = excluded.created_at`,
+    args: [kind, id, until, now],
+  };
+}
+
+/** Prunes dismissals of failures that retention deleted, and ended snoozes. */
+export const pruneDismissals = buildPrune(
+  "inbox_dismissal",
+  "created_at < ?1 and coalesce(until, 0) < ?1",
+  "kind, id",
+);

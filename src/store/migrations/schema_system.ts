@@ -101,6 +101,17 @@ export const SYSTEM_SCHEMA: string[] = [
   ) strict, without rowid`,
   `create index notice_at on notice (at)`,
 
+  // Items of the inbox that a person dismissed, or snoozed until a time.
+  `create table inbox_dismissal (
+    kind text not null,
+    id text not null,
+    -- Shows the item again from this time on; null: never.
+    until integer,
+    created_at integer not null,
+    primary key (kind, id)
+  ) strict, without rowid`,
+  `create index inbox_dismissal_age on inbox_dismissal (created_at)`,
+
   `create table webhook (
     id text primary key,
     name text not null,

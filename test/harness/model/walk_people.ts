@@ -53,8 +53,9 @@ export async function walkQueue(world: WalkWorld, worker: string, execution: str
   await walkRunners(world);
   await world.run("execution retry", [execution]);
   await world.run("ask", ["Which colour?", "--option", "Red", "--timeout", "1h"]);
-  await world.run("inbox");
+  await world.run("inbox list");
   const [question] = await world.call("GET /api/questions?status=open");
+  await world.run("inbox dismiss", [question.id, "--until", "+1h"]);
   await world.run("question list", ["--status", "open"]);
   await world.run("question get", [question.id]);
   await world.run("question answer", [question.id, "1"]);

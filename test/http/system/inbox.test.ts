@@ -1,8 +1,10 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { createId } from "../../../src/base/id.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
 import { startRun } from "../../harness/service/run.ts";
+import { ctl } from "../../harness/terminal.ts";
 
 const BREAKS = {
   kind: "command",
@@ -128,4 +130,97 @@ it("GET /api/inbox refuses every run, whatever its scopes (contract 9)", async (
   await using app = await openApp({ config: { engines: buildFakeEngines() } });
   const run = await startRun(app, ["*:*"]);
   expect((await app.send("GET /api/inbox", undefined, run.headers)).status).toBe(403);
+});
+
+describe("POST /api/inbox/:kind/:id/dismiss (contract 17)", () => {
+  const openBroken = async () => {
+    const clock = new TestClock(Date.parse("2026-01-05T08:00:00Z"));
+    const app = await openApp({ clock, config: { engines: { breaks: BREAKS } } });
+    const { id: worker_id } = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+    const task = { message_id: "script", worker_id, instruction: "fetch", type: "immediate" };
+    await app.call("POST /api/tasks", task);
+    await app.settle();
+    const list = async () =>
+      (await app.call("GET /api/inbox")).map(({ kind, id }: { kind: string; id: string }) => [kind, id]);
+    return { app, clock, worker_id, list };
+  };
+
+  it("hides a failure for good, with an event that names it", async () => {
+    const { app, list, worker_id } = await openBroken();
+    await using _app = app;
+    const [[, id]] = await list();
+    expect(await list()).toEqual([["run_failed", id]]);
+    const dismiss = `POST /api/inbox/run_failed/${id}/dismiss`;
+    expect(await app.call(dismiss, {})).toEqual({ kind: "run_failed", id, until: null });
+    expect(await list()).toEqual([]);
+    const [event] = await app.call("GET /api/events?kind=inbox.dismissed", undefined, {
+      accept: "application/json",
+    });
+    expect(event).toMatchObject({
+      ...{ worker_id, execution_id: id, message_id: "script", actor: "user:admin" },
+      data: { item: "run_failed", id, until: null },
+    });
+    expect((await app.send("POST /api/inbox/run_failed/unknown/dismiss", {})).status).toBe(404);
+    expect((await app.send(`POST /api/inbox/undelivered/${id}/dismiss`, {})).status).toBe(404);
+  });
+
+  it("hides a failed message and an undelivered reply by their own ids", async () => {
+    await using app = await openApp();
+    const { id } = await app.call("POST /api/local/sessions", { name: "x" });
+    const at = Date.now();
+    const ids = { in: createId(), out: createId(), other: createId() };
+    await app.db.write([
+      {
+        sql: `insert into inbound_message
+          (id, session_key, platform, platform_message_id, content, status, error, due_at, received_at)
+          values (?, ?, 'local', ?, 'hello', 'failed', 'no route', ?, ?)`,
+        args: [ids.in, `local:${id}`, ids.in, at, at],
+      },
+      ...[ids.out, ids.other].map((out) => ({
+        sql: `insert into outbound_message
+          (id, session_key, platform, message_id, content, status, error, source_type, source_id, created_at)
+          values (?, ?, 'local', ?, 'reply', 'failed', 'gone', 'bee', '', ?)`,
+        args: [out, `local:${id}`, ids.in, at],
+      })),
+    ]);
+    await app.call(`POST /api/inbox/message_failed/${ids.in}/dismiss`, {});
+    await app.call(`POST /api/inbox/undelivered/${ids.out}/dismiss`, {});
+    expect(await app.call("GET /api/inbox")).toMatchObject([{ kind: "undelivered", id: ids.other }]);
+  });
+
+  it("snoozes any item until a time, and refuses to dismiss a state for good", async () => {
+    const { app, clock, list, worker_id } = await openBroken();
+    await using _app = app;
+    await app.call(`PUT /api/workers/${worker_id}`, { paused: true });
+    const [[, id]] = (await list()).filter(([kind]: string[]) => kind === "run_failed");
+    const refused = await app.send(`POST /api/inbox/worker_paused/${worker_id}/dismiss`, {});
+    expect([refused.status, refused.body.detail]).toEqual([409, expect.stringContaining("`until`")]);
+    const until = clock.now() + HOUR_MS;
+    await app.call(`POST /api/inbox/worker_paused/${worker_id}/dismiss`, { until });
+    await app.call(`POST /api/inbox/run_failed/${id}/dismiss`, { until });
+    expect(await list()).toEqual([]);
+    await clock.advance(HOUR_MS);
+    expect((await list()).sort()).toEqual([["run_failed", id], ["worker_paused", worker_id]]);
+    const past = await app.send(`POST /api/inbox/run_failed/${id}/dismiss`, { until: clock.now() });
+    expect([past.status, past.body.errors]).toEqual([400, [{
+      path: "until",
+      message: "must be in the future",
+    }]]);
+  });
+
+  it("svc ctl inbox dismiss takes an id, its ending, or a kind", async () => {
+    const { app, worker_id, list } = await openBroken();
+    await using _app = app;
+    const since = "--since 2026-01-01";
+    const [[, id]] = await list();
+    expect((await ctl(app, `inbox ${since} -q`)).out).toBe(`${id}\n`);
+    expect((await ctl(app, "inbox dismiss")).code).toBe(2);
+    expect((await ctl(app, "inbox dismiss 123456")).code).toBe(3);
+    expect((await ctl(app, `inbox dismiss …${id.slice(-6)} ${since}`)).out).toContain(`id\t${id}\n`);
+    expect(await list()).toEqual([]);
+    await app.call("POST /api/tasks", { message_id: "b", worker_id, instruction: "two", type: "immediate" });
+    await app.settle();
+    expect((await ctl(app, `inbox dismiss --kind run_failed ${since}`)).code).toBe(0);
+    expect((await ctl(app, `inbox list ${since} -q`)).out).toBe("");
+  });
 });
