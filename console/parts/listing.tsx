@@ -204,11 +204,15 @@ interface RowProps {
   /** Texts below the title. Empty texts are left out. */
   notes?: readonly (string | false | undefined)[];
   side?: ComponentChildren;
+  /** A control before the link of a row with children. */
+  before?: ComponentChildren;
   children?: ComponentChildren;
   current?: boolean;
 }
 
-export function Row({ href, press, status, title, notes = [], side, children, current = false }: RowProps) {
+export function Row(
+  { href, press, status, title, notes = [], side, before, children, current = false }: RowProps,
+) {
   const content = (
     <>
       {status !== undefined && <Status value={status} bare />}
@@ -226,6 +230,7 @@ export function Row({ href, press, status, title, notes = [], side, children, cu
   if (children !== undefined) {
     return (
       <div class="row needs">
+        {before}
         <Link href={href} class="row-link">{content}</Link>
         {children}
       </div>

@@ -4,11 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { hiddenColumns, toggleColumn } from "../live/columns.ts";
 import { Checkbox } from "./field.tsx";
+import { Menu } from "./menu.tsx";
 import { useDrawnRows } from "./rows.tsx";
 import type { Selection } from "./selection.ts";
 
-const ROW_PX = 38;
-const HEAD_PX = 34;
+const ROW_PX = 34;
+const HEAD_PX = 32;
 
 export interface Column<T> {
   id: string;
@@ -180,20 +181,15 @@ function SelectAll({ ids, selection }: SelectAllProps) {
 /** The choice of the visible columns. */
 export function ColumnChoice<T>({ table: { id: table, columns } }: { table: TableSpec<T> }) {
   return (
-    <details class="menu on-desk">
-      <summary class="button">
-        <Columns3 size={16} aria-hidden="true" /> Columns
-      </summary>
-      <div class="menu-box">
-        {columns.filter(({ optional }) => optional).map(({ id, title }) => (
-          <Checkbox
-            key={id}
-            label={title}
-            checked={!hiddenColumns.value.has(`${table}.${id}`)}
-            onChange={() => toggleColumn(`${table}.${id}`)}
-          />
-        ))}
-      </div>
-    </details>
+    <Menu icon={Columns3} label="Columns" class="on-desk">
+      {columns.filter(({ optional }) => optional).map(({ id, title }) => (
+        <Checkbox
+          key={id}
+          label={title}
+          checked={!hiddenColumns.value.has(`${table}.${id}`)}
+          onChange={() => toggleColumn(`${table}.${id}`)}
+        />
+      ))}
+    </Menu>
   );
 }
