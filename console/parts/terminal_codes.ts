@@ -17,3 +17,8 @@ export function removeControls(text: string): string {
   const whole = text.endsWith("\r") ? text.slice(0, -1) : text;
   return whole.slice(whole.lastIndexOf("\r") + 1).replace(OTHER, "");
 }
+
+/** Returns a text of several lines without the codes of a terminal. */
+export function stripText(text: string): string {
+  return text.includes("\x1b") ? text.replaceAll("\r\n", "\n").split("\n").map(stripCodes).join("\n") : text;
+}

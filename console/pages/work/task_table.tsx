@@ -9,15 +9,15 @@ import { Status } from "../../parts/status.tsx";
 import type { TableSpec } from "../../parts/table.tsx";
 import { stripCodes } from "../../parts/terminal_codes.ts";
 import { Ago } from "../../parts/time.tsx";
-import { formatBlock } from "./blocked_notice.tsx";
+import { formatHold } from "./blocked_notice.tsx";
 import { applyToEach, BulkBar } from "./bulk_bar.tsx";
 import { formatCron, TASK_TYPES } from "./schedule_text.tsx";
 
 type Task = Schemas["Task"];
 
 /** Returns why a task waits or ended, as one line. */
-export function formatTaskReason({ held_by, reason }: Task): string {
-  return held_by === null ? takeFirstLine(stripCodes(reason)) : formatBlock(held_by);
+export function formatTaskReason(task: Task): string {
+  return formatHold(task) || takeFirstLine(stripCodes(task.reason));
 }
 
 export function isCancellable({ status, type }: Task): boolean {
