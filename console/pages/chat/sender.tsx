@@ -18,7 +18,8 @@ export function SenderName({ sender: { source_type, source_id } }: { sender: Sen
 export function WorkerName({ id, name }: { id: string; name: string }) {
   return (
     <p class="sender-name" style={{ "--hue": chooseHue(id) }}>
-      <span class="avatar" aria-hidden="true">{[...name][0]?.toUpperCase()}</span> {name}
+      <span class="avatar" aria-hidden="true">{[...name][0]?.toUpperCase()}</span>
+      <span>{name}</span>
     </p>
   );
 }

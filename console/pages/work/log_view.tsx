@@ -11,8 +11,8 @@ import { formatClockSeconds, pluralize } from "../../parts/format.ts";
 import { ErrorNotice } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Status } from "../../parts/status.tsx";
+import { findErrorLine } from "./log_errors.ts";
 import { useMatches } from "./log_search.ts";
-import { findErrorLine } from "./run_timeline.ts";
 import { TimelineView } from "./timeline_view.tsx";
 
 const LINE_PX = 20;
