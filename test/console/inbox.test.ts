@@ -56,7 +56,7 @@ describeConsole("the inbox", ({ visit }) => {
     await page.getByRole("dialog").getByRole("button", { name: "Run 2 again" }).click();
     await page.getByText("Started 2 of 2 runs again").waitFor();
     await app.settle();
-    // They failed once more.
+    // The two runs failed once more.
     await page.getByRole("checkbox", { name: /^Select (?!fetch)/ }).check();
     await page.getByRole("button", { name: "Dismiss 2" }).click();
     await page.getByText("Nothing here.").waitFor();

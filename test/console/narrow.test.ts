@@ -23,7 +23,7 @@ describeConsole("lists on a phone", ({ open }) => {
     await visitor.goto("/console/system/usage");
     const name = page.getByRole("cell", { name: "Margaret" });
     await name.waitFor();
-    // One line of text.
+    // The name fits on one line.
     expect((await name.getByRole("link").boundingBox())?.height).toBeLessThan(30);
   });
 });

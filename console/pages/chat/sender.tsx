@@ -1,7 +1,7 @@
 import type { Schemas } from "../../live/api.ts";
 import { workers } from "../../live/workers.ts";
 
-/** Who sent a reply. Without the scope to read messages it is unknown. */
+/** The sender of a reply. Unknown without the scope to read messages. */
 export type Sender = Pick<Schemas["OutboundMessage"], "source_type" | "source_id">;
 
 const HUES = 12;
