@@ -193,6 +193,9 @@ export function filterOption<const C extends readonly string[]>(flags: string, f
   return option.text(flags, `filter by ${field}`, { choices, multiple: true });
 }
 
+/** `--text` of a list with the filter. */
+export const TEXT = option.text("--text <text>", "filter by a part of the text");
+
 /** Paging flags of a list (interface 4.2). */
 export function pageOptions(max: number) {
   return {
@@ -205,8 +208,6 @@ export function pageOptions(max: number) {
 export const SESSION_KEY = option.text("--session-key <key>", "filter by conversation", {
   completion: "session_key",
 });
-/** `--text` of a list. */
-export const TEXT = option.text("--text <words>", "filter by text, regardless of case");
 /** `--engine` of a list. */
 export const ENGINE_FILTER = option.text("--engine <names>", "filter by engine", {
   completion: "engine",

@@ -10,7 +10,7 @@ interface ButtonProps {
   /** Runs the action. The button shows its error as a message. */
   press: () => unknown;
   confirm?: Confirmation;
-  done?: string;
+  done?: string | undefined;
   after?: (succeeded: boolean) => void;
   icon?: LucideIcon;
   children?: ComponentChildren;

@@ -1,10 +1,14 @@
 import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
+import { narrow } from "../live/narrow.ts";
 import type { Resource } from "../live/resource.ts";
+import { TIME_RANGES } from "../live/time_range.ts";
 import type { Options } from "./field.tsx";
 import { Empty, LoadState } from "./notice.tsx";
 import { Rows } from "./rows.tsx";
 import { Status } from "./status.tsx";
+import { ColumnChoice, Table, type TableSpec } from "./table.tsx";
 
 const ROW_PX = 60;
 
@@ -61,12 +65,14 @@ export function ShortListing<T extends { id: string }>(
   );
 }
 
-/** A choice, or a search field if it has no options. */
+/** A choice, or a search field if it has no options. `TIME_FILTER` is a time range with the values `since`, `from` and `to`. */
 interface Filter<Name extends string> {
   name: Name;
   label: string;
   options?: Options;
 }
+
+export const TIME_FILTER = { name: "since", label: "Time", options: TIME_RANGES } as const;
 
 interface FilterBarProps<Name extends string> {
   filters: readonly (Filter<Name> | false)[];
@@ -85,23 +91,15 @@ export function FilterBar<Name extends string>(props: FilterBarProps<Name>) {
         const { name, label, options } = filter;
         const value = values[name];
         const set = (text: string) => change({ [name]: text } as Partial<Record<Name, string>>);
-        if (options === undefined) {
-          return (
-            <input
-              key={name}
-              type="search"
-              aria-label={label}
-              placeholder={label}
-              value={value}
-              onInput={(event) => set(event.currentTarget.value)}
-            />
-          );
-        }
+        if (options === undefined) return <SearchField key={name} label={label} value={value} set={set} />;
         return (
           <div key={name} class="choice">
             <select aria-label={label} value={value} onChange={(event) => set(event.currentTarget.value)}>
               {options.map(([one, text]) => <option key={one} value={one}>{text}</option>)}
             </select>
+            {options === TIME_RANGES && value === "custom" && (
+              <CustomRange values={values} change={change as CustomRangeProps["change"]} />
+            )}
           </div>
         );
       })}
@@ -111,17 +109,66 @@ export function FilterBar<Name extends string>(props: FilterBarProps<Name>) {
   );
 }
 
+// A request for each key would be answered after the text has changed again.
+const TYPING_MS = 250;
+
+function SearchField({ label, value, set }: { label: string; value: string; set: (text: string) => void }) {
+  const [typed, setTyped] = useState(value);
+  useEffect(() => setTyped(value), [value]);
+  useEffect(() => {
+    if (typed === value) return;
+    const timer = setTimeout(() => set(typed), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return (
+    <input
+      type="search"
+      aria-label={label}
+      placeholder={label}
+      value={typed}
+      onInput={(event) => setTyped(event.currentTarget.value)}
+    />
+  );
+}
+
+interface CustomRangeProps {
+  values: Record<string, string>;
+  change: (change: Record<string, string>) => void;
+}
+
+function CustomRange({ values, change }: CustomRangeProps) {
+  return (
+    <>
+      {(["from", "to"] as const).map((name) => (
+        <input
+          key={name}
+          type="datetime-local"
+          aria-label={name === "from" ? "From" : "To"}
+          value={values[name] ?? ""}
+          onChange={(event) => change({ [name]: event.currentTarget.value })}
+        />
+      ))}
+    </>
+  );
+}
+
 interface FilteredListingProps<T, Name extends string> extends ListingProps<T>, FilterBarProps<Name> {
   list: ListingProps<T>["list"] & { total?: string };
   /** Names of values that do not count as filters. */
   keep?: readonly Name[];
   /** False hides the filters. */
   bar?: boolean;
+  /** Shows the rows as a table, except on a phone. */
+  table?: TableSpec<T>;
+  /** Shown between the filters and the rows. */
+  above?: ComponentChildren;
 }
 
 /** A list below its filters. When the filters leave no row, it offers to clear them. */
-export function FilteredListing<T, Name extends string>(props: FilteredListingProps<T, Name>) {
-  const { list, values, change, keep = [], bar = true, empty } = props;
+export function FilteredListing<T, Name extends string>(
+  props: FilteredListingProps<T, Name>,
+) {
+  const { list, values, change, keep = [], bar = true, empty, table, label } = props;
   const { count = list.data && `${list.total} total` } = props;
   const names = (Object.keys(values) as Name[]).filter((name) => !keep.includes(name));
   const clear = () => change(Object.fromEntries(names.map((name) => [name, ""])) as typeof values);
@@ -130,10 +177,20 @@ export function FilteredListing<T, Name extends string>(props: FilteredListingPr
       <button type="button" onClick={clear}>Clear filters</button>
     </Empty>
   );
+  const none = names.some((name) => values[name] !== "") ? noMatches : empty;
+  const { data = [], more } = list;
   return (
     <>
-      {bar && <FilterBar {...props} count={count} />}
-      <Listing {...props} empty={names.some((name) => values[name] !== "") ? noMatches : empty} />
+      {bar && (
+        <FilterBar {...props} count={count}>
+          {props.children}
+          {table !== undefined && <ColumnChoice table={table} />}
+        </FilterBar>
+      )}
+      {props.above}
+      {table === undefined || narrow.value || data.length === 0
+        ? <Listing {...props} empty={none} />
+        : <Table label={label} items={data} more={more} table={table} />}
     </>
   );
 }
@@ -147,11 +204,15 @@ interface RowProps {
   /** Texts below the title. Empty texts are left out. */
   notes?: readonly (string | false | undefined)[];
   side?: ComponentChildren;
+  /** A control before the link of a row with children. */
+  before?: ComponentChildren;
   children?: ComponentChildren;
   current?: boolean;
 }
 
-export function Row({ href, press, status, title, notes = [], side, children, current = false }: RowProps) {
+export function Row(
+  { href, press, status, title, notes = [], side, before, children, current = false }: RowProps,
+) {
   const content = (
     <>
       {status !== undefined && <Status value={status} bare />}
@@ -169,6 +230,7 @@ export function Row({ href, press, status, title, notes = [], side, children, cu
   if (children !== undefined) {
     return (
       <div class="row needs">
+        {before}
         <Link href={href} class="row-link">{content}</Link>
         {children}
       </div>

@@ -23,20 +23,20 @@ const OVERSCAN_PX = 160;
 const NEAR_END_ROWS = 20;
 const NEAR_END_PX = 40;
 
-/** A list of any length. Only the visible rows are elements; their positions are calculated. */
-export function Rows(props: RowsProps) {
-  const { label, count, height, row, onEnd, sticky = false, target } = props;
+/**
+ * Decides which rows of a list of any length are elements: those in the visible part of `box`. Their positions are calculated, and
+ * each has the same height.
+ */
+export function useDrawnRows(
+  { count, height, onEnd }: Pick<RowsProps, "count" | "height" | "onEnd">,
+) {
   const box = useRef<HTMLDivElement>(null);
-  const atEnd = useRef(true);
   const [top, setTop] = useState(0);
   const [visible, setVisible] = useState(0);
   function measure(): void {
     const { scrollTop = 0, clientHeight = 0 } = box.current ?? {};
     setTop(Math.floor(scrollTop / height));
     setVisible(Math.ceil(clientHeight / height) + 1);
-  }
-  function scrollTo(px: number): void {
-    if (box.current !== null) box.current.scrollTop = px;
   }
   useLayoutEffect(() => {
     if (box.current === null) return;
@@ -45,14 +45,6 @@ export function Rows(props: RowsProps) {
     size.observe(box.current);
     return () => size.disconnect();
   }, [height]);
-  useEffect(() => {
-    if (sticky && atEnd.current) scrollTo(count * height);
-  }, [count]);
-  useEffect(() => {
-    if (target !== undefined && target < count) {
-      scrollTo(target * height - ((box.current?.clientHeight ?? 0) - height) / 2);
-    }
-  }, [target, target !== undefined && target < count]);
   // When a list becomes shorter, this code runs before the browser reports the new scroll position.
   const overscan = Math.ceil(OVERSCAN_PX / height);
   const first = Math.max(0, Math.min(top, count - visible) - overscan);
@@ -61,6 +53,26 @@ export function Rows(props: RowsProps) {
   useEffect(() => {
     if (count > 0 && last >= count - NEAR_END_ROWS) onEnd?.();
   }, [last, count]);
+  const space = { height: `${count * height}px`, paddingBlockStart: `${first * height}px` };
+  return { box, measure, space, indexes: Array.from({ length: drawn }, (_, at) => first + at) };
+}
+
+/** A list of any length. Only the visible rows are elements. */
+export function Rows(props: RowsProps) {
+  const { label, count, height, row, sticky = false, target } = props;
+  const { box, measure, space, indexes } = useDrawnRows(props);
+  const atEnd = useRef(true);
+  function scrollTo(px: number): void {
+    if (box.current !== null) box.current.scrollTop = px;
+  }
+  useEffect(() => {
+    if (sticky && atEnd.current) scrollTo(count * height);
+  }, [count]);
+  useEffect(() => {
+    if (target !== undefined && target < count) {
+      scrollTo(target * height - ((box.current?.clientHeight ?? 0) - height) / 2);
+    }
+  }, [target, target !== undefined && target < count]);
   function onScroll(): void {
     const { scrollTop = 0, clientHeight = 0, scrollHeight = 0 } = box.current ?? {};
     atEnd.current = scrollTop + clientHeight >= scrollHeight - NEAR_END_PX;
@@ -75,21 +87,17 @@ export function Rows(props: RowsProps) {
       aria-label={label}
       onScroll={onScroll}
     >
-      <div
-        class="rows-space"
-        style={{ height: `${count * height}px`, paddingBlockStart: `${first * height}px` }}
-        role="presentation"
-      >
-        {Array.from({ length: drawn }, (_, at) => (
+      <div class="rows-space" style={space} role="presentation">
+        {indexes.map((index) => (
           <div
-            key={first + at}
+            key={index}
             class="row-place"
             role="listitem"
             aria-setsize={count}
-            aria-posinset={first + at + 1}
+            aria-posinset={index + 1}
             style={{ height: `${height}px` }}
           >
-            {row(first + at)}
+            {row(index)}
           </div>
         ))}
       </div>

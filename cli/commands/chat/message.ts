@@ -75,6 +75,7 @@ export const group: AnyCommand[] = [
         about:
           "filter by status (feeding: being routed, bee_processed: routed, merged: joined with a later message)",
       },
+      text: TEXT,
       receivedFrom: option.time("--received-from <time>", "received at or after this time"),
       receivedTo: option.time("--received-to <time>", "received at or before this time"),
       ...pageOptions(100),
@@ -98,6 +99,7 @@ export const group: AnyCommand[] = [
         completion: "worker",
         ref: "worker",
       }),
+      text: TEXT,
       sentFrom: option.time("--sent-from <time>", "sent at or after this time"),
       sentTo: option.time("--sent-to <time>", "sent at or before this time"),
       ...pageOptions(100),

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../../src/domain/call/error.ts";
-import { EXECUTION_STATUSES, isEndedExecution } from "../../../src/domain/call/vocabulary.ts";
+import { EXECUTION_STATUSES, FAILURES, isEndedExecution } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { wantsColors } from "../../terminal/style.ts";
 import { escapeLine } from "../../terminal/visible.ts";
@@ -27,6 +27,7 @@ export const group: AnyCommand[] = [
         completion: "session_key",
       }),
       status: filterOption("--status <statuses>", "status", EXECUTION_STATUSES),
+      failure: filterOption("--failure <kinds>", "failure", FAILURES),
       engine: ENGINE_FILTER,
       text: TEXT,
       startedFrom: option.time("--started-from <time>", "started at or after this time"),

@@ -1,19 +1,28 @@
-import { ACTIVE_TASK_STATUSES, TASK_TYPES } from "../../../src/domain/call/vocabulary.ts";
+import { TASK_STATUSES, TASK_TYPES } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, option, toFields } from "../command.ts";
-import { filterOption, pageOptions, requestCommand, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
+import {
+  filterOption,
+  pageOptions,
+  requestCommand,
+  resource,
+  SESSION_KEY,
+  TEXT,
+  WORKER_ID,
+} from "../resource.ts";
 
 export const group: AnyCommand[] = [
   resource("queue", { arg: "id", example: "" }).list(
-    "List active tasks of all workers, newest first",
+    "List active tasks of all workers, or those with a status, newest first",
     "GET /api/queue",
     {
       columns: toColumns("id status type worker_id next_run_at created_at reason instruction"),
       options: {
         sessionKey: SESSION_KEY,
         workerId: WORKER_ID,
-        status: filterOption("--status <statuses>", "status", ACTIVE_TASK_STATUSES),
+        status: filterOption("--status <statuses>", "status", TASK_STATUSES),
         type: filterOption("--type <types>", "type", TASK_TYPES),
+        text: TEXT,
         ...pageOptions(100),
       },
       examples: ["queue list", "queue list --status running"],

@@ -3,7 +3,7 @@ import { field, timeField, toColumns } from "../../terminal/column.ts";
 import { usageError } from "../../terminal/exit.ts";
 import { type AnyCommand, option, toFields } from "../command.ts";
 import { parseDuration } from "../duration.ts";
-import { filterOption, pageOptions, requestCommand, resource, WORKER_ID } from "../resource.ts";
+import { filterOption, pageOptions, requestCommand, resource, TEXT, WORKER_ID } from "../resource.ts";
 import { expandCron, refuseCancelled } from "./cron.ts";
 import { createRunNowCommand } from "./run_now.ts";
 import { buildSettings, SETTINGS, TIME_ZONE } from "./schedule_settings.ts";
@@ -33,6 +33,7 @@ export const group: AnyCommand[] = [
       status: filterOption("--status <statuses>", "status", TASK_STATUSES),
       workerId: WORKER_ID,
       paused: option.flag("--paused", "only paused schedules"),
+      text: TEXT,
       failing: option.flag("--failing", "only schedules whose latest runs failed"),
       ...pageOptions(100),
     },

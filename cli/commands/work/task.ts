@@ -4,7 +4,7 @@ import { usageError } from "../../terminal/exit.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
 import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
 import { parseTimeout, TIMEOUT } from "../duration.ts";
-import { filterOption, pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
+import { filterOption, pageOptions, resource, SESSION_KEY, TEXT, WORKER_ID } from "../resource.ts";
 import { expandCron, refuseCancelled } from "./cron.ts";
 import { createRunNowCommand, waitAndPrintTask } from "./run_now.ts";
 import { TIME_ZONE } from "./schedule_settings.ts";
@@ -29,6 +29,7 @@ export const group: AnyCommand[] = [
       workerId: WORKER_ID,
       status: filterOption("--status <statuses>", "status", TASK_STATUSES),
       type: filterOption("--type <types>", "type", TASK_TYPES),
+      text: TEXT,
       ...pageOptions(100),
     },
     examples: [

@@ -9,6 +9,7 @@ import { Button } from "../../parts/button.tsx";
 import { formatConversationName } from "../../parts/format.ts";
 import { Listing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
+import { formatPreview } from "../../parts/plain_text.ts";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { LocalConversation } from "./conversation.tsx";
@@ -76,7 +77,7 @@ function ConversationRow({ conversation, current }: { conversation: Conversation
       href={`/console/chat/${encodeURIComponent(getAddressId(conversation))}`}
       current={current}
       title={formatConversationName(name) || session_key}
-      notes={[role === "user" ? `You: ${text}` : text]}
+      notes={[role === "user" ? `You: ${formatPreview(text)}` : formatPreview(text)]}
       side={
         <>
           {active_tasks > 0 && <Status value="running" bare />}

@@ -4,10 +4,12 @@ import { api, load } from "../../live/api.ts";
 import { type ApiError, toApiError } from "../../live/api_error.ts";
 import { useDraft } from "../../live/draft.ts";
 import { addPending, recoverPending, removePending } from "../../live/pending_messages.ts";
+import { workers } from "../../live/workers.ts";
 import { IconButton } from "../../parts/button.tsx";
 import { formatSize } from "../../parts/format.ts";
 import { ErrorNotice } from "../../parts/notice.tsx";
 import { findMentions, insertMention, MentionList } from "./mention_list.tsx";
+import { findMisspelledMention } from "./misspelled_mention.ts";
 import type { OutgoingMessage } from "./message.tsx";
 import { upload } from "./upload.ts";
 
@@ -27,6 +29,7 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
   const [file, setFile] = useState<File | null>(null);
   const [uploadShare, setUploadShare] = useState<number | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
+  const [misspelled, setMisspelled] = useState<ReturnType<typeof findMisspelledMention>>(null);
   const [choice, setChoice] = useState(0);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
@@ -53,6 +56,9 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
     event?.preventDefault();
     const content = text.trim();
     if (content === "" && file === null || uploadShare !== null) return;
+    const wrong = findMisspelledMention(content, (workers.value ?? []).map(({ name }) => name));
+    setMisspelled(wrong);
+    if (wrong !== null) return;
     const mine: OutgoingMessage = { number: ++number, content, file: file?.name ?? "", messageId: null };
     setError(null);
     setText("");
@@ -93,6 +99,13 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
     area.current?.focus();
   }
 
+  function correct(): void {
+    if (misspelled === null) return;
+    setText(text.replace(`@${misspelled.word}`, `@${misspelled.meant}`));
+    setMisspelled(null);
+    area.current?.focus();
+  }
+
   function onKeyDown(event: KeyboardEvent): void {
     const name = names[Math.min(choice, names.length - 1)];
     if (name !== undefined && (event.key === "Tab" || event.key === "Enter")) {
@@ -109,6 +122,14 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
   return (
     <form class="composer" onSubmit={send}>
       <ErrorNotice error={error} />
+      {misspelled !== null && (
+        <p class="notice bad" role="alert">
+          <span>
+            No worker named "{misspelled.word}".{" "}
+            <button type="button" class="small" onClick={correct}>Use @{misspelled.meant}</button>
+          </span>
+        </p>
+      )}
       {file !== null && (
         <p class="attached">
           <Paperclip size={14} aria-hidden="true" /> {file.name}{" "}
@@ -133,7 +154,7 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
           placeholder="Write a message"
           rows={Math.min(ROWS_MAX, text.split("\n").length)}
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => (setMisspelled(null), setText(event.currentTarget.value))}
           onKeyDown={onKeyDown}
           {...(names.length > 0
             ? { "aria-controls": "mentions", "aria-activedescendant": `mention-${choice}` }

@@ -14,6 +14,7 @@ import { Composer } from "./composer.tsx";
 import { ConversationForm } from "./conversation_form.tsx";
 import { ConversationHead } from "./conversation_head.tsx";
 import { type OutgoingMessage, OutgoingMessageView } from "./message.tsx";
+import { readHistory } from "./history.ts";
 import { MessageList } from "./message_list.tsx";
 import { ProgressView, useProgress } from "./progress.tsx";
 
@@ -32,10 +33,7 @@ export function LocalConversation({ id }: { id: string }) {
   const [limit, setLimit] = useState(MESSAGES_READ);
   const history = useResource(
     `${id} ${limit}`,
-    (signal) => {
-      const params = { path, query: { limit } };
-      return load(api.GET("/api/local/sessions/{id}/messages", { params, signal }));
-    },
+    (signal) => readHistory(id, limit, signal),
     (event) => event.session_key === key && /^message\.(sent|received)$/.test(event.kind),
   );
   const progress = useProgress(key);
@@ -45,10 +43,10 @@ export function LocalConversation({ id }: { id: string }) {
   // A conversation without a name gets the first words as its name.
   function nameAfter(content: string): void {
     const name = takeFirstLine(content, NAME_MAX_CHARACTERS);
-    if (!isUnnamed(session?.name) || history.data?.length !== 0 || name === "") return;
+    if (!isUnnamed(session?.name) || history.data?.messages.length !== 0 || name === "") return;
     void attempt(() => load(api.PUT("/api/local/sessions/{id}", { params: { path }, body: { name } })));
   }
-  const messages = history.data;
+  const messages = history.data?.messages;
   const arrived = new Set(messages?.map((message) => message.id));
   const open = outgoing.filter((one) => one.messageId === null || !arrived.has(one.messageId));
   const workerId = session?.worker_id ?? "";
@@ -81,6 +79,8 @@ export function LocalConversation({ id }: { id: string }) {
       {messages === undefined ? <LoadState error={history.error} /> : (
         <MessageList
           messages={messages}
+          senders={history.data?.senders}
+          failures={history.data?.failures}
           sessionId={id}
           questions={questions}
           end={`${open.length} ${progress.state}`}

@@ -8,7 +8,10 @@ import { Button } from "../../parts/button.tsx";
 import { formatClock, formatDay, formatSize, formatTime } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
 import { CopyButton } from "../../parts/short_id.tsx";
+import { stripText } from "../../parts/terminal_codes.ts";
+import { FailureCard } from "./failure_card.tsx";
 import { RoutingReason } from "./routing_reason.tsx";
+import { type Sender, SenderName, WorkerName } from "./sender.tsx";
 
 interface MessageProps {
   message: Schemas["LocalMessage"];
@@ -16,16 +19,28 @@ interface MessageProps {
   /** Whether the message is the first of its day. */
   day: boolean;
   question?: Schemas["Question"] | undefined;
+  sender?: Sender | undefined;
+  /** The failed run that the message reports. */
+  failure?: Schemas["Execution"] | undefined;
 }
 
-export function MessageView({ message, sessionId, day, question }: MessageProps) {
+export function MessageView({ message, sessionId, day, question, sender, failure }: MessageProps) {
   const { id, role, content, ts, media } = message;
   const mine = role === "user";
   return (
     <>
       {day && <p class="day">{formatDay(ts, now.value)}</p>}
       <article class={mine ? "said mine" : "said"} aria-label={mine ? "You" : "Reply"}>
-        {content !== "" && (mine ? <p class="plain">{content}</p> : <Markdown text={content} />)}
+        {!mine && failure === undefined && sender !== undefined && <SenderName sender={sender} />}
+        {failure !== undefined
+          ? (
+            <>
+              <WorkerName id={failure.worker_id} name={failure.worker_name} />
+              <FailureCard execution={failure} />
+            </>
+          )
+          : content !== "" &&
+            (mine ? <p class="plain">{content}</p> : <Markdown text={stripText(content)} />)}
         {media !== null && <MediaButton media={media} sessionId={sessionId} />}
         {question !== undefined && <AnswerForm question={question} />}
         <p class="said-foot">

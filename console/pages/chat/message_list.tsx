@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Schemas } from "../../live/api.ts";
 import { MessageView } from "./message.tsx";
+import type { Sender } from "./sender.tsx";
 
 type Message = Schemas["LocalMessage"];
 
@@ -12,6 +13,10 @@ interface ListProps {
   /** The session of a local conversation, or "". */
   sessionId: string;
   questions: readonly Schemas["Question"][] | undefined;
+  /** Senders of replies by the ids of the replies. */
+  senders?: ReadonlyMap<string, Sender> | undefined;
+  /** Failed runs by their ids. */
+  failures?: ReadonlyMap<string, Schemas["Execution"]> | undefined;
   /** Changes whenever the content after the messages changes. */
   end?: string;
   before?: ComponentChildren;
@@ -19,7 +24,8 @@ interface ListProps {
 }
 
 /** The messages of a conversation. It stays at its end unless the user has scrolled up. */
-export function MessageList({ messages, sessionId, questions, end = "", before, children }: ListProps) {
+export function MessageList(props: ListProps) {
+  const { messages, sessionId, questions, senders, failures, end = "", before, children } = props;
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
   useLayoutEffect(() => {
@@ -47,6 +53,8 @@ export function MessageList({ messages, sessionId, questions, end = "", before, 
             message={message}
             sessionId={sessionId}
             day={isNewDay(messages[index - 1], message)}
+            sender={senders?.get(message.id)}
+            failure={failures?.get(senders?.get(message.id)?.source_id ?? "")}
             question={questions?.find((one) => one.id === message.question_id)}
           />
         ))}

@@ -1,13 +1,15 @@
 import { useAddress } from "../../live/address.ts";
 import type { Schemas } from "../../live/api.ts";
 import { useList } from "../../live/resource.ts";
+import { useTimeRange } from "../../live/time_range.ts";
 import { findWorkerName } from "../../live/workers.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { formatActor, formatPlatform, takeFirstLine } from "../../parts/format.ts";
-import { FilteredListing, Row } from "../../parts/listing.tsx";
+import { FilteredListing, Row, TIME_FILTER } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
 import { listStatusOptions } from "../../parts/status.tsx";
+import { formatPreview } from "../../parts/plain_text.ts";
 import { Tabs } from "../../parts/tabs.tsx";
 import { Ago } from "../../parts/time.tsx";
 
@@ -38,15 +40,21 @@ export function Page() {
 }
 
 function InboundList() {
-  const [values, change] = useAddress("status");
-  const list = useList("/api/messages/inbound", { status: values.status }, /^message\./);
+  const [values, change] = useAddress("text", "status", "since", "from", "to");
+  const { text, status } = values;
+  const { from, to } = useTimeRange(values);
+  const list = useList(
+    "/api/messages/inbound",
+    { text, status, received_from: from, received_to: to },
+    /^message\./,
+  );
   return (
     <FilteredListing
-      filters={[{
-        name: "status",
-        label: "Status",
-        options: listStatusOptions("All statuses", INBOUND_STATUSES),
-      }]}
+      filters={[
+        { name: "text", label: "Search messages" },
+        { name: "status", label: "Status", options: listStatusOptions("All statuses", INBOUND_STATUSES) },
+        TIME_FILTER,
+      ]}
       values={values}
       change={change}
       list={list}
@@ -56,7 +64,7 @@ function InboundList() {
         <Row
           href={`/console/messages/${encodeURIComponent(id)}`}
           status={status}
-          title={takeFirstLine(content) || media?.original_name}
+          title={formatPreview(content) || media?.original_name}
           notes={[formatPlatform(platform), sender_name || formatActor(sender), takeFirstLine(error)]}
           side={<Ago at={received_at} />}
         />
@@ -66,18 +74,21 @@ function InboundList() {
 }
 
 function OutboundList() {
-  const [values, change] = useAddress("status", "source");
-  const { status, source } = values;
+  const [values, change] = useAddress("text", "status", "source", "since", "from", "to");
+  const { text, status, source } = values;
+  const { from, to } = useTimeRange(values);
   const list = useList(
     "/api/messages/outbound",
-    { status, source_type: source },
+    { text, status, source_type: source, sent_from: from, sent_to: to },
     /^message\.(sent|undelivered)$/,
   );
   return (
     <FilteredListing
       filters={[
+        { name: "text", label: "Search messages" },
         { name: "status", label: "Status", options: OUTBOUND_STATUSES },
         { name: "source", label: "Sender", options: SOURCES },
+        TIME_FILTER,
       ]}
       values={values}
       change={change}
@@ -88,7 +99,7 @@ function OutboundList() {
         <Row
           href={`/console/messages/${encodeURIComponent(one.message_id)}`}
           status={one.status === "failed" ? "undelivered" : one.status}
-          title={takeFirstLine(one.content) || one.media?.original_name}
+          title={formatPreview(one.content) || one.media?.original_name}
           notes={[formatPlatform(one.platform), formatSender(one), takeFirstLine(one.error)]}
           side={<Ago at={one.sent_at ?? one.created_at} />}
         />

@@ -4,6 +4,7 @@ import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
 import { Empty, LoadState } from "../../parts/notice.tsx";
 import { ConversationHead } from "./conversation_head.tsx";
+import { type History, readFailures } from "./history.ts";
 import { MessageList } from "./message_list.tsx";
 
 type Message = Schemas["LocalMessage"];
@@ -23,20 +24,21 @@ export function PlatformConversation({ sessionKey }: { sessionKey: string }) {
       <ConversationHead name={name} />
       {read.data === undefined
         ? <LoadState error={read.error} />
-        : read.data.length === 0
+        : read.data.messages.length === 0
         ? <Empty title="No messages, or all were deleted by retention." />
-        : <MessageList messages={read.data} sessionId="" questions={questions} />}
+        : <MessageList {...read.data} sessionId="" questions={questions} />}
       <p class="composer-note quiet">This conversation is on another platform. Reply there.</p>
     </section>
   );
 }
 
 // Returns the latest messages of both directions, oldest first. Ids are in the order of time.
-async function readLatest(session_key: string, signal: AbortSignal): Promise<Message[]> {
+async function readLatest(session_key: string, signal: AbortSignal): Promise<History> {
   const params = { query: buildQuery({ session_key }) };
-  const [inbound, outbound] = await Promise.all([
+  const [inbound, outbound, failures] = await Promise.all([
     loadPage(api.GET("/api/messages/inbound", { params, signal })),
     loadPage(api.GET("/api/messages/outbound", { params, signal })),
+    readFailures(session_key, signal),
   ]);
   const messages: Message[] = [
     ...inbound.items.map(({ id, content, received_at: ts }) => ({
@@ -48,5 +50,9 @@ async function readLatest(session_key: string, signal: AbortSignal): Promise<Mes
       ...{ media: null, reply_to, question_id: question_id || null },
     })),
   ];
-  return messages.toSorted((a, b) => a.id < b.id ? -1 : 1).slice(-MESSAGES_SHOWN);
+  return {
+    messages: messages.toSorted((a, b) => a.id < b.id ? -1 : 1).slice(-MESSAGES_SHOWN),
+    senders: new Map(outbound.items.map((reply) => [reply.id, reply])),
+    failures,
+  };
 }

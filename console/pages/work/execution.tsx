@@ -1,4 +1,5 @@
 import { RotateCcw, Square } from "lucide-preact";
+import { useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
@@ -14,7 +15,7 @@ import { CopyButton, ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago, Duration } from "../../parts/time.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
-import { formatFailure } from "./failure.ts";
+import { formatFailure, getShownStatus } from "./failure.ts";
 import { LogView } from "./log_view.tsx";
 
 type Execution = Schemas["Execution"];
@@ -38,42 +39,66 @@ function isActive({ status }: Execution): boolean {
 }
 
 function Details({ execution }: { execution: Execution }) {
-  const { id, status, failure, error, instruction, result, verify } = execution;
-  const active = isActive(execution);
+  const { status, failure, error, result } = execution;
   return (
-    <>
-      <ExecutionFacts execution={execution} />
-      {status === "failed" && (
-        <Notice tone="bad">
-          <strong>The run {formatFailure(failure)}.</strong> <AnsiLine text={error} open="" />
-        </Notice>
-      )}
-      <Section title="Instruction">
-        <p class="prose">{instruction}</p>
-      </Section>
-      {result !== "" && (
-        <Section
-          title={
-            <>
-              Result <CopyButton text={result} subject="result" />
-            </>
-          }
+    <div class="run">
+      <div class="run-main">
+        {status === "failed" && (
+          <div class="run-error" role="region" aria-label="Error" tabIndex={0}>
+            <Notice tone="bad">
+              <strong>The run {formatFailure(failure)}.</strong> <AnsiLine text={error} open="" />
+            </Notice>
+          </div>
+        )}
+        <Instruction text={execution.instruction} />
+        {result !== "" && (
+          <Section
+            title={
+              <>
+                Result <CopyButton text={result} subject="result" />
+              </>
+            }
+          >
+            <Markdown text={result} />
+          </Section>
+        )}
+        <LogView execution={execution} live={isActive(execution)} />
+      </div>
+      <aside aria-label="Facts">
+        <ExecutionFacts execution={execution} />
+      </aside>
+    </div>
+  );
+}
+
+const SHORT_MAX_CHARACTERS = 300;
+const SHORT_MAX_LINES = 4;
+
+/** An instruction. A long one is folded, so that the log stays on the first screen. */
+function Instruction({ text }: { text: string }) {
+  const [open, setOpen] = useState(false);
+  const long = text.length > SHORT_MAX_CHARACTERS || text.split("\n").length > SHORT_MAX_LINES;
+  return (
+    <Section
+      title="Instruction"
+      actions={!long ? undefined : (
+        <button
+          type="button"
+          class="small"
+          aria-expanded={open}
+          onClick={() => setOpen(!open)}
         >
-          <Markdown text={result} />
-        </Section>
+          {open ? "Show less" : "Show all"}
+        </button>
       )}
-      <LogView
-        executionId={id}
-        live={active}
-        atEnd={active || status === "failed"}
-        checked={verify.attempts > 0}
-      />
-    </>
+    >
+      <p class={long && !open ? "prose folded" : "prose"}>{text}</p>
+    </Section>
   );
 }
 
 function ExecutionFacts({ execution }: { execution: Execution }) {
-  const { usage, status, failure, verify, started_at } = execution;
+  const { usage, verify, started_at } = execution;
   const { input_tokens, output_tokens, cost_usd } = usage;
   const check = verify.status === null
     ? "not finished"
@@ -81,7 +106,7 @@ function ExecutionFacts({ execution }: { execution: Execution }) {
   return (
     <Facts
       values={{
-        "Status": <Status value={failure === "cancelled" ? "cancelled" : status} />,
+        "Status": <Status value={getShownStatus(execution)} />,
         "Worker": <Link href={`/console/workers/${execution.worker_id}`}>{execution.worker_name}</Link>,
         "Started": <Ago at={started_at ?? execution.created_at} />,
         "Duration": started_at !== null && <Duration from={started_at} to={execution.completed_at} />,

@@ -4,7 +4,7 @@ import type { Resource } from "../../live/resource.ts";
 import { takeFirstLine } from "../../parts/format.ts";
 import { Row, ShortListing } from "../../parts/listing.tsx";
 import { Ago, Duration } from "../../parts/time.tsx";
-import { formatFailure } from "./failure.ts";
+import { formatFailure, getShownStatus } from "./failure.ts";
 
 type Summary = Schemas["Overview"]["recent_executions"][number];
 
@@ -14,7 +14,7 @@ export function ExecutionRow({ execution }: { execution: Summary }) {
   return (
     <Row
       href={`/console/executions/${id}`}
-      status={failure === "cancelled" ? "cancelled" : status}
+      status={getShownStatus(execution)}
       title={takeFirstLine(instruction)}
       notes={[worker_name, failed && formatFailure(failure)]}
       side={

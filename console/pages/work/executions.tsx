@@ -1,17 +1,18 @@
 import { RotateCcw } from "lucide-preact";
 import { useAddress } from "../../live/address.ts";
-import { api, buildQuery, load, loadAll, type Schemas } from "../../live/api.ts";
-import { type LiveList, useList } from "../../live/resource.ts";
+import { api, buildQuery, loadAll, type Schemas } from "../../live/api.ts";
+import { type LiveList, useGet, useList } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
+import { useTimeRange } from "../../live/time_range.ts";
 import { listWorkerOptions } from "../../live/workers.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
-import { confirm } from "../../parts/dialog.tsx";
-import { pluralize } from "../../parts/format.ts";
-import { FilteredListing } from "../../parts/listing.tsx";
+import type { Options } from "../../parts/field.tsx";
+import { FilteredListing, TIME_FILTER } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
+import { useSelection } from "../../parts/selection.ts";
 import { listStatusOptions } from "../../parts/status.tsx";
-import { showToast } from "../../parts/toast.tsx";
 import { ExecutionRow } from "./execution_row.tsx";
+import { buildExecutionTable, ExecutionBulkBar, retryEach } from "./execution_table.tsx";
 import { WorkHead } from "./work_head.tsx";
 
 type Execution = Schemas["Execution"];
@@ -21,22 +22,35 @@ const STATUSES = ["pending", "running", "completed", "failed"];
 const RETRY_MAX = 200;
 
 export function Page() {
-  const [values, change] = useAddress("status", "worker", "session");
-  const { status, worker, session } = values;
-  const filters = { status, worker_id: worker, session_id: session };
+  const [values, change] = useAddress(
+    ...["text", "status", "worker", "engine", "since", "from", "to", "session"] as const,
+  );
+  const { text, status, worker, engine, session } = values;
+  const { from, to } = useTimeRange(values);
+  const filters = {
+    ...{ text, status, engine, worker_id: worker, session_id: session },
+    ...{ started_from: from, started_to: to },
+  };
   const list = useList("/api/executions", filters, /^execution\./);
+  const selection = useSelection(list.data);
+  const table = buildExecutionTable(hasScope("write:executions") ? selection : undefined);
   return (
     <>
       <WorkHead current="/console/executions" />
       <FilteredListing
         filters={[
+          { name: "text", label: "Search runs" },
           { name: "status", label: "Status", options: listStatusOptions("All statuses", STATUSES) },
           { name: "worker", label: "Worker", options: listWorkerOptions(["", "All workers"]) },
+          { name: "engine", label: "Engine", options: useEngineOptions() },
+          TIME_FILTER,
         ]}
         values={values}
         change={change}
         list={list}
         label="Runs"
+        table={table}
+        above={<ExecutionBulkBar items={list.data ?? []} selection={selection} reload={list.reload} />}
         row={(execution) => <ExecutionRow execution={execution} />}
         empty={
           <Empty title="No runs yet.">
@@ -50,14 +64,19 @@ export function Page() {
             One conversation ✕
           </button>
         )}
-        {status === "failed" && <RetryAllButton filters={filters} list={list} />}
+        {status === "failed" && selection.ids.size === 0 && <RetryAllButton filters={filters} list={list} />}
       </FilteredListing>
     </>
   );
 }
 
+function useEngineOptions(): Options {
+  const engines = useGet("/api/engines", {}).data ?? [];
+  return [["", "All engines"], ...engines.map(({ name }) => [name, name] as const)];
+}
+
 interface RetryProps {
-  filters: { status: string; worker_id: string; session_id: string };
+  filters: Record<string, string>;
   list: LiveList<Execution>;
 }
 
@@ -70,22 +89,7 @@ function RetryAllButton({ filters, list }: RetryProps) {
       (cursor) => api.GET("/api/executions", { params: { query: buildQuery(filters, cursor) } }),
       RETRY_MAX,
     );
-    if (failed.length === 0 || !await confirmRetry(failed.length)) return;
-    let started = 0;
-    for (const { id } of failed) {
-      const call = load(api.POST("/api/executions/{id}/retry", { params: { path: { id } }, body: {} }));
-      // The retry fails if the worker is deleted. The other runs start nevertheless.
-      if (await call.then(() => true, () => false)) started++;
-    }
-    showToast(`Started ${started} of ${failed.length} runs again`, started < failed.length);
+    await retryEach(failed);
   }
   return <Button icon={RotateCcw} press={retryAll} after={list.reload}>Run all again</Button>;
-}
-
-function confirmRetry(count: number): Promise<boolean> {
-  return confirm({
-    title: `Run ${pluralize(count, "failed run")} again?`,
-    text: "Each run gets a new task with the same instruction, and is charged again.",
-    action: `Run ${count} again`,
-  });
 }

@@ -1,6 +1,9 @@
 import type { Schemas } from "../../live/api.ts";
+import { takeFirstLine } from "../../parts/format.ts";
+import { stripCodes } from "../../parts/terminal_codes.ts";
 
-type Failure = Exclude<Schemas["Execution"]["failure"], "">;
+type Execution = Schemas["Execution"];
+type Failure = Exclude<Execution["failure"], "">;
 
 // Each text continues a sentence that starts with "The run".
 const FAILURES: Record<Failure, string> = {
@@ -20,4 +23,15 @@ const FAILURES: Record<Failure, string> = {
 
 export function formatFailure(failure: string): string {
   return (FAILURES as Record<string, string>)[failure] ?? failure.replaceAll("_", " ");
+}
+
+/** A run that a person cancelled has its own status in the console. */
+export function getShownStatus({ status, failure }: Pick<Execution, "status" | "failure">): string {
+  return failure === "cancelled" ? "cancelled" : status;
+}
+
+/** Returns the first line of a failed run's error, or "". */
+export function formatErrorLine({ status, failure, error }: Execution): string {
+  if (status !== "failed" || failure === "cancelled") return "";
+  return takeFirstLine(stripCodes(error)) || formatFailure(failure);
 }

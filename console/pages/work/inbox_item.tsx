@@ -1,16 +1,75 @@
-import { api, load, type Schemas } from "../../live/api.ts";
+import { Check, ChevronRight, Clock } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { api, load } from "../../live/api.ts";
+import { buildItemKey } from "../../live/notifications.ts";
 import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { takeFirstLine } from "../../parts/format.ts";
 import { Row } from "../../parts/listing.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import type { Selection } from "../../parts/selection.ts";
+import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { formatFailure } from "./failure.ts";
+import { canDismiss, dismissItems, retryItems, snoozeItems, SNOOZES } from "./inbox_actions.ts";
+import { formatDetail, type InboxGroup, type InboxItem, isDismissible } from "./inbox_groups.ts";
 
-type InboxItem = Schemas["InboxItem"];
+/** Items with the same cause as one row. Its button shows each of them. */
+export function InboxGroupRow({ group, selection }: { group: InboxGroup; selection: Selection }) {
+  const [open, setOpen] = useState(false);
+  const { items } = group;
+  const [first] = items;
+  const name = items.every(({ title }) => title === first.title) ? takeFirstLine(first.title) : "";
+  if (items.length === 1) return <InboxRow item={first} selection={selection} />;
+  const keys = items.map(buildItemKey);
+  const selected = keys.every((key) => selection.ids.has(key));
+  const title = name || formatDetail(first) || describe(first).note;
+  return (
+    <div class="inbox-group">
+      <div class="row needs">
+        <SelectBox
+          name={title}
+          checked={selected}
+          onChange={() =>
+            selected
+              ? selection.set([...selection.ids].filter((id) => !keys.includes(id)))
+              : selection.set([...selection.ids, ...keys])}
+        />
+        <button type="button" class="row-link" aria-expanded={open} onClick={() => setOpen(!open)}>
+          <Status value={describe(first).status} bare />
+          <span class="row-main">
+            <span class="row-title">
+              <span class="number">{items.length} ×</span> {title}
+            </span>
+            <span class="row-note">
+              {[first.worker_name, name && formatDetail(first)].filter(Boolean).join(" · ")}
+            </span>
+          </span>
+          <span class="row-side">
+            <Ago at={first.at} />
+          </span>
+          <ChevronRight size={16} class="chevron" aria-hidden="true" />
+        </button>
+        {first.kind === "run_failed" && hasScope("write:executions") && (
+          <Button
+            class="small"
+            label={`Run all again: ${title}`}
+            press={() => retryItems(items)}
+          >
+            Run all again
+          </Button>
+        )}
+        <HideButtons items={items} name={title} />
+      </div>
+      {open && items.map((item) => <InboxRow key={buildItemKey(item)} item={item} selection={selection} />)}
+    </div>
+  );
+}
 
-export function InboxRow({ item }: { item: InboxItem }) {
+function InboxRow({ item, selection }: { item: InboxItem; selection: Selection }) {
   const { href, status, title, note, action } = describe(item);
   const name = takeFirstLine(title);
+  const key = buildItemKey(item);
   return (
     <Row
       href={href}
@@ -18,13 +77,70 @@ export function InboxRow({ item }: { item: InboxItem }) {
       title={name}
       notes={[takeFirstLine(note)]}
       side={item.kind !== "engine_limited" && <Ago at={item.at} />}
+      before={
+        <SelectBox
+          name={name}
+          checked={selection.ids.has(key)}
+          onChange={() => selection.toggle(key)}
+        />
+      }
     >
       {action !== undefined && hasScope(action.scope) && (
         <Button class="small" label={`${action.label}: ${name}`} press={action.run} done={action.done}>
           {action.label}
         </Button>
       )}
+      <HideButtons items={[item]} name={name} />
     </Row>
+  );
+}
+
+function SelectBox({ name, checked, onChange }: { name: string; checked: boolean; onChange: () => void }) {
+  if (!canDismiss()) return null;
+  return (
+    <input
+      type="checkbox"
+      class="inbox-tick"
+      aria-label={`Select ${name}`}
+      checked={checked}
+      onChange={onChange}
+    />
+  );
+}
+
+function HideButtons({ items, name }: { items: readonly InboxItem[]; name: string }) {
+  if (!canDismiss()) return null;
+  return (
+    <span class="inbox-hide">
+      <SnoozeMenu items={items} label={`Snooze: ${name}`} iconOnly />
+      {items.every(isDismissible) && (
+        <Button
+          icon={Check}
+          class="icon small"
+          label={`Dismiss: ${name}`}
+          title="Dismiss"
+          press={() => dismissItems(items)}
+        />
+      )}
+    </span>
+  );
+}
+
+export function SnoozeMenu(
+  { items, label, iconOnly = false }: { items: readonly InboxItem[]; label: string; iconOnly?: boolean },
+) {
+  return (
+    <Menu icon={Clock} label={label} iconOnly={iconOnly} small>
+      {SNOOZES.map(([hours, text]) => (
+        <Button
+          key={hours}
+          class="small"
+          press={() => snoozeItems(items, hours)}
+        >
+          {text}
+        </Button>
+      ))}
+    </Menu>
   );
 }
 
@@ -33,7 +149,7 @@ interface Description {
   status: string;
   title: string;
   note: string;
-  action?: { label: string; scope: string; run: () => Promise<unknown>; done: string };
+  action?: { label: string; scope: string; run: () => Promise<unknown>; done?: string };
 }
 
 const RESUME = { paused: false };
@@ -45,17 +161,15 @@ function describe(item: InboxItem): Description {
     case "question":
       return { href: "/console", status: "question", title, note: `${worker_name} asks` };
     case "run_failed": {
-      const params = { path: { id: execution_id } };
       return {
         href: `/console/executions/${execution_id}`,
         status: "failed",
         title,
-        note: `${worker_name} · ${formatFailure(/^\w+/.exec(detail)?.[0] ?? "")}`,
+        note: [worker_name, formatDetail(item) || formatFailure(/^\w+/.exec(detail)?.[0] ?? "")].join(" · "),
         action: {
           label: "Run again",
           scope: "write:executions",
-          run: () => load(api.POST("/api/executions/{id}/retry", { params, body: {} })),
-          done: "Run started again",
+          run: () => retryItems([item]),
         },
       };
     }

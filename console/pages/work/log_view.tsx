@@ -1,31 +1,38 @@
-import { ChevronDown, ChevronUp } from "lucide-preact";
+import { ChevronDown, ChevronUp, Download } from "lucide-preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
+import type { Schemas } from "../../live/api.ts";
+import { saveAnswer } from "../../live/download.ts";
 import { type Log, useLog } from "../../live/log.ts";
 import { AnsiLine, carryCodes } from "../../parts/ansi_line.tsx";
-import { IconButton } from "../../parts/button.tsx";
+import { Button, IconButton } from "../../parts/button.tsx";
 import { Checkbox } from "../../parts/field.tsx";
 import { formatClockSeconds, pluralize } from "../../parts/format.ts";
 import { ErrorNotice } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Status } from "../../parts/status.tsx";
+import { findErrorLine } from "./log_errors.ts";
 import { useMatches } from "./log_search.ts";
+import { TimelineView } from "./timeline_view.tsx";
 
-const LINE_PX = 20;
+// A finger or a mouse needs 24 px to hit the number of a line.
+const LINE_PX = 24;
 
 interface LogProps {
-  executionId: string;
+  execution: Schemas["Execution"];
   /** Whether the run is active. */
   live: boolean;
-  /** Whether the view starts at the end and follows new lines. */
-  atEnd: boolean;
-  /** Whether a check ran, so that the log has a line for each round. */
-  checked: boolean;
 }
 
-/** The log of a run, live while it is active, with terminal colors, a search and an address for each line. */
-export function LogView({ executionId, live, atEnd, checked }: LogProps) {
-  const [{ line, raw }, change] = useAddress("line", "raw");
+/**
+ * The log of a run, live while it is active, with terminal colors, a search and an address for each line. The log of a failed run
+ * opens at its error. The timeline of the run shares its place.
+ */
+export function LogView({ execution, live }: LogProps) {
+  const { id: executionId, status, verify } = execution;
+  const failed = status === "failed";
+  const checked = verify.attempts > 0;
+  const [{ line, raw, view }, change] = useAddress("line", "raw", "view");
   const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);
   const log = useLog(executionId, { raw: raw === "yes" });
@@ -33,27 +40,46 @@ export function LogView({ executionId, live, atEnd, checked }: LogProps) {
   const open = useOpenCodes(lines);
   const matches = useMatches(lines, query);
   useEffect(() => setAt(0), [query]);
+  const error = useMemo(() => failed && log.ended ? findErrorLine(lines) : undefined, [
+    failed,
+    log.ended,
+    lines,
+  ]);
   const match = matches[Math.min(at, matches.length - 1)];
   const selected = /^\d+$/.test(line) ? Number(line) - 1 : undefined;
+  const classify = (index: number) =>
+    index === match ? "hit" : index === selected ? "chosen" : index === error ? "error" : "";
   return (
     <section class="log">
       <div class="log-head">
-        <h2>Log</h2>
+        <h2 class="unseen">Log</h2>
+        <ViewChoice view={view} choose={(next) => change({ view: next })} />
         <span class="quiet">
           {lines.length > 0 && pluralize(lines.length, "line")}
           {live && !log.ended && ", live"}
         </span>
-        <LogSearch
-          query={query}
-          setQuery={setQuery}
-          matches={matches.length}
-          at={Math.min(at, matches.length - 1)}
-          setAt={setAt}
-        />
-        <Checkbox
-          label="Raw engine output"
-          checked={raw === "yes"}
-          onChange={(on) => change({ raw: on ? "yes" : "" })}
+        {view !== "timeline" && (
+          <>
+            <LogSearch
+              query={query}
+              setQuery={setQuery}
+              matches={matches.length}
+              at={Math.min(at, matches.length - 1)}
+              setAt={setAt}
+            />
+            <Checkbox
+              label="Raw output"
+              checked={raw === "yes"}
+              onChange={(on) => change({ raw: on ? "yes" : "" })}
+            />
+          </>
+        )}
+        <Button
+          class="icon"
+          icon={Download}
+          label="Download log"
+          title="Download log"
+          press={() => downloadLog(executionId, raw === "yes")}
         />
       </div>
       {checked && raw !== "yes" && (
@@ -63,31 +89,66 @@ export function LogView({ executionId, live, atEnd, checked }: LogProps) {
         />
       )}
       <ErrorNotice error={log.error} />
-      {lines.length === 0 ? <p class="log-empty">{formatEmpty(log, raw === "yes")}</p> : (
-        <Rows
-          class="log-lines"
-          label="Log lines"
-          count={lines.length}
-          height={LINE_PX}
-          sticky={atEnd && selected === undefined && query === ""}
-          target={match ?? selected}
-          row={(index) => (
-            <div class={`log-line ${index === selected ? "chosen" : ""} ${index === match ? "hit" : ""}`}>
-              <a
-                href={`?line=${index + 1}`}
-                aria-label={`Line ${index + 1}`}
-                onClick={(
-                  event,
-                ) => (event.preventDefault(), change({ line: index === selected ? "" : String(index + 1) }))}
-              >
-                {index + 1}
-              </a>
-              <LogText text={lines[index] ?? ""} open={open(index)} />
-            </div>
-          )}
-        />
-      )}
+      {view === "timeline"
+        ? (
+          <TimelineView
+            execution={execution}
+            lines={lines}
+            show={(index) => change({ view: "", line: String(index + 1) })}
+          />
+        )
+        : lines.length === 0
+        ? <p class="log-empty">{formatEmpty(log, raw === "yes")}</p>
+        : (
+          <Rows
+            class="log-lines"
+            label="Log lines"
+            count={lines.length}
+            height={LINE_PX}
+            sticky={(live || failed) && selected === undefined && query === "" && error === undefined}
+            target={match ?? selected ?? error}
+            row={(index) => (
+              <div class={`log-line ${classify(index)}`}>
+                <a
+                  href={`?line=${index + 1}`}
+                  aria-label={`Line ${index + 1}`}
+                  onClick={(
+                    event,
+                  ) => (event.preventDefault(),
+                    change({ line: index === selected ? "" : String(index + 1) }))}
+                >
+                  {index + 1}
+                </a>
+                <LogText text={lines[index] ?? ""} open={open(index)} />
+              </div>
+            )}
+          />
+        )}
     </section>
+  );
+}
+
+function ViewChoice({ view, choose }: { view: string; choose: (view: string) => void }) {
+  return (
+    <span class="segments" role="group" aria-label="View">
+      {([["", "Log"], ["timeline", "Timeline"]] as const).map(([name, text]) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={view === name}
+          onClick={() => choose(name)}
+        >
+          {text}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+function downloadLog(id: string, raw: boolean): Promise<void> {
+  return saveAnswer(
+    new Request(`/api/executions/${id}/logs${raw ? "?raw=true" : ""}`),
+    `run-${id.slice(-6)}.log`,
   );
 }
 

@@ -8,6 +8,9 @@ import { takeFirstLine } from "../../parts/format.ts";
 import { FilteredListing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
+import { Status } from "../../parts/status.tsx";
+import type { TableSpec } from "../../parts/table.tsx";
+import { stripCodes } from "../../parts/terminal_codes.ts";
 import { Ago } from "../../parts/time.tsx";
 import { formatLastRun, formatRecurrence } from "./schedule_text.tsx";
 
@@ -16,9 +19,10 @@ type Task = Schemas["Task"];
 const STATES = [["", "Upcoming"], ["paused", "Paused"], ["failing", "Failing"], ["ended", "Ended"]] as const;
 
 export function Page() {
-  const [values, change] = useAddress("state", "worker");
-  const { state, worker } = values;
+  const [values, change] = useAddress("text", "state", "worker");
+  const { text, state, worker } = values;
   const list = useAll("/api/schedules", {
+    text,
     worker_id: worker,
     status: state === "ended" ? "completed,failed,cancelled" : "scheduled,pending,running",
     paused: state === "paused" ? "true" : "",
@@ -33,6 +37,7 @@ export function Page() {
       </Heading>
       <FilteredListing
         filters={[
+          { name: "text", label: "Search schedules" },
           { name: "state", label: "State", options: STATES },
           { name: "worker", label: "Worker", options: listWorkerOptions(["", "All workers"]) },
         ]}
@@ -41,6 +46,7 @@ export function Page() {
         count={list.data && `${list.data.length} total`}
         list={list}
         label="Schedules"
+        table={TABLE}
         row={(schedule) => <ScheduleRow schedule={schedule} />}
         empty={
           <Empty title="No schedules yet.">
@@ -52,14 +58,70 @@ export function Page() {
   );
 }
 
+function getShownStatus({ paused, status, last_status }: Task): string {
+  if (paused) return "paused";
+  return last_status === "failed" && status === "scheduled" ? "failed" : status;
+}
+
+function isUpcoming({ status, paused }: Task): boolean {
+  return status === "scheduled" && !paused;
+}
+
+const TABLE: TableSpec<Task> = {
+  id: "schedules",
+  key: ({ id }) => id,
+  href: ({ id }) => `/console/schedules/${id}`,
+  name: ({ name, instruction }) => name || takeFirstLine(instruction, 60),
+  columns: [
+    {
+      ...{ id: "schedule", title: "Schedule", width: "minmax(200px, 2fr)" },
+      cell: (schedule) => (
+        <>
+          <Status value={getShownStatus(schedule)} bare />{" "}
+          {schedule.name || takeFirstLine(schedule.instruction)}
+        </>
+      ),
+    },
+    {
+      ...{ id: "worker", title: "Worker", width: "minmax(70px, 130px)", optional: true },
+      cell: ({ worker_id }) => findWorkerName(worker_id),
+    },
+    {
+      ...{ id: "repeats", title: "Repeats", width: "minmax(120px, 1fr)", optional: true },
+      cell: formatRecurrence,
+    },
+    {
+      ...{ id: "next", title: "Next run", width: "100px", optional: true },
+      cell: (schedule) => isUpcoming(schedule) && <Ago at={schedule.next_run_at} />,
+    },
+    {
+      ...{ id: "last", title: "Last run", width: "100px", optional: true },
+      cell: ({ last_run_at }) => last_run_at !== null && <Ago at={last_run_at} />,
+    },
+    {
+      ...{ id: "result", title: "Result", width: "minmax(120px, 1.2fr)", optional: true },
+      cell: (schedule) => {
+        const { last_status, last_error } = schedule;
+        const error = takeFirstLine(stripCodes(last_error));
+        return last_status === "failed"
+          ? (
+            <span class="bad-text" title={error}>
+              {[formatLastRun(schedule), error].filter(Boolean).join(": ")}
+            </span>
+          )
+          : formatLastRun(schedule);
+      },
+    },
+  ],
+};
+
 function ScheduleRow({ schedule }: { schedule: Task }) {
-  const { id, name, instruction, status, paused, worker_id, next_run_at, updated_at, last_status } = schedule;
-  const failing = last_status === "failed" && status === "scheduled";
-  const upcoming = status === "scheduled" && !paused;
+  const { id, name, instruction, worker_id, next_run_at, updated_at } = schedule;
+  const upcoming = isUpcoming(schedule);
   return (
     <Row
       href={`/console/schedules/${id}`}
-      status={paused ? "paused" : failing ? "failed" : status}
+      status={getShownStatus(schedule)}
       title={name || takeFirstLine(instruction)}
       notes={[findWorkerName(worker_id), formatRecurrence(schedule), formatLastRun(schedule)]}
       side={

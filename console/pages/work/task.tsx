@@ -15,6 +15,7 @@ import { Ago } from "../../parts/time.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { BlockedNotice } from "./blocked_notice.tsx";
 import { formatCron, NextRun, TASK_TYPES } from "./schedule_text.tsx";
+import { isCancellable } from "./task_table.tsx";
 import { TaskRuns } from "./task_runs.tsx";
 
 const TITLE_MAX_CHARACTERS = 60;
@@ -73,10 +74,9 @@ function TaskFacts({ task }: { task: Schemas["Task"] }) {
   );
 }
 
-function Actions({ task: { id, status, type } }: { task: Schemas["Task"] }) {
+function Actions({ task }: { task: Schemas["Task"] }) {
+  const { id, status, type } = task;
   const params = { path: { id } };
-  const cancellable = ["pending", "scheduled"].includes(status) ||
-    status === "running" && type === "scheduled";
   return (
     <>
       {status === "scheduled" && (
@@ -88,7 +88,7 @@ function Actions({ task: { id, status, type } }: { task: Schemas["Task"] }) {
           Run now
         </Button>
       )}
-      {cancellable && (
+      {isCancellable(task) && (
         <Button
           icon={Square}
           confirm={{

@@ -4,70 +4,79 @@ import { api, load, type Schemas } from "../../live/api.ts";
 import { type LiveList, useList } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
 import { findWorkerName, listWorkerOptions } from "../../live/workers.ts";
-import { Button, LinkButton } from "../../parts/button.tsx";
+import { Button } from "../../parts/button.tsx";
 import { pluralize, takeFirstLine } from "../../parts/format.ts";
 import { FilteredListing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
+import { useSelection } from "../../parts/selection.ts";
 import { formatStatus, listStatusOptions } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { formatCron, TASK_TYPES } from "./schedule_text.tsx";
+import { buildTaskTable, formatTaskReason, TaskBulkBar } from "./task_table.tsx";
 import { WorkHead } from "./work_head.tsx";
 
 type Task = Schemas["Task"];
 
-const ACTIVE = ["scheduled", "pending", "running"];
-const ALL = [...ACTIVE, "completed", "failed", "cancelled"];
+const ACTIVE = "scheduled,pending,running";
+const ALL = `${ACTIVE},completed,failed,cancelled`;
+const STATUSES = [
+  ["", "Active"],
+  [ALL, "All statuses"],
+  ...listStatusOptions("", ALL.split(",")).slice(1),
+] as const;
 const TYPES: [string, string][] = [["", "All types"], ...Object.entries(TASK_TYPES)];
 // The service cancels at most this many tasks in one request.
 const CANCEL_MAX = 1_000;
 
-/** The queue of all workers, or all tasks of one worker. */
+/** The queue, and with a filter the tasks that have ended. */
 export function Page() {
-  const [values, change] = useAddress("status", "type", "worker");
-  const { status, type, worker } = values;
+  const [values, change] = useAddress("text", "status", "type", "worker");
+  const { text, status, type, worker } = values;
   const list = useList(
-    worker === "" ? "/api/queue" : "/api/tasks",
-    { worker_id: worker, status, type },
+    "/api/queue",
+    { worker_id: worker, status, type, text },
     (event) => (worker === "" || event.worker_id === worker) && /^(task|execution)\./.test(event.kind),
   );
-  const states = worker === "" ? ACTIVE : ALL;
+  const selection = useSelection(list.data);
   return (
     <>
       <WorkHead current="/console/tasks" />
       <FilteredListing
         filters={[
+          { name: "text", label: "Search tasks" },
+          { name: "status", label: "Status", options: STATUSES },
           { name: "worker", label: "Worker", options: listWorkerOptions(["", "All workers"]) },
-          { name: "status", label: "Status", options: listStatusOptions("All statuses", states) },
           { name: "type", label: "Type", options: TYPES },
         ]}
         values={values}
-        // A worker's tasks have other statuses than the queue.
-        change={(next) => change(next.worker === undefined ? next : { ...next, status: "" })}
+        change={change}
         list={list}
         label="Tasks"
+        table={buildTaskTable(hasScope("write:tasks") ? selection : undefined)}
+        above={<TaskBulkBar items={list.data ?? []} selection={selection} reload={list.reload} />}
         row={(task) => <TaskRow task={task} />}
-        keep={["worker"]}
         empty={
-          <Empty title={worker === "" ? "The queue is empty." : "No tasks yet."}>
-            <LinkButton href="/console/chat">Open the chat</LinkButton>
+          <Empty title="The queue is empty.">
+            <p>Tasks that have ended are under “All statuses”.</p>
+            <button type="button" onClick={() => change({ status: ALL })}>Show all tasks</button>
           </Empty>
         }
       >
-        <CancelAllButton filter={values} list={list} />
+        {selection.ids.size === 0 && text === "" && <CancelAllButton filter={values} list={list} />}
       </FilteredListing>
     </>
   );
 }
 
 function TaskRow({ task }: { task: Task }) {
-  const { id, status, instruction, worker_id, reason, cron, next_run_at, updated_at } = task;
+  const { id, status, instruction, worker_id, cron, next_run_at, updated_at } = task;
   const scheduled = status === "scheduled";
   return (
     <Row
       href={`/console/tasks/${id}`}
       status={status}
       title={takeFirstLine(instruction)}
-      notes={[findWorkerName(worker_id), cron !== "" && formatCron(cron), takeFirstLine(reason)]}
+      notes={[findWorkerName(worker_id), cron !== "" && formatCron(cron), formatTaskReason(task)]}
       side={
         <>
           {next_run_at !== null && scheduled && <span>next</span>}

@@ -196,9 +196,11 @@ export const refFilter = line(NAME_MAX_BYTES).meta({
     `an id, its ending of at least ${ENDING_MIN_CHARACTERS} characters, or a name where the object has one`,
 });
 
-/** Words that a listed object contains. */
+/** Rows that the filter `text` of a long list searches. A list that reads further back for a rare word would keep the database busy. */
+export const TEXT_FILTER_MAX_ROWS = 20_000;
+
 export const textFilter = line(NAME_MAX_BYTES).meta({
-  description: "text in the object, regardless of case, among the newest 50,000",
+  description: "only rows that contain this text; case matters only beyond ASCII",
 });
 
 export const queryTime = parseInteger(0, 8_640_000_000_000_000);

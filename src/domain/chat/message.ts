@@ -103,10 +103,10 @@ export type MessageSend = z.output<typeof messageFormSchema>;
 
 export const inboundListQuery = {
   ref: refFilter.optional(),
-  text: textFilter.optional(),
   session_key: sessionKeysFilter.optional(),
   platform: parseList(z.string().min(1)).optional(),
   status: parseList(z.enum(INBOUND_STATUSES)).optional(),
+  text: textFilter.optional(),
   received_from: queryTime.optional(),
   received_to: queryTime.optional(),
   ...buildPageQuery(),
@@ -114,12 +114,12 @@ export const inboundListQuery = {
 
 export const outboundListQuery = {
   ref: refFilter.optional(),
-  text: textFilter.optional(),
   session_key: sessionKeysFilter.optional(),
   platform: parseList(z.string().min(1)).optional(),
   status: parseList(z.enum(OUTBOUND_STATUSES)).optional(),
   source_type: parseList(z.enum(SOURCE_TYPES)).optional(),
   source_id: parseList(z.string().min(1)).optional(),
+  text: textFilter.optional(),
   sent_from: queryTime.optional(),
   sent_to: queryTime.optional(),
   ...buildPageQuery(),

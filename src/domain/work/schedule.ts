@@ -9,6 +9,7 @@ import {
   refFilter,
   sessionKey,
   text,
+  textFilter,
   time,
   VISIBLE_RULE,
 } from "../call/field.ts";
@@ -74,6 +75,7 @@ export const scheduleListQuery = {
   ref: refFilter.optional(),
   status: parseList(z.enum(TASK_STATUSES)).optional(),
   worker_id: parseList(z.string().min(1)).optional(),
+  text: textFilter.optional(),
   paused: flag.optional(),
   failing: flag.optional().meta({ type: "boolean", description: "whether its latest runs failed" }),
   ...buildPageQuery(),

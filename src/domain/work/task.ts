@@ -13,6 +13,7 @@ import {
   sessionKeyFilter,
   sessionKeysFilter,
   text,
+  textFilter,
   time,
   truncated,
 } from "../call/field.ts";
@@ -20,13 +21,7 @@ import { heldBySchema } from "./block.ts";
 import { messageId } from "../call/message_id.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { buildDefaultOptions, optionFields, optionInputs, type ScheduleOptions } from "./schedule.ts";
-import {
-  ACTIVE_TASK_STATUSES,
-  LAST_STATUSES,
-  TASK_STATUSES,
-  TASK_TYPES,
-  type TaskStatus,
-} from "../call/vocabulary.ts";
+import { LAST_STATUSES, TASK_STATUSES, TASK_TYPES, type TaskStatus } from "../call/vocabulary.ts";
 
 export const taskSchema = z.strictObject({
   id,
@@ -133,6 +128,7 @@ export const taskListQuery = {
   worker_id: parseList(z.string().min(1)).optional(),
   status: parseList(z.enum(TASK_STATUSES)).optional(),
   type: parseList(z.enum(TASK_TYPES)).optional(),
+  text: textFilter.optional(),
   ...buildPageQuery(),
 };
 export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
@@ -140,8 +136,10 @@ export type TaskFilter = z.output<z.ZodObject<typeof taskListQuery>>;
 export const queueQuery = {
   session_key: sessionKeysFilter.optional(),
   worker_id: parseList(z.string().min(1)).optional(),
-  status: parseList(z.enum(ACTIVE_TASK_STATUSES)).optional(),
+  status: parseList(z.enum(TASK_STATUSES)).optional()
+    .meta({ description: "default: the active statuses" }),
   type: parseList(z.enum(TASK_TYPES)).optional(),
+  text: textFilter.optional(),
   ...buildPageQuery(),
 };
 export type QueueFilter = z.output<z.ZodObject<typeof queueQuery>>;

@@ -6,7 +6,7 @@ export const queueRoutes = [
   defineRoute("GET /api/queue", {
     access: "read:tasks",
     operation: "queue.list",
-    summary: "List active tasks of all workers and conversations, newest first",
+    summary: "List active tasks of all workers and conversations, or those with a status, newest first",
     query: queueQuery,
     response: z.array(taskSchema),
     handle: ({ api, call, query }) => api.queue.list(call, query),

@@ -229,7 +229,7 @@ export async function findInbound(
 const FILTERS: Filters<InboundFilter> = {
   ref: matchReference("inbound_message"),
   ...matchColumns("inbound_message", ["session_key", "platform", "status"]),
-  text: matchText("inbound_message", ["content", "sender_name"]),
+  text: matchText(["inbound_message.content", "inbound_message.sender_name"], "inbound_message"),
   received_from: BY_LIST,
   received_to: BY_LIST,
 };

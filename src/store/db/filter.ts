@@ -1,3 +1,4 @@
+import { TEXT_FILTER_MAX_ROWS } from "../../domain/call/field.ts";
 import type { Page } from "../../domain/call/page.ts";
 import type { Database, Value } from "./database.ts";
 
@@ -69,18 +70,19 @@ export function matchReference(
   };
 }
 
-/** Newest rows of a table that a text filter reads, some tens of milliseconds of work. */
-export const SEARCHED_MAX_ROWS = 50_000;
-
-/** Matches rows with a text in one of these columns, regardless of ASCII case, among the newest SEARCHED_MAX_ROWS rows. */
-export function matchText(table: string, columns: readonly string[]): Condition<string> {
+/**
+ * Matches rows that contain a text in one of the columns. With `table`, only its newest rows are searched, because no index finds
+ * a part of a text.
+ */
+export function matchText(columns: readonly string[], table?: string): Condition<string> {
   return ({ conditions, args }, text) => {
-    const words = text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+    const pattern = `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
+    conditions.push(`(${columns.map((column) => `${column} like ? escape '\\'`).join(" or ")})`);
+    args.push(...columns.map(() => pattern));
+    if (table === undefined) return;
     conditions.push(
-      `${table}.id >= coalesce((select id from ${table} order by id desc limit 1 offset ${SEARCHED_MAX_ROWS}), '')`,
-      `(${columns.map((column) => `instr(lower(${table}.${column}), ?) > 0`).join(" or ")})`,
+      `${table}.id >= coalesce((select id from ${table} order by id desc limit 1 offset ${TEXT_FILTER_MAX_ROWS}), '')`,
     );
-    args.push(...columns.map(() => words));
   };
 }
 

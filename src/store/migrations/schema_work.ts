@@ -68,6 +68,7 @@ export const WORK_SCHEMA: string[] = [
   `create index task_active on task (session_key, worker_id) where status in ('pending', 'running', 'scheduled')`,
   `create index task_of_worker on task (worker_id, status) where status in ('pending', 'running', 'scheduled')`,
   `create index task_ended on task (updated_at) where status in ('completed', 'failed', 'cancelled')`,
+  `create index task_stopped on task (id) where status in ('failed', 'cancelled')`,
   `create index task_paused on task (updated_at) where paused = 1`,
   `create index task_failing on task (failures_in_row) where failures_in_row > 0`,
   // The list of schedules, soonest first; those without a next time come last.

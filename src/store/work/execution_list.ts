@@ -17,10 +17,15 @@ import {
 } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 
+const TEXTS = ["instruction", "error", "result", "worker_name"].map((name) => `execution.${name}`);
+
 const FILTERS: Filters<ExecutionFilter> = {
   ref: matchReference("execution"),
-  ...matchColumns("execution", ["worker_id", "status", "engine"]),
-  text: matchText("execution", ["instruction", "worker_name", "error", "result"]),
+  ...matchColumns("execution", ["worker_id", "status"]),
+  // The + keeps these columns out of the choice of an index.
+  failure: matchAny("+execution.failure"),
+  engine: matchAny("+execution.engine"),
+  text: matchText(TEXTS, "execution"),
   session_id: BY_LIST,
   started_from: BY_LIST,
   started_to: BY_LIST,

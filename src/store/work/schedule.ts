@@ -3,10 +3,17 @@ import type { ScheduleFilter } from "../../domain/work/schedule.ts";
 import type { Task } from "../../domain/work/task.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { type Database, guard, type Statement, type Value } from "../db/database.ts";
-import { buildWhere, type Filters, limitToConversation, matchAny, matchReference } from "../db/filter.ts";
+import {
+  buildWhere,
+  type Filters,
+  limitToConversation,
+  matchAny,
+  matchReference,
+  matchText,
+} from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { TASK_IS_ACTIVE, TASK_IS_TIMED } from "../db/status_sql.ts";
-import { TASKS } from "./task.ts";
+import { TASK_TEXTS, TASKS } from "./task.ts";
 
 // The expression of the index task_soonest.
 const SOONEST = "iif(task.paused = 1 or task.next_run_at is null, 9007199254740991, task.next_run_at)";
@@ -16,6 +23,7 @@ const FILTERS: Filters<ScheduleFilter> = {
   // The + keeps SQLite from using an index, because the order has one.
   status: matchAny("+task.status"),
   worker_id: matchAny("task.worker_id"),
+  text: matchText(TASK_TEXTS),
   paused: ({ conditions, args }, paused) => {
     conditions.push("+task.paused = ?");
     args.push(paused);

@@ -12,6 +12,7 @@ import {
   matchAny,
   matchColumns,
   matchReference,
+  matchText,
 } from "../db/filter.ts";
 import { list, parseNullableJson, readBoundJson } from "../db/list.ts";
 import { buildJsonSql, listFields, toColumnValue } from "../db/json_projection.ts";
@@ -78,11 +79,15 @@ export function findTaskJson(
   return readBoundJson(db, TASKS, id, boundTo);
 }
 
+/** The columns that the filter `text` searches. */
+export const TASK_TEXTS = ["task.instruction", "task.name", "task.reason"];
+
 const FILTERS: Filters<TaskFilter> = {
   ref: matchReference("task"),
   ...matchColumns("task", ["session_key", "message_id", "worker_id", "type"]),
   // The + keeps SQLite from using this index, because the indexes of the other filters are more selective.
   status: matchAny("+task.status"),
+  text: matchText(TASK_TEXTS, "task"),
 };
 
 export function listTasks(

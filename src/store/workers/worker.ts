@@ -169,7 +169,7 @@ export async function listWorkerEnvs(
 const FILTERS: Filters<WorkerFilter> = {
   id: matchAny("worker.id"),
   engine: matchAny("worker.engine"),
-  text: matchText("worker", ["name", "description"]),
+  text: matchText(["worker.name", "worker.description"]),
   ref: matchReference("worker", { column: "name_key", key: normalizeName }),
   name: ({ conditions, args }, names) => {
     conditions.push(`(${names.map(() => "instr(worker.name_key, ?) > 0").join(" or ")})`);

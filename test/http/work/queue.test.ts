@@ -43,7 +43,7 @@ describe("GET /api/queue (contract 17)", () => {
     const page = await app.send("GET /api/queue?page_size=1");
     expect(page.headers.get("x-total-count")).toBe("3");
     expect(page.headers.get("link")).toContain(`cursor=${cron.id}`);
-    expect((await app.send("GET /api/queue?status=completed")).status).toBe(400);
+    expect(await app.call("GET /api/queue?status=completed")).toHaveLength(0);
   });
 });
 

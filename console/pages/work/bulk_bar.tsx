@@ -1,0 +1,32 @@
+import type { ComponentChildren } from "preact";
+import { confirm, type Confirmation } from "../../parts/dialog.tsx";
+import type { Selection } from "../../parts/selection.ts";
+import { showToast } from "../../parts/toast.tsx";
+
+/** The actions for the selected rows. */
+export function BulkBar({ selection, children }: { selection: Selection; children: ComponentChildren }) {
+  if (selection.ids.size === 0) return null;
+  return (
+    <div class="bulk" role="region" aria-label="Selected rows">
+      <p role="status">{selection.ids.size} selected</p>
+      {children}
+      <button type="button" class="small" onClick={selection.clear}>Clear selection</button>
+    </div>
+  );
+}
+
+/**
+ * Asks, then calls `send` for each item, and says how many succeeded. An item that ended meanwhile is refused, and the others
+ * continue.
+ */
+export async function applyToEach<T>(
+  items: readonly T[],
+  question: Confirmation,
+  send: (item: T) => Promise<unknown>,
+  done: (succeeded: number, all: number) => string,
+): Promise<void> {
+  if (items.length === 0 || !await confirm(question)) return;
+  let succeeded = 0;
+  for (const item of items) if (await send(item).then(() => true, () => false)) succeeded++;
+  showToast(done(succeeded, items.length), succeeded < items.length);
+}
