@@ -15,6 +15,7 @@ import * as doctor from "./system/doctor.ts";
 import * as event from "./system/event.ts";
 import * as inbox from "./system/inbox.ts";
 import * as metrics from "./system/metrics.ts";
+import * as settings from "./system/settings.ts";
 import * as system from "./system/system.ts";
 import * as webhook from "./system/webhook.ts";
 import * as execution from "./work/execution.ts";
@@ -134,7 +135,7 @@ export function createOperations(dependencies: Dependencies) {
     }),
     queue: bind({ list: queue.listQueue, cancel: queue.cancelQueue }),
     engine: bind({ list: engine.listEngines, get: engine.getEngine, lift: engine.liftEngine }),
-    usage: bind({ list: usage.listUsage, series: usage.listSeries }),
+    usage: bind({ list: usage.listUsage, series: usage.listSeries, activity: usage.listActivity }),
     conversation: bind({ list: conversation.listConversations }),
     session: bind({
       list: conversation.listContexts,
@@ -206,6 +207,8 @@ export function createOperations(dependencies: Dependencies) {
       backup: backup.createBackup,
       resume: system.resume,
       rotateKey: system.rotateKey,
+      settings: settings.getSettings,
+      checkSettings: settings.checkSettings,
       metrics: metrics.readMetrics,
       readiness: system.findReadiness,
     }),

@@ -13,6 +13,7 @@ import type { LoadedConfig } from "../config/schema.ts";
 import type { Connections } from "../http/server/connections.ts";
 import type { Database } from "../store/db/database.ts";
 import { DatabaseWatch } from "../store/db/database_watch.ts";
+import { createConfiguration } from "./configuration.ts";
 import { getFilePath } from "./data_marker.ts";
 import type { DatabaseOwner } from "./database_owner.ts";
 import type { Operator } from "./first_start.ts";
@@ -89,6 +90,7 @@ export function buildDependencies(
     bee,
     network,
     retention,
+    configuration: createConfiguration(loaded),
     timeZone,
     passwordSource: auth.password_hash !== ""
       ? "config"

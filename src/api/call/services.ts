@@ -3,6 +3,7 @@ import type { HumanWaits } from "../../base/human_waits.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { DataPaths } from "../../base/paths.ts";
 import type { Config } from "../../config/schema.ts";
+import type { ConfigCheck, Settings } from "../../domain/system/settings.ts";
 import type { PasswordSource, ServiceState } from "../../domain/call/vocabulary.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Database } from "../../store/db/database.ts";
@@ -32,6 +33,7 @@ export interface Services {
   bee: Pick<Config["bee"], "engine">;
   network: Config["server"];
   retention: Config["retention"];
+  configuration: Configuration;
   /** Default time zone of cron fields. */
   timeZone: string;
   /** Source of the operator's password. The password is read-only when the configuration or the environment sets it. */
@@ -54,6 +56,13 @@ interface DatabaseOwner {
   /** The server's fault and its remedy, or null. */
   readonly fault: string | null;
   readonly standbys: readonly { host: string; pid: number }[];
+}
+
+/** The configuration that this process started with. */
+export interface Configuration {
+  read(): Promise<Settings>;
+  /** Checks lines for the file. Stores nothing and reads no file. */
+  check(yaml: string): Promise<ConfigCheck>;
 }
 
 export type Deps<K extends keyof Services> = Pick<Services, K>;
