@@ -6,7 +6,7 @@ import { Empty, LoadState } from "./notice.tsx";
 import { Rows } from "./rows.tsx";
 import { Status } from "./status.tsx";
 
-const ROW_PX = 60;
+const ROW_PX = 48;
 
 interface ListingProps<T> {
   list: Resource<T[]> & { more?: () => void };

@@ -10,7 +10,11 @@ export function createConfiguration(loaded: LoadedConfig): Configuration {
         "../config/settings.ts",
         import.meta.url,
       );
-      return { path: loaded.path, settings: listSettings(loaded) };
+      const { listGuides } = await load<typeof import("../config/guides.ts")>(
+        "../config/guides.ts",
+        import.meta.url,
+      );
+      return { path: loaded.path, settings: listSettings(loaded), guides: listGuides() };
     },
     async check(yaml) {
       const { checkSnippet } = await load<typeof import("../config/snippet.ts")>(

@@ -1,8 +1,11 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { listGuides } from "../../src/config/guides.ts";
 import { listSettings } from "../../src/config/settings.ts";
 import { checkSnippet } from "../../src/config/snippet.ts";
 import { loadConfig } from "../../src/config/schema.ts";
+import { ADAPTERS } from "../../src/engine/kinds.ts";
+import { MANIFESTS } from "../../src/platform/registry.ts";
 
 const FILE = `server:
   port: 9000
@@ -57,6 +60,19 @@ describe("listSettings()", () => {
     for (const secret of ["a secret of an engine", "a-secret", "ABCDEFGH"]) {
       expect(text).not.toContain(secret);
     }
+  });
+});
+
+describe("listGuides()", () => {
+  it("has a guide for every kind, whose lines are valid", async () => {
+    await using folder = await openFolder("log:\n  level: info\n");
+    const loaded = await loadConfig(folder.path, {});
+    const guides = listGuides();
+    for (const { kind, yaml } of guides) {
+      expect(checkSnippet(yaml, loaded), kind).toEqual({ valid: true, problems: [], present: [] });
+    }
+    const kinds = [...ADAPTERS, ...MANIFESTS].map(({ kind }) => kind).filter((kind) => kind !== "echo");
+    expect(guides.map(({ kind }) => kind)).toEqual(kinds);
   });
 });
 

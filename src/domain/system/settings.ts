@@ -14,9 +14,21 @@ const settingSchema = z.strictObject({
 }).meta({ id: "Setting" });
 export type Setting = z.output<typeof settingSchema>;
 
+const setupGuideSchema = z.strictObject({
+  group: z.enum(["engine", "platform"]),
+  kind: z.string(),
+  title: z.string(),
+  steps: z.array(z.string()),
+  files: z.array(z.strictObject({ path: z.string(), content: z.string() }))
+    .meta({ description: "the files of secrets that the lines name" }),
+  yaml: z.string().meta({ description: "lines to adapt and to add to the configuration file" }),
+}).meta({ id: "SetupGuide" });
+export type SetupGuide = z.output<typeof setupGuideSchema>;
+
 export const settingsSchema = z.strictObject({
   path: z.string().nullable().meta({ description: "the configuration file, or null without one" }),
   settings: z.array(settingSchema),
+  guides: z.array(setupGuideSchema).meta({ description: "how to set up each kind of engine and platform" }),
 }).meta({ id: "Settings" });
 export type Settings = z.output<typeof settingsSchema>;
 
