@@ -5,7 +5,7 @@ import { useGet } from "../../live/resource.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { FilterBar } from "../../parts/listing.tsx";
 import { Empty, LoadState } from "../../parts/notice.tsx";
-import { type Column, DataTable, type RowGroup } from "../../parts/table.tsx";
+import { type Column, DataTable, type RowGroup } from "../../parts/data_table.tsx";
 import { SystemHead } from "./system_head.tsx";
 
 type Setting = Schemas["Setting"];
