@@ -14,7 +14,7 @@ export interface BuiltConsole {
 }
 
 const HOME = join(ROOT, "console");
-const STYLES = ["tokens", "base", "layout", "parts", "pages", "work"];
+const STYLES = ["tokens", "base", "layout", "parts", "tables", "pages", "work"];
 // Shared modules go into one file, because a browser requests every file, and its imports only after it. Large modules of a few
 // pages stay separate.
 const SHARED = /\/console\/(live|parts)\/(?!ansi|chart|markdown)|\/lucide-preact\//;

@@ -11,6 +11,7 @@ import { LoginPage } from "./pages/account/login.tsx";
 import { OfferedLogin } from "./pages/account/offered_login.tsx";
 import { ConfirmationDialog } from "./parts/dialog.tsx";
 import { Empty, Loading } from "./parts/notice.tsx";
+import { Shortcuts } from "./shortcuts.tsx";
 import { Toast } from "./parts/toast.tsx";
 
 export function App() {
@@ -26,6 +27,7 @@ export function App() {
       {state === "expired" && <LoginPage again />}
       <ConfirmationDialog />
       <OfferedLogin />
+      {state === "in" && <Shortcuts />}
       <Toast />
     </>
   );

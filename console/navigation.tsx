@@ -7,6 +7,7 @@ import {
   Ellipsis,
   Gauge,
   Inbox,
+  Keyboard,
   ListChecks,
   LogOut,
   type LucideIcon,
@@ -23,6 +24,8 @@ import { inbox } from "./live/inbox.ts";
 import { hasScope, signOut, username } from "./live/session.ts";
 import { IconButton } from "./parts/button.tsx";
 import { Dialog } from "./parts/dialog.tsx";
+import { Mark } from "./parts/mark.tsx";
+import { openKeyHelp } from "./shortcuts.tsx";
 
 interface NavItem {
   href: string;
@@ -47,10 +50,22 @@ const ITEMS: readonly NavItem[] = [
   { href: "/console/schedules", name: "Schedules", icon: CalendarClock, scope: "read:tasks" },
   { href: "/console/messages", name: "Messages", icon: Mails, scope: "read:messages" },
   { href: "/console/memory", name: "Memory", icon: Brain, scope: "read:memory" },
-  { href: "/console/budgets", name: "Budgets", icon: Gauge, scope: "read:budgets" },
+  {
+    href: "/console/costs",
+    name: "Costs",
+    icon: Gauge,
+    scope: "read:executions",
+    covers: /^\/console\/(costs|budgets|system\/usage)/,
+  },
   { href: "/console/platforms", name: "Platforms", icon: Plug, scope: "read:platforms" },
   { href: "/console/runners", name: "Runners", icon: Server, scope: "read:runners" },
-  { href: "/console/system", name: "System", icon: Cpu, scope: "read:system" },
+  {
+    href: "/console/system",
+    name: "System",
+    icon: Cpu,
+    scope: "read:system",
+    covers: /^\/console\/system(?!\/usage)/,
+  },
 ];
 
 // The bar of a phone shows this many pages, and the dialog "More" shows the others.
@@ -65,7 +80,9 @@ export function Navigation() {
   const covered = path === "/console/account" || rest.some((item) => isCurrent(item, path));
   return (
     <div class="side">
-      <p class="brand">svc</p>
+      <p class="brand">
+        <Mark size={24} /> svc
+      </p>
       <nav aria-label="Pages" class="places">
         {items.map((item, index) => (
           <ItemLink key={item.href} item={item} path={path} extra={index >= ON_BAR} />
@@ -86,6 +103,13 @@ export function Navigation() {
         <Link href="/console/account" class="who" title={`Signed in as ${username.value}`}>
           {username.value}
         </Link>
+        <IconButton
+          icon={Keyboard}
+          size={16}
+          label="Keyboard shortcuts"
+          title="Keyboard shortcuts (?)"
+          onClick={openKeyHelp}
+        />
         <IconButton
           icon={LogOut}
           size={16}

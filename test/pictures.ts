@@ -1,11 +1,13 @@
-// Takes pictures of every page of the console at two widths, light and dark, from a temporary service with sample data. The
-// folder is an argument; `--docs` also updates the four pictures of the README.
+// Takes pictures of every page of the console at three widths, light and dark, from a temporary service with sample data. The
+// folder is an argument; `--docs` also updates the four pictures of the README, and `--large` adds 22 workers and 2,000 runs.
+// `--only=workers,costs` takes the pictures of these pages only.
 import { join } from "node:path";
 import { chromium, type Page } from "playwright-core";
 import { DESK, findBrowser, PHONE, type View } from "./harness/browser.ts";
 import { startServer } from "./harness/service/process.ts";
 import { ROOT } from "./harness/house/tree.ts";
 import { createSampleData } from "./pictures_data.ts";
+import { createLargeData } from "./pictures_large.ts";
 
 const PASSWORD = "pictures of a console";
 /** The pictures of the README. */
@@ -18,7 +20,9 @@ const IN_DOCS: Record<string, string> = {
 
 const path = await findBrowser();
 if (path === null) Deno.exit(1);
+const WIDE: View = { width: 1440, height: 900, dark: false };
 const docs = Deno.args.includes("--docs");
+const only = Deno.args.find((one) => one.startsWith("--only="))?.slice(7).split(",");
 const folder = Deno.args.find((one) => !one.startsWith("--")) ??
   await Deno.makeTempDir({ prefix: "svc-pictures-" });
 await Deno.mkdir(folder, { recursive: true });
@@ -49,7 +53,7 @@ const browser = await chromium.launch({
   args: ["--no-sandbox", "--disable-dev-shm-usage"],
 });
 try {
-  const views = [DESK, PHONE].flatMap((view) => [{ ...view, dark: false }, { ...view, dark: true }]);
+  const views = [WIDE, DESK, PHONE].flatMap((view) => [{ ...view, dark: false }, { ...view, dark: true }]);
   // A new service without data.
   for (const view of views) {
     await takePictures(view, {
@@ -58,7 +62,11 @@ try {
       "runners-none": "/console/runners",
     });
   }
-  const pages = await createSampleData(server.url, PASSWORD);
+  const pages = await createSampleData(
+    server.url,
+    PASSWORD,
+    Deno.args.includes("--large") ? (call) => createLargeData(join(home, "svc.db"), call) : undefined,
+  );
   for (const view of views) await takePictures(view, pages);
   console.log(`The pictures are in ${folder}`);
 } finally {
@@ -67,7 +75,9 @@ try {
   await Deno.remove(home, { recursive: true });
 }
 
-async function takePictures(view: View, pages: Record<string, string>): Promise<void> {
+async function takePictures(view: View, all: Record<string, string>): Promise<void> {
+  const pages = Object.fromEntries(Object.entries(all).filter(([name]) => only?.includes(name) !== false));
+  if (Object.keys(pages).length === 0) return;
   const context = await browser.newContext({
     viewport: { width: view.width, height: view.height },
     colorScheme: view.dark ? "dark" : "light",

@@ -1,9 +1,15 @@
 import type { Json } from "./harness/service/client.ts";
 
 /** Creates sample data for every page. Returns the addresses of the pages by their names. */
-export async function createSampleData(url: string, password: string): Promise<Record<string, string>> {
+export async function createSampleData(
+  url: string,
+  password: string,
+  addMore: (call: Call) => Promise<void> = () => Promise.resolve(),
+): Promise<Record<string, string>> {
   const login = await send(url, "", "POST /api/auth/login", { username: "admin", password });
   const call = (route: string, body?: unknown) => send(url, login.access_token, route, body);
+  // The use of budgets counts runs in the order of their ends, so the older runs come first.
+  await addMore(call);
   const { ada, bob } = await createWorkers(call);
   const chat = await createConversation(call, ada.id);
   await createSchedules(call, ada.id);
@@ -33,6 +39,8 @@ export async function createSampleData(url: string, password: string): Promise<R
     "not-here": "/console/executions/nothing",
     trace: `/console/messages/${encodeURIComponent(message.id)}`,
     memory: "/console/memory",
+    costs: "/console/costs",
+    "costs-month": "/console/costs?span=month&measure=runs",
     budgets: "/console/budgets",
     "budget-new": "/console/budgets?for=global",
     platforms: "/console/platforms",
@@ -41,6 +49,9 @@ export async function createSampleData(url: string, password: string): Promise<R
     "worker-away": `/console/workers/${away}`,
     system: "/console/system",
     usage: "/console/system/usage",
+    settings: "/console/system/settings",
+    "setup-platform": "/console/system/setup?for=telegram",
+    "setup-engine": "/console/system/setup?for=claude",
     events: "/console/system/events",
     doctor: "/console/system/doctor",
     users: "/console/system/users",

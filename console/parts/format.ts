@@ -34,13 +34,15 @@ export function formatAgo(at: number, now: number): string {
   const size = Math.abs(ms);
   if (size < 15 * SECOND) return "just now";
   if (size > 7 * DAY) return formatDay(at, now);
+  // Rounded up, a start would be longer ago than its run took.
+  const count = (unit: number) => ms > 0 ? Math.floor(size / unit) : Math.round(size / unit);
   const text = size < MINUTE
-    ? `${Math.round(size / SECOND)} s`
+    ? `${count(SECOND)} s`
     : size < HOUR
-    ? `${Math.round(size / MINUTE)} min`
+    ? `${count(MINUTE)} min`
     : size < DAY
-    ? `${Math.round(size / HOUR)} h`
-    : `${Math.round(size / DAY)} d`;
+    ? `${count(HOUR)} h`
+    : `${count(DAY)} d`;
   return ms > 0 ? `${text} ago` : `in ${text}`;
 }
 

@@ -10,7 +10,7 @@ import { Rows } from "./rows.tsx";
 import { Status } from "./status.tsx";
 import { ColumnChoice, Table, type TableSpec } from "./table.tsx";
 
-const ROW_PX = 60;
+const ROW_PX = 48;
 
 interface ListingProps<T> {
   list: Resource<T[]> & { more?: () => void };

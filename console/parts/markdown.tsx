@@ -95,13 +95,17 @@ function Table({ token, depth }: { token: Tokens.Table; depth: number }) {
       <table>
         <thead>
           <tr>
-            {token.header.map((cell, index) => <th key={index}>{renderTokens(cell.tokens, depth + 1)}</th>)}
+            {token.header.map((cell, index) => (
+              <th key={index} class={cell.align ?? ""}>{renderTokens(cell.tokens, depth + 1)}</th>
+            ))}
           </tr>
         </thead>
         <tbody>
           {token.rows.map((row, index) => (
             <tr key={index}>
-              {row.map((cell, column) => <td key={column}>{renderTokens(cell.tokens, depth + 1)}</td>)}
+              {row.map((cell, column) => (
+                <td key={column} class={cell.align ?? ""}>{renderTokens(cell.tokens, depth + 1)}</td>
+              ))}
             </tr>
           ))}
         </tbody>

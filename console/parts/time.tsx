@@ -1,10 +1,15 @@
 import { now, secondNow } from "../live/clock.ts";
 import { formatAgo, formatDuration, formatTime } from "./format.ts";
 
+const RECENT_MS = 70_000;
+
 /** A time relative to now, with the full time as its tooltip. */
 export function Ago({ at }: { at: number | null }) {
   if (at === null) return <span class="quiet">–</span>;
-  return <time dateTime={new Date(at).toISOString()} title={formatTime(at)}>{formatAgo(at, now.value)}</time>;
+  // A recent time counts seconds, as a duration next to it does. Others are not drawn again every second.
+  const recent = Math.abs(now.value - at) < RECENT_MS;
+  const text = formatAgo(at, recent ? secondNow.value : now.value);
+  return <time dateTime={new Date(at).toISOString()} title={formatTime(at)}>{text}</time>;
 }
 
 /** A duration, up to now if it has no end. */

@@ -17,6 +17,7 @@ import * as event from "./system/event.ts";
 import * as inbox from "./system/inbox.ts";
 import * as keyRotation from "./system/key_rotation.ts";
 import * as metrics from "./system/metrics.ts";
+import * as settings from "./system/settings.ts";
 import * as system from "./system/system.ts";
 import * as webhook from "./system/webhook.ts";
 import * as execution from "./work/execution.ts";
@@ -142,7 +143,7 @@ export function createOperations(dependencies: Dependencies) {
     }),
     queue: bind({ list: queue.listQueue, cancel: queue.cancelQueue }),
     engine: bind({ list: engine.listEngines, get: engine.getEngine, lift: engine.liftEngine }),
-    usage: bind({ list: usage.listUsage, series: usage.listSeries }),
+    usage: bind({ list: usage.listUsage, series: usage.listSeries, activity: usage.listActivity }),
     conversation: bind({ list: conversation.listConversations }),
     session: bind({
       list: conversation.listContexts,
@@ -214,6 +215,8 @@ export function createOperations(dependencies: Dependencies) {
       backup: backup.createBackup,
       resume: system.resume,
       rotateKey: keyRotation.rotateKey,
+      settings: settings.getSettings,
+      checkSettings: settings.checkSettings,
       metrics: metrics.readMetrics,
       readiness: system.findReadiness,
     }),

@@ -15,6 +15,7 @@ import type { Connections } from "../http/server/connections.ts";
 import { SecretStore } from "../store/account/secret_store.ts";
 import type { Database } from "../store/db/database.ts";
 import { DatabaseWatch } from "../store/db/database_watch.ts";
+import { createConfiguration } from "./configuration.ts";
 import { getFilePath } from "./data_marker.ts";
 import type { DatabaseOwner } from "./database_owner.ts";
 import type { Operator } from "./first_start.ts";
@@ -108,6 +109,7 @@ export function buildDependencies(
     network,
     retention,
     isolation: { config: isolation, configPath: loaded.path, databaseUrl: database.url },
+    configuration: createConfiguration(loaded),
     timeZone,
     passwordSource: auth.password_hash !== ""
       ? "config"

@@ -42,7 +42,10 @@ export function formatPosition(source: ConfigSource, path: string[], atKey = fal
     node = pair?.key as Node | undefined;
   }
   const offset = node?.range?.[0];
-  if (offset === undefined) return `${source.path}: `;
+  // A missing key has no position, so its parent's key has to do.
+  if (offset === undefined) {
+    return path.length > 1 ? formatPosition(source, path.slice(0, -1), true) : `${source.path}: `;
+  }
   const { line, column } = source.position(offset);
   return `${source.path}:${line}:${column}: `;
 }

@@ -143,6 +143,9 @@ export interface LoadedConfig {
   path: string | null;
   /** The value of SVC_AUTH_PASSWORD or SVC_AUTH_PASSWORD_FILE, or "" when both are unset. */
   password: string;
+  /** The file, and the variable of each key that the environment sets: they say where a value comes from. */
+  source: ConfigSource;
+  fromEnvironment: ReadonlyMap<string, string>;
 }
 
 /** Reads file, environment and defaults. Throws ConfigError with position and remedy. */
@@ -179,7 +182,7 @@ export async function loadConfig(
   const passwordFile = env.SVC_AUTH_PASSWORD_FILE;
   const password = env.SVC_AUTH_PASSWORD ??
     (passwordFile ? readSecretFile("SVC_AUTH_PASSWORD_FILE", passwordFile) : "");
-  return { config, path: source.path, password };
+  return { config, path: source.path, password, source, fromEnvironment };
 }
 
 function resolveDatabaseUrl(url: string, dataDir: string, base: string): string {
@@ -188,7 +191,10 @@ function resolveDatabaseUrl(url: string, dataDir: string, base: string): string 
   return path === undefined ? url : `file:${resolveConfigPath(base, path)}`;
 }
 
-function checkBackup({ backup: { cron }, database, scheduler }: Config, source: ConfigSource): void {
+export function checkBackup(
+  { backup: { cron }, database, scheduler }: Pick<Config, "backup" | "database" | "scheduler">,
+  source: ConfigSource,
+): void {
   if (cron === "") return;
   const fault = database.url.startsWith("file:")
     ? findCronFault(cron, scheduler.time_zone || "UTC", Date.now())

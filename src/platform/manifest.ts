@@ -24,6 +24,8 @@ interface Definition<Settings extends z.ZodType, L extends Limits | null> {
   settings: Settings;
   /** Settings that `svc ctl config` hides. Each has a `<name>_file` next to it. */
   secrets: readonly string[];
+  /** How to set it up: its name for people, the steps before its lines, and these lines of the configuration. */
+  guide: { title: string; steps: readonly string[]; lines: readonly string[] };
   /** null: the service does not cut replies. */
   limits: L;
   /** Loads the code of the kind. */

@@ -109,6 +109,7 @@ async function callEverything(app: App): Promise<void> {
       `/api/usage?by=${by}&since=${Date.now() - 1_000}`
     ),
     "/api/system/series",
+    "/api/usage/workers",
     "/api/system/doctor",
     "/metrics",
     `/api/messages/inbound?session_key=${key}&status=failed`,

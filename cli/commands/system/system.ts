@@ -5,11 +5,14 @@ import { Problem } from "../../client/transport.ts";
 import { formatRelativeTime, paintStatus, type Row, toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import type { Output } from "../../terminal/output.ts";
+import { readInputFile } from "../../terminal/input_text.ts";
 import { confirm, readLines, readNewPassword, readPassword, SecretPrompt } from "../../terminal/prompt.ts";
 import { escapeControls } from "../../terminal/visible.ts";
 import { type AnyCommand, type BaseContext, command, option } from "../command.ts";
 import { requestCommand } from "../resource.ts";
 
+// The limit of the server.
+const SNIPPET_MAX_BYTES = 64 * 1024;
 const RECENT_COLUMNS = toColumns("id worker_name status failure created_at instruction");
 
 export const group: AnyCommand[] = [
@@ -61,6 +64,28 @@ export const group: AnyCommand[] = [
     options: { limit: option.int("--limit <n>", "number of runs, 1 to 100", { default: 10 }) },
     examples: ["system executions", "system executions --limit 50 --json"],
     columns: toColumns("id message_id session_key engine status reason task_count created_at"),
+  }),
+  requestCommand({
+    name: "config",
+    about: "List every setting of the running service, its value, and the line or variable that sets it",
+    endpoint: "GET /api/system/config",
+    columns: toColumns("key value source at"),
+    rows: ({ settings }) => settings,
+    id: (row) => String(row.key),
+    examples: ["system config", "system config --json | jq '.settings[] | select(.source != \"default\")'"],
+  }),
+  command({
+    name: "check-config",
+    about: "Check lines for the configuration file without storing them",
+    args: ["file|-"],
+    examples: ["system check-config telegram.yaml", "system check-config - < telegram.yaml"],
+    async run({ client, out, io, note, args: [file = ""] }) {
+      const yaml = await readInputFile(io, file, { flag: "the file", maxBytes: SNIPPET_MAX_BYTES });
+      const { json, value } = await client.call("POST /api/system/config/check", { body: { yaml } });
+      await out.list(json, value.problems, toColumns("line column message"));
+      if (!value.valid) throw new Exit(EXIT.usage, "The lines are not valid.");
+      note("valid");
+    },
   }),
   command({
     name: "password",

@@ -14,6 +14,8 @@ const COLUMNS = toColumns(
   "limit unit period action",
   statusField("state"),
   timeField("resets_at"),
+  roundedColumn("forecast"),
+  timeField("runs_out_at"),
   timeField("lifted_until"),
 );
 
@@ -92,7 +94,7 @@ export const group: AnyCommand[] = [
 ];
 
 function roundedColumn(name: string) {
-  return { name, value: (row: Row) => Number(Number(row[name]).toFixed(4)) };
+  return { name, value: (row: Row) => row[name] === null ? "" : Number(Number(row[name]).toFixed(4)) };
 }
 
 function parseLimit(text: string): number {

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
+import type { Api } from "../../../src/http/app.ts";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { normalizeName } from "../../../src/domain/call/name_key.ts";
-import type { Api } from "../../../src/http/app.ts";
-import { toColumns } from "../../terminal/column.ts";
+import { type Row, statusField, timeField, toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { confirm } from "../../terminal/prompt.ts";
 import { escapeControls } from "../../terminal/visible.ts";
@@ -16,7 +16,7 @@ import {
   type Values,
 } from "../command.ts";
 import { buildCheck, CHECK } from "../work/schedule_settings.ts";
-import { confirmLoss, pageOptions, resource, YES } from "../resource.ts";
+import { confirmLoss, pageOptions, requestCommand, resource, YES } from "../resource.ts";
 
 const worker = resource("worker", {
   arg: "id",
@@ -85,6 +85,20 @@ export const group: AnyCommand[] = [
     ],
   }),
   worker.get("GET /api/workers/:id"),
+  requestCommand({
+    name: "activity",
+    about: "Show the last run, the waiting tasks and the usage of every worker",
+    endpoint: "GET /api/usage/workers",
+    columns: toColumns(
+      "worker_id worker_name pending blocked executions failed cost_usd",
+      statusField("last_status"),
+      timeField("last_run_at"),
+    ),
+    rows: ({ workers }) => workers.map(sumActivity),
+    id: (row) => String(row.worker_id),
+    options: { days: option.int("--days <n>", "calendar days to sum, today included", { default: 7 }) },
+    examples: ["worker activity", "worker activity --days 30"],
+  }),
   worker.verb("status", "Show current work and whether a run can start", "GET /api/workers/:id/status"),
   worker.create("Create a worker", "POST /api/workers", {
     options: {
@@ -254,4 +268,18 @@ function parseIsolation(given: string): Isolation {
   } catch {
     throw usageError(`--isolation: ${JSON.stringify(given)} must be namespace, box or a JSON object`);
   }
+}
+
+function sumActivity(
+  { last_run, days, ...worker }: Api["GET /api/usage/workers"]["response"]["workers"][number],
+): Row {
+  const costs = days.flatMap(({ cost_usd }) => cost_usd ?? []);
+  return {
+    ...worker,
+    executions: days.reduce((sum, day) => sum + day.executions, 0),
+    failed: days.reduce((sum, day) => sum + day.failed, 0),
+    cost_usd: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
+    last_status: last_run?.status ?? "",
+    last_run_at: last_run?.created_at ?? null,
+  };
 }

@@ -1,6 +1,7 @@
 import { useRef } from "preact/hooks";
 import { signIn, username } from "../../live/session.ts";
 import { Fields, useForm } from "../../parts/form.tsx";
+import { Mark } from "../../parts/mark.tsx";
 import { ErrorNotice } from "../../parts/notice.tsx";
 
 /** The login. With `again` it covers the page of an expired session. */
@@ -22,6 +23,7 @@ export function LoginPage({ again = false }: { again?: boolean }) {
   return (
     <main class={again ? "login over" : "login"}>
       <form onSubmit={form.submit} class="login-card" ref={box}>
+        <Mark size={40} />
         <h1>{again ? "Sign in again" : "Sign in to svc"}</h1>
         {again && <p class="quiet">Your session has expired. Your page and your input are kept.</p>}
         <Fields

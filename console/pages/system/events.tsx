@@ -15,7 +15,7 @@ type JournalEvent = Schemas["Event"];
 
 const PAGE_SIZE = 100;
 const EVENTS_MAX = 5_000;
-const ROW_PX = 52;
+const ROW_PX = 44;
 
 export function Page() {
   const [values, change] = useAddress("kind");

@@ -5,7 +5,7 @@ import { Tabs } from "../../parts/tabs.tsx";
 
 const TABS: readonly (readonly [href: string, name: string, scope?: string])[] = [
   ["/console/system", "Overview"],
-  ["/console/system/usage", "Usage"],
+  ["/console/system/settings", "Settings", "write:system"],
   ["/console/system/events", "Events"],
   ["/console/system/doctor", "Doctor"],
   ["/console/system/users", "Users", "read:users"],

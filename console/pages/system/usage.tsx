@@ -7,7 +7,7 @@ import { FilterBar } from "../../parts/listing.tsx";
 import { Empty, LoadState } from "../../parts/notice.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { Charts } from "./charts.tsx";
-import { SystemHead } from "./system_head.tsx";
+import { CostsHead } from "../workers/costs_head.tsx";
 import { UsageTable } from "./usage_table.tsx";
 
 type Group = NonNullable<NonNullable<operations["usage.list"]["parameters"]["query"]>["by"]>;
@@ -38,7 +38,7 @@ export function Page() {
   }, /^execution\.(completed|failed)$/);
   return (
     <>
-      <SystemHead current="/console/system/usage" />
+      <CostsHead current="/console/system/usage" />
       <FilterBar
         filters={[
           {

@@ -15,7 +15,7 @@ import { findErrorLine } from "./log_errors.ts";
 import { useMatches } from "./log_search.ts";
 import { TimelineView } from "./timeline_view.tsx";
 
-// A finger or a mouse needs 24 px to hit the number of a line.
+// The number of a line is a link, and a smaller target would be hard to hit.
 const LINE_PX = 24;
 
 interface LogProps {

@@ -10,11 +10,13 @@ import { formatTime } from "../../parts/format.ts";
 import { ShortListing } from "../../parts/listing.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Empty } from "../../parts/notice.tsx";
-import { Heading, Section } from "../../parts/page.tsx";
+import { Section } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { BudgetForm, BudgetLiftForm } from "./budget_form.tsx";
 import { calculateShare, formatAmount, formatTarget, formatUse, PERIODS } from "./budget_text.ts";
+import { Forecast } from "./budget_forecasts.tsx";
+import { CostsHead } from "./costs_head.tsx";
 import { useDepartmentNames } from "./department_tree.ts";
 import { Engines } from "./engine_cards.tsx";
 
@@ -35,11 +37,11 @@ export function Page() {
   }
   return (
     <>
-      <Heading title="Budgets and engines">
+      <CostsHead current="/console/budgets">
         <Button scope="write:budgets" class="primary" icon={Plus} press={() => setEdited("new")}>
           New budget
         </Button>
-      </Heading>
+      </CostsHead>
       <div class="scrolled">
         <Section title="Budgets">
           <ShortListing
@@ -103,6 +105,11 @@ function BudgetCard({ budget, edit, lift, reload }: CardProps) {
         {reserved > 0 && <span class="quiet">, {formatAmount(reserved, unit)} reserved for current runs
         </span>}
       </p>
+      {(budget.forecast !== null || budget.runs_out_at !== null) && (
+        <p class="quiet">
+          Forecast: <Forecast budget={budget} />
+        </p>
+      )}
       {lifted && <p class="hint">Not enforced until {formatTime(lifted_until)}.</p>}
       {!lifted && state === "hard" && (
         <p class="hint">

@@ -80,7 +80,9 @@ function DepartmentRow({ department: { id, name, depth, workers }, edit, reload 
               title: `Delete ${name}?`,
               text: workers === 0
                 ? "The department is deleted. It has no workers."
-                : `The department is deleted. Its ${pluralize(workers, "worker")} are kept.`,
+                : `The department is deleted. Its ${
+                  workers === 1 ? "worker is" : `${workers} workers are`
+                } kept.`,
               action: "Delete department",
             }}
             press={() => load(api.DELETE("/api/departments/{id_or_name}", { params }))}

@@ -4,6 +4,7 @@ import { useAddress } from "../../live/address.ts";
 import type { Schemas } from "../../live/api.ts";
 import { useRunners } from "../../live/runners.ts";
 import { Button } from "../../parts/button.tsx";
+import { pluralize } from "../../parts/format.ts";
 import { FilteredListing, Row } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
@@ -85,7 +86,7 @@ function RunnerRow({ runner, open }: { runner: Runner; open: () => void }) {
       notes={[labels.join(", ") || "no labels", engines.join(", "), version, draining && "draining"]}
       side={last_seen_at === null ? <span>not connected yet</span> : (
         <>
-          <span>{running} of {max_runs} runs</span>
+          <span>{running} of {pluralize(max_runs, "run")}</span>
           <span>
             seen <Ago at={last_seen_at} />
           </span>

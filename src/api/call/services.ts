@@ -4,6 +4,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { DataPaths } from "../../base/paths.ts";
 import type { SecretReference } from "../../config/secret_references.ts";
 import type { Config } from "../../config/schema.ts";
+import type { ConfigCheck, Settings } from "../../domain/system/settings.ts";
 import type { PasswordSource, ServiceState } from "../../domain/call/vocabulary.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { SecretStore } from "../../store/account/secret_store.ts";
@@ -40,6 +41,7 @@ export interface Services {
   network: Config["server"];
   retention: Config["retention"];
   isolation: { config: Config["isolation"]; configPath: string | null; databaseUrl: string };
+  configuration: Configuration;
   /** Default time zone of cron fields. */
   timeZone: string;
   /** Source of the operator's password. The password is read-only when the configuration or the environment sets it. */
@@ -62,6 +64,13 @@ interface DatabaseOwner {
   /** The server's fault and its remedy, or null. */
   readonly fault: string | null;
   readonly standbys: readonly { host: string; pid: number }[];
+}
+
+/** The configuration that this process started with. */
+export interface Configuration {
+  read(): Promise<Settings>;
+  /** Checks lines for the file. Stores nothing and reads no file. */
+  check(yaml: string): Promise<ConfigCheck>;
 }
 
 export type Deps<K extends keyof Services> = Pick<Services, K>;

@@ -7,6 +7,7 @@ import {
   type BudgetUpdate,
   classifyBudget,
   convertToUnit,
+  forecastUsage,
   getCountedLimit,
   type OpenUse,
   type StoredBudget,
@@ -30,6 +31,7 @@ import { findDepartmentRef } from "../../store/workers/department.ts";
 import { record } from "../../store/events/journal.ts";
 import {
   findCapacityTime,
+  findFirstUse,
   listOpenRuns,
   measureBudgets,
   type MeasuredBudget,
@@ -83,7 +85,9 @@ export async function planBudget(
   };
   const month = new Months(deps.timeZone).find(now);
   const settled = await readSettledUse(db, stored, now, month);
-  const use = { ...stored, settled, soft_notified_at: null, hard_notified_at: null };
+  const recent = await readSettledUse(db, { ...stored, period: "7d" }, now, month);
+  const notified = { soft_notified_at: null, hard_notified_at: null };
+  const use = { ...stored, settled, recent, first_at: await findFirstUse(db, target), ...notified };
   return {
     statements: [...insertBudget(stored, BUDGETS_MAX), buildEvent("budget.created", stored, call, now)],
     response: await buildBudget(deps, use, await listOpenRuns(db, now), engines.canMeasure(stored)),
@@ -204,7 +208,7 @@ async function buildBudget(
   const month = new Months(timeZone).find(now);
   const usage = sumBudgetUsage(budget, open, canMeasure);
   const state = classifyBudget(budget, usage);
-  const { settled, soft_notified_at: _soft, hard_notified_at: _hard, ...stored } = budget;
+  const { settled, recent, first_at, soft_notified_at: _soft, hard_notified_at: _hard, ...stored } = budget;
   const beyond = usage.used + usage.reserved - settled;
   const most = getCountedLimit(budget) - 1 - beyond;
   const resets = budget.period === "month"
@@ -212,12 +216,16 @@ async function buildBudget(
     : state === "hard" && most >= 0
     ? await findCapacityTime(db, budget, most, { now, month })
     : null;
+  const pace = { counted: recent, firstAt: first_at };
+  const { forecast, runsOutAt } = forecastUsage(budget, usage, pace, { now, month });
   return {
     ...stored,
     used: convertToUnit(usage.used, budget.unit),
     reserved: convertToUnit(usage.reserved, budget.unit),
     state,
     resets_at: resets,
+    forecast: forecast === null ? null : convertToUnit(forecast, budget.unit),
+    runs_out_at: runsOutAt,
   };
 }
 

@@ -1,5 +1,7 @@
 import { invalid } from "../../domain/call/error.ts";
+import { listLastDays } from "../../domain/workers/month.ts";
 import {
+  type Activity,
   type QuarterUsage,
   SERIES_POINTS_MAX,
   SERIES_SINCE_DEFAULT_MS,
@@ -15,9 +17,11 @@ import {
   listUsageByExecution,
   listUsageByQuarter,
   listUsageByWorker,
+  listUsageByWorkerAndDay,
   listWaitsByQuarter,
+  listWorkerActivity,
 } from "../../store/workers/usage.ts";
-import { type Answer, answerList } from "../call/answer.ts";
+import { type Answer, answer, answerList } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -94,6 +98,28 @@ export async function listSeries(
     point.waited_longest_ms = Math.max(...starts.map(({ longest_ms }) => longest_ms));
   }
   return answerList(points);
+}
+
+/** Returns the current work of every worker, and its usage on each of the last days of the service's time zone. */
+export async function listActivity(
+  { db, clock, timeZone }: Deps<"db" | "clock" | "timeZone">,
+  { days: count }: { days: number },
+): Promise<Answer<Activity>> {
+  const days = listLastDays(timeZone, clock.now(), count);
+  const [rows, usage] = await Promise.all([
+    listWorkerActivity(db, days[0]?.start ?? clock.now()),
+    listUsageByWorkerAndDay(db, days),
+  ]);
+  const byWorker = Map.groupBy(usage, ({ worker_id }) => worker_id);
+  return answer({
+    days: days.map(({ day }) => day),
+    workers: rows.map(({ deleted, last_id, last_status, last_at, ...row }) => ({
+      ...row,
+      deleted: deleted === 1,
+      last_run: last_id === null ? null : { id: last_id, status: last_status, created_at: last_at },
+      days: (byWorker.get(row.worker_id) ?? []).map(({ worker_id: _, ...day }) => day),
+    })),
+  });
 }
 
 function groupByDay(quarters: QuarterUsage[], timeZone: string): UsageRow[] {

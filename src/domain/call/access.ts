@@ -71,6 +71,7 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["POST /api/executions/:id/retry", "write:executions"],
   ["GET /api/sessions/:sessionId/executions", "read:executions"],
   ["GET /api/usage", "read:executions"],
+  ["GET /api/usage/workers", "read:executions"],
 
   ["GET /api/memory", "read:memory"],
   ["GET /api/memory/entry", "read:memory"],
@@ -123,6 +124,8 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["POST /api/system/backup", "write:system", "people"],
   ["POST /api/system/rotate-key", "write:system", "people"],
   ["POST /api/system/resume", "write:system", "people"],
+  ["GET /api/system/config", "write:system", "people"],
+  ["POST /api/system/config/check", "write:system", "people"],
 
   ["GET /api/budgets", "read:budgets"],
   ["POST /api/budgets", "write:budgets"],

@@ -71,6 +71,13 @@ export const budgetSchema = storedBudgetSchema.extend({
   resets_at: time.nullable().meta({
     description: "when the budget allows runs again if nothing changes; for a month its end",
   }),
+  forecast: amount.nullable().meta({
+    description:
+      "expected usage of the whole period at the pace of the last 7 days; null: of all time, or not measured",
+  }),
+  runs_out_at: time.nullable().meta({
+    description: "when the usage reaches the limit at that pace; null: not in this period",
+  }),
 }).meta({ id: "Budget" });
 export type Budget = z.output<typeof budgetSchema>;
 
@@ -88,7 +95,10 @@ export type BudgetCreate = z.output<typeof budgetCreateSchema>;
 /** A field that the request omits stays unchanged. PUT ignores read-only fields (contract 1.2). */
 export const budgetUpdateSchema = z.strictObject({
   ...settings,
-  ...ignoreFields("id", "lifted_until", "used", "reserved", "state", "resets_at", "created_at", "updated_at"),
+  ...ignoreFields(
+    ...["id", "lifted_until", "used", "reserved", "state", "resets_at", "forecast", "runs_out_at"] as const,
+    ...["created_at", "updated_at"] as const,
+  ),
 }).partial().meta({ id: "BudgetUpdate", examples: [{ limit: 100 }] });
 export type BudgetUpdate = z.output<typeof budgetUpdateSchema>;
 
@@ -230,6 +240,39 @@ export function mustStop(
   if (unmeasured) return false;
   const limit = getCountedLimit(budget);
   return budget.unit === "runs" ? used + reserved > limit : used >= limit;
+}
+
+/** Ended usage of a target in the last days. */
+interface RecentUse {
+  counted: number;
+  /** When the first run of the target ended, or null. */
+  firstAt: number | null;
+}
+
+const DAY_MS = 86_400_000;
+const PACE_SPAN_MS = 7 * DAY_MS;
+
+/** Returns the expected usage of the whole period, and when it reaches the limit, at the pace of the last 7 days. */
+export function forecastUsage(
+  budget: Pick<StoredBudget, "limit" | "unit" | "period">,
+  { used, reserved, unmeasured }: BudgetUsage,
+  { counted, firstAt }: RecentUse,
+  { now, month }: { now: number; month: Month },
+): { forecast: number | null; runsOutAt: number | null } {
+  if (unmeasured) return { forecast: null, runsOutAt: null };
+  // A target with less than a day of history would get the pace of its first minutes.
+  const spanMs = Math.min(PACE_SPAN_MS, Math.max(DAY_MS, now - (firstAt ?? now)));
+  const perMs = counted / spanMs;
+  const rolling = ROLLING[budget.period];
+  // Usage leaves a rolling period while new usage enters it.
+  if (rolling !== undefined) return { forecast: Math.round(perMs * rolling), runsOutAt: null };
+  const left = getCountedLimit(budget) - used - reserved;
+  const out = perMs > 0 && left > 0 ? Math.round(now + left / perMs) : null;
+  if (budget.period === "total") return { forecast: null, runsOutAt: out };
+  return {
+    forecast: Math.round(used + perMs * (month.end - now)),
+    runsOutAt: out !== null && out < month.end ? out : null,
+  };
 }
 
 /** Returns whether the budget is suspended at `now`. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { usageSchema } from "../work/execution.ts";
-import { parseIntegerOr, queryTime, time } from "../call/field.ts";
-import { USAGE_GROUPS } from "../call/vocabulary.ts";
+import { id, parseIntegerOr, queryTime, time } from "../call/field.ts";
+import { EXECUTION_STATUSES, USAGE_GROUPS } from "../call/vocabulary.ts";
 
 const counted = {
   executions: z.int(),
@@ -59,3 +59,31 @@ export const seriesQuery = {
 };
 
 export const SERIES_SINCE_DEFAULT_MS = DAY_MS;
+
+const ACTIVITY_DAYS_MAX = 31;
+
+export const activityQuery = {
+  days: parseIntegerOr(7, [1, ACTIVITY_DAYS_MAX], "calendar days, today included"),
+};
+
+const activityDaySchema = z.strictObject({ day: z.string(), ...counted });
+
+/** A worker's current work, and its usage on the last days. */
+const workerActivitySchema = z.strictObject({
+  worker_id: id,
+  worker_name: z.string(),
+  deleted: z.boolean(),
+  pending: z.int().meta({ description: "waiting tasks" }),
+  blocked: z.int().meta({ description: "waiting tasks that a budget, limit or missing runner blocks" }),
+  last_run: z.strictObject({ id, status: z.enum(EXECUTION_STATUSES), created_at: time }).nullable(),
+  days: z.array(activityDaySchema).meta({ description: "the days with runs that ended, oldest first" }),
+}).meta({ id: "WorkerActivity" });
+export type WorkerActivity = z.output<typeof workerActivitySchema>;
+
+export const activitySchema = z.strictObject({
+  days: z.array(z.string()).meta({ description: "all days of the answer, such as 2026-01-31, oldest first" }),
+  workers: z.array(workerActivitySchema).meta({
+    description: "by name; deleted workers with usage come last",
+  }),
+}).meta({ id: "Activity" });
+export type Activity = z.output<typeof activitySchema>;

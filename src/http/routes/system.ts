@@ -11,6 +11,7 @@ import {
   passwordChangeSchema,
   resumedSchema,
 } from "../../domain/system/system.ts";
+import { configCheckRequestSchema, configCheckSchema, settingsSchema } from "../../domain/system/settings.ts";
 import { defineRoute } from "../route.ts";
 
 export const systemRoutes = [
@@ -75,6 +76,24 @@ export const systemRoutes = [
     body: z.strictObject({}),
     response: resumedSchema,
     handle: ({ api, call }) => api.system.resume(call),
+  }),
+  defineRoute("GET /api/system/config", {
+    access: "write:system",
+    operation: "system.config",
+    summary: "Get the effective configuration: every value, and the line or variable that sets it",
+    description: "As of the start of the process. Secrets are hidden. Refused for runs.",
+    response: settingsSchema,
+    handle: ({ api }) => api.system.settings(),
+  }),
+  defineRoute("POST /api/system/config/check", {
+    access: "write:system",
+    operation: "system.check_config",
+    summary: "Check lines for the configuration file without storing them",
+    description:
+      "Reports every problem with its line. Reads no file, also not those that `<secret>_file` names. Refused for runs.",
+    body: configCheckRequestSchema,
+    response: configCheckSchema,
+    handle: ({ api, body }) => api.system.checkSettings(body),
   }),
   defineRoute("POST /api/system/rotate-key", {
     access: "write:system",

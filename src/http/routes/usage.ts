@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { seriesPointSchema, seriesQuery, usageQuery, usageRowSchema } from "../../domain/workers/usage.ts";
+import {
+  activityQuery,
+  activitySchema,
+  seriesPointSchema,
+  seriesQuery,
+  usageQuery,
+  usageRowSchema,
+} from "../../domain/workers/usage.ts";
 import { defineRoute } from "../route.ts";
 
 export const usageRoutes = [
@@ -12,6 +19,16 @@ export const usageRoutes = [
     query: usageQuery,
     response: z.array(usageRowSchema),
     handle: ({ api, call, query }) => api.usage.list(call, query),
+  }),
+  defineRoute("GET /api/usage/workers", {
+    access: "read:executions",
+    operation: "usage.workers",
+    summary: "Get the last run, the waiting tasks and the usage per day of every worker",
+    description:
+      "Days are calendar days in the service's time zone. A run counts on the day on which it ended.",
+    query: activityQuery,
+    response: activitySchema,
+    handle: ({ api, query }) => api.usage.activity(query),
   }),
   defineRoute("GET /api/system/series", {
     access: "read:system",

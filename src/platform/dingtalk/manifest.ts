@@ -19,6 +19,20 @@ export const DINGTALK = defineManifest({
   kind: "dingtalk",
   settings,
   secrets: ["client_secret"],
+  guide: {
+    title: "DingTalk",
+    steps: [
+      "Create an internal app on open-dev.dingtalk.com, add a robot in Stream Mode, and publish it.",
+      "Its page Credentials has the Client ID and the Client Secret.",
+    ],
+    lines: [
+      "ding:",
+      "  kind: dingtalk",
+      "  client_id: dingabcdef",
+      "  client_secret_file: /etc/svc/dingtalk.secret",
+      "  worker: Ada   # gets messages without a mention",
+    ],
+  },
   // A message has 3,800 characters. The format adds blanks at the ends of lines.
   limits: { characters: 3_000, fileBytes: 20_000_000 },
   async load() {

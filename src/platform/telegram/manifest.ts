@@ -12,6 +12,16 @@ export const TELEGRAM = defineManifest({
   kind: "telegram",
   settings,
   secrets: ["token"],
+  guide: {
+    title: "Telegram",
+    steps: ["In Telegram, write /newbot to @BotFather. It answers with the token."],
+    lines: [
+      "phone:",
+      "  kind: telegram",
+      "  token_file: /etc/svc/telegram.token",
+      "  worker: Ada   # gets messages without a mention",
+    ],
+  },
   // Telegram takes 4,096 characters without their marks.
   limits: { characters: 3_600, fileBytes: 50_000_000 },
   async load() {

@@ -34,6 +34,16 @@ export const WEBHOOK = defineManifest({
   kind: "webhook",
   settings,
   secrets: ["secret"],
+  guide: {
+    title: "Webhook: messages from your programs",
+    steps: ["Create a secret for the sender: echo whsec_$(openssl rand -base64 32)"],
+    lines: [
+      "alerts:",
+      "  kind: webhook",
+      "  secret_file: /etc/svc/alerts.secret",
+      "  worker: Ada   # gets all messages",
+    ],
+  },
   limits: null,
   async load() {
     const { createWebhook } = await load<typeof import("./webhook.ts")>("./webhook.ts", import.meta.url);

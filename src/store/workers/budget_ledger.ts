@@ -14,6 +14,9 @@ const BEFORE = "from ledger where target = one.value and at <= ? order by at des
 /** A budget and the use of ended runs in its period, in its integer unit. */
 export interface MeasuredBudget extends StoredBudget {
   settled: number;
+  /** The use of the last 7 days, and the time of the target's first use. */
+  recent: number;
+  first_at: number | null;
   soft_notified_at: number | null;
   hard_notified_at: number | null;
 }
@@ -46,11 +49,20 @@ export function measureBudgets(
         where ledger.target = budget.target and at <= case budget.period
           when '5h' then ? when '24h' then ? when '7d' then ? when 'month' then ? else -1 end
         order by at desc, runs desc
-        limit 1), 0) as settled
+        limit 1), 0) as settled,
+      coalesce((
+        select ${UNIT} from ledger where ledger.target = budget.target order by at desc, runs desc limit 1), 0)
+      - coalesce((
+        select ${UNIT}
+        from ledger
+        where ledger.target = budget.target and at <= ?
+        order by at desc, runs desc
+        limit 1), 0) as recent,
+      (select min(at) from ledger where ledger.target = budget.target) as first_at
     from budget
     ${where}
     order by id`,
-    [...bounds, ...args],
+    [...bounds, findCountStart("7d", now, month), ...args],
   );
 }
 
@@ -68,6 +80,11 @@ export async function readSettledUse(
     from (select ? as value) as one`,
     [findCountStart(period, now, month), target],
   ) ?? 0;
+}
+
+/** Returns when the first run of a target ended, or null. */
+export function findFirstUse(db: Database, target: string): Promise<number | null> {
+  return db.readValue<number>("select min(at) from ledger where target = ?", [target]);
 }
 
 export async function hasBudgets(db: Database): Promise<boolean> {

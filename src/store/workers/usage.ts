@@ -1,4 +1,5 @@
-import type { QuarterUsage, QuarterWaits, UsageRow } from "../../domain/workers/usage.ts";
+import type { Day } from "../../domain/workers/month.ts";
+import type { QuarterUsage, QuarterWaits, UsageRow, WorkerActivity } from "../../domain/workers/usage.ts";
 import type { Database } from "../db/database.ts";
 import { limitToConversation, type Where } from "../db/filter.ts";
 import { QUARTER_MS } from "../events/overview.ts";
@@ -80,6 +81,49 @@ export async function listWaitsByQuarter(db: Database, since: number): Promise<Q
     where bucket_start >= ?
     order by bucket_start`,
     [toQuarter(since)],
+  );
+}
+
+/** The current work of a worker. `deleted` is 0 or 1, and without a run the fields of the last run are null. */
+interface ActivityRow extends Pick<WorkerActivity, "worker_id" | "worker_name" | "pending" | "blocked"> {
+  deleted: number;
+  last_id: string | null;
+  last_status: "pending" | "running" | "completed" | "failed";
+  last_at: number;
+}
+
+/** Lists the current work of every worker, and of every deleted worker with usage since a time. */
+export function listWorkerActivity(db: Database, since: number): Promise<ActivityRow[]> {
+  return db.read<ActivityRow>(
+    `with one (id) as (select id from worker union select worker_id from usage where bucket_start >= ?)
+    select one.id as worker_id, coalesce(worker.name, last.worker_name, '') as worker_name, worker.id is null as deleted,
+      (select count(*) from task where worker_id = one.id and status = 'pending') as pending,
+      (select count(*) from task where worker_id = one.id and status = 'pending')
+      - (select count(*) from task indexed by task_lane
+        where worker_id = one.id and status = 'pending' and held = '') as blocked,
+      last.id as last_id, last.status as last_status, last.created_at as last_at
+    from one
+    left join worker on worker.id = one.id
+    left join execution as last on last.id = (
+      select id from execution where worker_id = one.id order by id desc limit 1)
+    order by deleted, worker.name_key, worker_name, worker_id`,
+    [toQuarter(since)],
+  );
+}
+
+/** Sums the use of each worker on each of these days, oldest day first. */
+export function listUsageByWorkerAndDay(
+  db: Database,
+  days: readonly Day[],
+): Promise<(Omit<UsageRow, "key" | "name"> & { worker_id: string; day: string })[]> {
+  const spans = days.map(({ day, start, end }) => ({ day, from: toQuarter(start), to: toQuarter(end) }));
+  return db.read(
+    `select worker_id, span.value ->> 'day' as day, ${SUMS}
+    from json_each(?) as span
+    cross join usage on bucket_start >= span.value ->> 'from' and bucket_start < span.value ->> 'to'
+    group by span.key, worker_id
+    order by span.key`,
+    [JSON.stringify(spans)],
   );
 }
 

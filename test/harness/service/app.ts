@@ -217,7 +217,8 @@ export function buildTestConfig(
       engine.command = resolveConfigPath(Deno.cwd(), engine.command);
     }
   }
-  return { config: parsed, path: null, password };
+  const source = { path: null, base: Deno.cwd(), document: null, position: () => ({ line: 0, column: 0 }) };
+  return { config: parsed, path: null, password, source, fromEnvironment: new Map() };
 }
 
 /** Starts a service for a test. */

@@ -1,0 +1,84 @@
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Dialog } from "./parts/dialog.tsx";
+
+const helpOpen = signal(false);
+
+export function openKeyHelp(): void {
+  helpOpen.value = true;
+}
+
+const KEYS: readonly [keys: readonly string[], text: string][] = [
+  [["j"], "Next row"],
+  [["k"], "Previous row"],
+  [["Enter"], "Open the row"],
+  [["/"], "Search or filter"],
+  [["Tab"], "Next field or button"],
+  [["Esc"], "Close a dialog"],
+  [["?"], "This list"],
+];
+
+/** Handles the keys that work on every page, and shows their list. */
+export function Shortcuts() {
+  useEffect(() => {
+    addEventListener("keydown", handleKey);
+    return () => removeEventListener("keydown", handleKey);
+  }, []);
+  if (!helpOpen.value) return null;
+  const close = () => helpOpen.value = false;
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={close}>
+      <dl class="keys">
+        {KEYS.map(([keys, text]) => (
+          <>
+            <dt>{keys.map((key) => <kbd key={key}>{key}</kbd>)}</dt>
+            <dd>{text}</dd>
+          </>
+        ))}
+      </dl>
+      <div class="actions end">
+        <button type="button" onClick={close}>Close</button>
+      </div>
+    </Dialog>
+  );
+}
+
+const WRITES = "input, textarea, select, [contenteditable=true]";
+const ROWS = "main :is(a.row, button.row, a.row-link, .data tbody th a)";
+const SEARCH = "main :is(input[type=search], .filters select)";
+
+function handleKey(event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  const { target } = event;
+  if (target instanceof Element && target.matches(WRITES)) return;
+  if (document.querySelector("dialog[open]") !== null) return;
+  const run = ACTIONS[event.key];
+  if (run === undefined) return;
+  event.preventDefault();
+  run();
+}
+
+const ACTIONS: Record<string, () => void> = {
+  "?": openKeyHelp,
+  "/": () => findVisible(SEARCH)[0]?.focus(),
+  j: () => moveFocus(1),
+  k: () => moveFocus(-1),
+};
+
+/** Moves the focus to the next or previous row. Without a focused row, to the first one. */
+function moveFocus(by: 1 | -1): void {
+  // A grid moves between its rows itself while it has the focus.
+  const [grid] = findVisible("main [role=grid]");
+  if (grid !== undefined) return grid.focus();
+  const rows = findVisible(ROWS);
+  const current = rows.findIndex((row) => row === document.activeElement);
+  const row = rows[current === -1 ? 0 : current + by];
+  row?.focus({ preventScroll: true });
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+function findVisible(selector: string): HTMLElement[] {
+  return [...document.querySelectorAll<HTMLElement>(selector)].filter((element) =>
+    element.offsetParent !== null
+  );
+}
