@@ -377,22 +377,8 @@ export async function findBoxFault({ box }: { box: { user: string } }): Promise<
   const user = Deno.uid() === 0 ? [] : ["--unshare-user"];
   const args = [
     ...[...user, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--cap-drop", "ALL"],
-    ...[
-      "--ro-bind",
-      "/",
-      "/",
-      "--proc",
-      "/proc",
-      "--dev",
-      "/dev",
-      "--bind-fd",
-      "0",
-      "/tmp",
-      "--",
-      "/bin/sh",
-      "-c",
-      "exit 7",
-    ],
+    ...["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--bind-fd", "0", "/tmp"],
+    ...["--", "/bin/sh", "-c", "exit 7"],
   ];
   try {
     const { code, stderr } = await new Deno.Command("/bin/sh", {
