@@ -117,9 +117,7 @@ export function buildBoxLaunch(
   const group = joined === null ? [] : [joined];
   const script = [GIVES_WAY, REFUSE, ...group.map(() => JOIN_GROUP), ...open, 'cd /; exec "$@"'].join("");
   const env = Object.entries(program.env);
-  const { script: start, args: relay } = box.network === "host" || socket === null
-    ? { script: START, args: [] }
-    : addRelay(START, box.network, socket);
+  const start = addRelay(START, box.network, socket);
   return {
     command: requireTool("setsid"),
     args: [
@@ -139,18 +137,9 @@ export function buildBoxLaunch(
       ...env.filter(([name]) => LOADER_VARIABLE.test(name)).flatMap((
         [name, value],
       ) => ["--setenv", name, value]),
-      "--",
-      ...buildDropArgs(box.user),
-      ...[
-        "/bin/sh",
-        "-c",
-        start,
-        BOX_STARTED,
-        ...relay,
-        program.umask.toString(8).padStart(4, "0"),
-        program.cwd,
-      ],
-      ...[program.command, ...program.args],
+      ...["--", ...buildDropArgs(box.user)],
+      ...["/bin/sh", "-c", start.script, BOX_STARTED, ...start.args],
+      ...[program.umask.toString(8).padStart(4, "0"), program.cwd, program.command, ...program.args],
     ],
     env: Object.fromEntries(env.filter(([name]) => !LOADER_VARIABLE.test(name))),
   };
