@@ -6,6 +6,8 @@ import { findProgramFiles, type ProgramFiles } from "../engine/process/program_f
 /** Installs this program as `svc` in the first directory of every agent's PATH, so that agents use the version of the server (contract 4.8). */
 export async function installShim(folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true, mode: 0o755 });
+  // The service's umask hides new directories from the user of a box.
+  await Deno.chmod(folder, 0o755);
   const path = join(folder, "svc");
   const fresh = `${path}.new`;
   await Deno.remove(fresh).catch(() => {});

@@ -118,9 +118,7 @@ export function buildBoxLaunch(
   const group = joined === null ? [] : [joined];
   const script = [GIVES_WAY, REFUSE, ...group.map(() => JOIN_GROUP), ...open, 'cd /; exec "$@"'].join("");
   const env = Object.entries(program.env);
-  const { script: start, args: relay } = box.network === "host" || socket === null
-    ? { script: START, args: [] }
-    : addRelay(START, box.network, socket);
+  const start = addRelay(START, box.network, socket);
   return {
     command: requireTool("setsid"),
     args: [
@@ -140,18 +138,9 @@ export function buildBoxLaunch(
       ...env.filter(([name]) => LOADER_VARIABLE.test(name)).flatMap((
         [name, value],
       ) => ["--setenv", name, value]),
-      "--",
-      ...buildDropArgs(box.user),
-      ...[
-        "/bin/sh",
-        "-c",
-        start,
-        BOX_STARTED,
-        ...relay,
-        program.umask.toString(8).padStart(4, "0"),
-        program.cwd,
-      ],
-      ...[program.command, ...program.args],
+      ...["--", ...buildDropArgs(box.user)],
+      ...["/bin/sh", "-c", start.script, BOX_STARTED, ...start.args],
+      ...[program.umask.toString(8).padStart(4, "0"), program.cwd, program.command, ...program.args],
     ],
     env: Object.fromEntries(env.filter(([name]) => !LOADER_VARIABLE.test(name))),
   };
@@ -379,22 +368,8 @@ export async function findBoxFault({ box }: { box: { user: string } }): Promise<
   const user = Deno.uid() === 0 ? [] : ["--unshare-user"];
   const args = [
     ...[...user, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--cap-drop", "ALL"],
-    ...[
-      "--ro-bind",
-      "/",
-      "/",
-      "--proc",
-      "/proc",
-      "--dev",
-      "/dev",
-      "--bind-fd",
-      "0",
-      "/tmp",
-      "--",
-      "/bin/sh",
-      "-c",
-      "exit 7",
-    ],
+    ...["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--bind-fd", "0", "/tmp"],
+    ...["--", "/bin/sh", "-c", "exit 7"],
   ];
   try {
     const { code, stderr } = await new Deno.Command("/bin/sh", {

@@ -53,11 +53,13 @@ const RELAY_BEFORE = `trap "" INT TERM HUP; svc_relay=$1 svc_port=$2 svc_socket=
   trap - INT TERM HUP; exec <&3 3<&-; `;
 const RELAY_AFTER = "\n}; exit $?";
 
-/** Adds the relay to the shell script that starts a program. Returns the script and its first arguments. */
+/** Adds the relay of a network to the shell script that starts a program. Returns the script and its first arguments. */
 export function addRelay(
   start: string,
-  network: BoxNetwork,
-  { path }: BoxSocket,
+  network: "host" | BoxNetwork,
+  socket: BoxSocket | null,
 ): { script: string; args: string[] } {
-  return { script: RELAY_BEFORE + start + RELAY_AFTER, args: [network.relay, String(network.port), path] };
+  if (network === "host" || socket === null) return { script: start, args: [] };
+  const args = [network.relay, String(network.port), socket.path];
+  return { script: RELAY_BEFORE + start + RELAY_AFTER, args };
 }
