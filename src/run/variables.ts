@@ -87,8 +87,8 @@ async function checkGrants(db: Database, workerId: string, own: Record<string, s
   const refused = named.find(({ name }) => !granted.has(name));
   if (refused === undefined) return;
   throw new SetupError(
-    `Cannot set ${refused.variable}: this worker may not use the secret ${refused.name}. ` +
-      `Run svc ctl secret grant ${refused.name} --worker ${workerId}.`,
+    `Cannot set ${refused.variable}: this worker may not use its secret. svc ctl system doctor names it, and ` +
+      "svc ctl secret grant allows it.",
   );
 }
 
