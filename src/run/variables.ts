@@ -58,12 +58,8 @@ export function createVariableResolver(
 export function createPlainResolver(own: Record<string, string>): VariableResolver {
   return async ({ config, adapterVariables }) => {
     checkNames(own, adapterVariables);
-    const { values } = await resolve(config.env, (variable, name) => {
-      throw new SetupError(
-        `Cannot set ${variable}: a runner has no secret ${
-          JSON.stringify(name)
-        }. Set the value in runner.yaml.`,
-      );
+    const { values } = await resolve(config.env, (variable) => {
+      throw new SetupError(`Cannot set ${variable}: a runner has no secrets. Set the value in runner.yaml.`);
     });
     return { configured: values, own, secrets: {} };
   };
