@@ -5,7 +5,7 @@ import type { Database, Statement } from "../db/database.ts";
 import { findSecret, listAllSecrets, listLostSecrets, recordSecretUse, resealSecret } from "./secret.ts";
 
 /** A stored value, or why there is none: another signing key encrypted it (`lost`), or no secret has this name (`missing`). */
-type SecretValue = { state: "value"; value: string } | { state: "lost" } | { state: "missing" };
+export type SecretValue = { state: "value"; value: string } | { state: "lost" } | { state: "missing" };
 
 const USE_NOTED_EVERY_MS = 60_000;
 
