@@ -68,7 +68,11 @@ export async function openBootResources(
     const opened = await (standby === undefined ? openDatabase(resources) : standBy(resources, standby));
     // Secrets are in the database.
     const secrets = new SecretStore({ db: opened.db, clock, key: () => opened.key });
-    const all = created ?? await createPlatforms(config, clock, platforms, secrets);
+    const all = created ?? await createPlatforms(config, clock, platforms, secrets).catch(async (error) => {
+      await opened.owner?.release();
+      await opened.db.close();
+      throw error;
+    });
     return { ...resources, lock, ...opened, platforms: all, timeZone };
   } catch (error) {
     try {

@@ -3,14 +3,14 @@ import type { Answer } from "../api/call/answer.ts";
 import type { Call } from "../api/call/call.ts";
 import type { Operations } from "../api/operations.ts";
 import type { Access } from "../domain/call/access.ts";
-import type { StreamDeps } from "./http_deps.ts";
+import type { HttpDeps, StreamDeps } from "./http_deps.ts";
 import type { CountedBody } from "./server/body_budget.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 interface RouteRequest<Params, Query, Body> {
   api: Operations;
-  streams: StreamDeps;
+  streams: StreamDeps & Pick<HttpDeps, "maskOfRun">;
   call: Call;
   params: Params;
   query: Query;

@@ -72,12 +72,8 @@ export function createVariableResolver(
 export function createPlainResolver(own: Record<string, string>): VariableResolver {
   return async ({ config, adapterVariables }) => {
     checkNames(own, adapterVariables);
-    const { values } = await resolve(config.env, (variable, name) => {
-      throw new SetupError(
-        `Cannot set ${variable}: a runner has no secret ${
-          JSON.stringify(name)
-        }. Set the value in runner.yaml.`,
-      );
+    const { values } = await resolve(config.env, (variable) => {
+      throw new SetupError(`Cannot set ${variable}: a runner has no secrets. Set the value in runner.yaml.`);
     });
     return { configured: values, own, secrets: {} };
   };
@@ -101,8 +97,8 @@ async function checkGrants(db: Database, workerId: string, own: Record<string, s
   const refused = named.find(({ name }) => !granted.has(name));
   if (refused === undefined) return;
   throw new SetupError(
-    `Cannot set ${refused.variable}: this worker may not use the secret ${refused.name}. ` +
-      `Run svc ctl secret grant ${refused.name} --worker ${workerId}.`,
+    `Cannot set ${refused.variable}: this worker may not use its secret. svc ctl system doctor names it, and ` +
+      "svc ctl secret grant allows it.",
   );
 }
 

@@ -82,7 +82,8 @@ export async function putSecret(
   if (!SECRET_NAME.test(name)) throw invalid("name", SECRET_NAME_ERROR);
   await checkWorkers(db, input.workers ?? []);
   const workerIds = await secrets.change(() => storeSecret(deps, call, name, input));
-  await secrets.announce({ name, workerIds });
+  // A new grant alone changes nothing for a process.
+  if (input.value !== undefined || workerIds.length > 0) await secrets.announce({ name, workerIds });
   const stored = await getSecret(deps, name);
   const late = input.value === undefined
     ? []
@@ -93,7 +94,7 @@ export async function putSecret(
     : { ...stored, warning: `${names} uses the new value after a restart of the service` };
 }
 
-/** Stores the change and returns the workers that could use the secret before. */
+/** Stores the change and returns the workers whose processes may hold an old value. */
 async function storeSecret(
   { db, clock, secrets }: Deps<"db" | "clock" | "secrets">,
   call: Call,
@@ -116,7 +117,10 @@ async function storeSecret(
       `Cannot store the secret: at most ${SECRETS_MAX} secrets with ${SECRETS_TOTAL_MAX_BYTES} bytes in total are possible. ` +
         "Delete some first.",
     ));
-  return before.map(({ worker_id }) => worker_id);
+  const holders = before.map(({ worker_id }) => worker_id);
+  return value === undefined
+    ? holders.filter((id) => workers !== undefined && !workers.includes(id))
+    : holders;
 }
 
 async function checkWorkers(db: Database, workers: readonly string[]): Promise<void> {

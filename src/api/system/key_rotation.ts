@@ -6,7 +6,7 @@ import { faultPoint } from "../../base/fault_point.ts";
 import type { DataPaths } from "../../base/paths.ts";
 import { computeKeyFingerprint, readKeyBytes } from "../../base/token.ts";
 import { syncPath, writeWhole } from "../../base/whole_file.ts";
-import { conflict } from "../../domain/call/error.ts";
+import { conflict, ServiceError } from "../../domain/call/error.ts";
 import type { KeyRotation } from "../../domain/system/system.ts";
 import { revokeAllSignatures } from "../../store/account/credential.ts";
 import type { Database } from "../../store/db/database.ts";
@@ -58,7 +58,10 @@ async function replaceKey(deps: RotationDeps, call: Call): Promise<number> {
       () => conflict("Cannot rotate the signing key: runs are open. Wait until they end, or cancel them."),
     );
   } catch (error) {
-    // A remote server may have committed although its answer was lost.
+    // A remote server may have committed although its answer was lost, or may do so later. Then both files stay, and the next
+    // start decides behind its fence.
+    const isRefused = error instanceof ServiceError && error.code === "conflict";
+    if (db.remote && !isRefused && !await isCommitted(db, key)) throw error;
     if (await finishRotation(db, paths) === null) throw error;
     authority.replaceKey(key);
     return now;
@@ -84,6 +87,10 @@ export async function finishRotation(db: Database, paths: DataPaths): Promise<Ui
   }
   await placeKey(paths);
   return key;
+}
+
+async function isCommitted(db: Database, key: Uint8Array): Promise<boolean> {
+  return await findSetting(db, "key_fingerprint").catch(() => null) === computeKeyFingerprint(key);
 }
 
 /** Reads the key of an unfinished rotation, or returns null without one. */

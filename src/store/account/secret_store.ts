@@ -49,10 +49,11 @@ export class SecretStore {
     if (name === null) return text;
     const found = await this.read(name);
     if (found.state === "value") return found.value;
+    // Many can read the text, and only admins may see names of secrets.
     throw new Error(
       found.state === "lost"
-        ? `another signing key encrypted the secret ${name}. Set it again with svc ctl secret set ${name}, or restore that key.`
-        : `no secret is called ${name}. Set it with svc ctl secret set ${name}.`,
+        ? "another signing key encrypted its secret. Set the secret again, or restore that key. svc ctl system doctor names it."
+        : "its secret does not exist. svc ctl system doctor names it, and svc ctl secret set stores it.",
     );
   }
 
