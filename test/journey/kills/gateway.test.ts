@@ -56,9 +56,15 @@ it(
           // The connection stays open: the client already has the whole answer.
           response.write(formatEvents(...events, "[DONE]"));
         };
-        const reader = (await ask(route)).body?.getReader();
+        const answer = await ask(route);
+        expect(answer.status).toBe(200);
+        const reader = answer.body?.getReader();
         let text = "";
-        while (!text.includes("[DONE]")) text += new TextDecoder().decode((await reader?.read())?.value);
+        while (!text.includes("[DONE]")) {
+          const part = await reader?.read();
+          if (part?.done !== false) throw new Error(`The answer of ${route} has ended: ${text}`);
+          text += new TextDecoder().decode(part.value);
+        }
       }
       await server.end("SIGKILL");
       await using again = await startServer({ dataDir });
@@ -69,7 +75,8 @@ it(
         usage: { input_tokens: 40 + 100 + 11, output_tokens: 20 + 20 + 5 },
       });
       expect((await restarted.call("GET /api/budgets"))[0]).toMatchObject({ used: ANSWERED, reserved: 0 });
-      const { events = [] } = { events: await restarted.call("GET /api/events?kind=gateway.used") };
+      const route = "GET /api/events?kind=gateway.used";
+      const events = await restarted.call(route, undefined, { accept: "application/json" });
       expect(events).toMatchObject([{
         data: {
           gateways: {
