@@ -6,7 +6,7 @@ import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
-import { type Box, giveFiles } from "./process/box.ts";
+import { type Box, type BoxUser, giveFile } from "./process/box.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
 import { listMountsBelow } from "./process/mounts.ts";
 import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
@@ -139,7 +139,7 @@ export class AgentProcess {
     if (this.stays) {
       makeTmp(this.#place.dir);
       writeRunFiles(this.#place.dir, this.#setup, run);
-      if (run.box !== null) giveFiles({ ...run.box, runDir: this.#place.dir });
+      giveRunFiles(this.#place.dir, run.box?.user ?? null);
     }
     this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
   }
@@ -332,6 +332,12 @@ function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun):
   replacePlain(join(dir, "turn.sh"), lines.join(""));
   replacePlain(join(dir, "token"), env.SVC_TOKEN ?? "");
   replacePlain(join(dir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
+}
+
+// The process is running, so only names are given that it cannot turn into a path to another place.
+function giveRunFiles(dir: string, user: BoxUser | null): void {
+  if (user === null) return;
+  for (const name of ["tmp", "turn.sh", "token", "context.json"]) giveFile(join(dir, name), user);
 }
 
 function readRss(pid: number): number {

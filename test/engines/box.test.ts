@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { findBoxFault } from "../../src/engine/process/box.ts";
+import { findBoxFault } from "../../src/engine/process/box_fault.ts";
 import { BOX_SETTINGS } from "../harness/box.ts";
 import { describePins, selectPins } from "./pins.ts";
 import { Rig, type WarmPin } from "./rig.ts";
