@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { findBoxFault } from "../src/engine/process/box.ts";
+import { findBoxFault } from "../src/engine/process/box_fault.ts";
 import { findBoxUser } from "../src/engine/process/box_user.ts";
 import { detectIsolation } from "../src/engine/process/isolation.ts";
 import { type ProcessSpec, runProcess } from "../src/engine/process/process.ts";

@@ -7,7 +7,7 @@ import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
-import { type Box, giveFiles } from "./process/box.ts";
+import { type Box, type BoxUser, giveFile } from "./process/box.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
 import { listMountsBelow } from "./process/mounts.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
@@ -162,7 +162,7 @@ export class AgentProcess {
     if (this.stays) {
       restoreTempDir(this.#place.dir);
       writeRunFiles(this.#place.dir, run);
-      if (run.box !== null) giveFiles({ ...run.box, runDir: this.#place.dir });
+      giveRunFiles(this.#place.dir, run.box?.user ?? null);
     }
     this.#assignGatewayKey(run);
     this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
@@ -369,6 +369,13 @@ function writeRunFiles(dir: string, { env, ownEnv, runDir }: EngineRun): void {
   replace("turn.sh", lines.join(""));
   replace("token", env.SVC_TOKEN ?? "");
   replace("context.json", context);
+}
+
+// The process is running, so only names are given that it cannot turn into a path to another place.
+function giveRunFiles(dir: string, user: BoxUser | null): void {
+  if (user === null) return;
+  const input = ["turn.sh", "token", "context.json"].map((name) => join(getInputDir(dir), name));
+  for (const path of [getTempDir(dir), ...input]) giveFile(path, user);
 }
 
 function readRss(pid: number): number {

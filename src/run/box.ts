@@ -12,7 +12,8 @@ import {
 } from "../domain/workers/isolation.ts";
 import type { Engine } from "../engine/engine.ts";
 import { getInputDir } from "../engine/run_dir.ts";
-import { type Box, type BoxUser, NO_BOX_USER } from "../engine/process/box.ts";
+import type { Box, BoxUser } from "../engine/process/box.ts";
+import { NO_BOX_USER } from "../engine/process/box_fault.ts";
 import type { OpenBoxSocket } from "../engine/process/box_network.ts";
 import { findProgram, SpawnError } from "../engine/process/process.ts";
 import { findProgramFiles, type ProgramFiles } from "../engine/process/program_files.ts";
@@ -79,7 +80,7 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
   const workDir = resolveLinks(request.workDir);
   const root = resolveLinks(paths.root);
   const relocate = (path: string) => join(root, path.slice(paths.root.length));
-  // A link to another directory of the service is no directory of its own.
+  // The default directory may have become a link to another worker's.
   const isOwn = workDir === relocate(workerId === null ? request.workDir : join(paths.workers, workerId));
   const fault = findBoxFault(wanted, isOwn ? null : workDir, guarded);
   if (fault !== null) throw refuse(`${fault.option}: ${fault.reason}`);

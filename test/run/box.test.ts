@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { createBoxGroup, findDelegatedGroup } from "../../src/engine/process/box_group.ts";
-import { findBoxFault } from "../../src/engine/process/box.ts";
+import { findBoxFault } from "../../src/engine/process/box_fault.ts";
 import { BOX_SETTINGS } from "../harness/box.ts";
 import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
