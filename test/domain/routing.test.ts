@@ -28,8 +28,9 @@ describe("routeByRules (contract 4.3)", () => {
     ["  @ADA,  do it", ["a", "do it"]],
     ["@Ada Lovelace write", ["l", "write"]],
     ["@ada lovelace", ["l", "@ada lovelace"]],
-    ["@Adam hi", "bee"],
-    ["@AdaLovelace hi", "bee"],
+    ["@Adam hi", "nobody"],
+    ["@AdaLovelace hi", "nobody"],
+    ["@Zebediah hi", "bee"],
     ["please @bob go", ["b", "please @bob go"]],
     ["@ada and @ada again", ["a", "and @ada again"]],
     ["@ada and @bob", "nobody"],
@@ -222,6 +223,42 @@ describe("routeWithoutModel (contract 4.4)", () => {
       text: expect.stringContaining("svc ctl worker create"),
     });
     const many = Array.from({ length: 30 }, (_, index) => worker(String(index), `w${index}`));
-    expect(routeWithoutModel("hello", many)).toMatchObject({ text: expect.stringMatching(/and 10 more$/) });
+    expect(routeWithoutModel("hello", many)).toMatchObject({ text: expect.stringMatching(/and 22 more$/) });
+  });
+});
+
+describe("a mention that names no worker", () => {
+  const shouty = worker("s", "Shouty", "Answers in capitals");
+  const ada = worker("a", "Ada Smith");
+  const all = [shouty, ada];
+
+  it("goes to none and says which worker was meant, even with a default or an only worker", () => {
+    const expected = {
+      to: "nobody",
+      text: "No worker named Shoty. Did you mean @Shouty?",
+      reason: "no worker is named Shoty",
+    };
+    expect(routeByRules("@Shoty hello", all, null)).toEqual(expected);
+    expect(routeByRules("@Shoty hello", all, "a")).toEqual(expected);
+    expect(routeByRules("please ask @shoty, now", [shouty], null)).toMatchObject({
+      text: "No worker named shoty. Did you mean @Shouty?",
+    });
+    expect(routeByRules("@Ada Smiht: hello", all, null)).toMatchObject({
+      text: "No worker named Ada. Did you mean @Ada Smith?",
+    });
+  });
+
+  it("is no typing error in an address, in code, or of another word", () => {
+    for (const text of ["mail shoty@shoty.org", "`@Shoty`", "> @Shoty", "@types/node is missing", "@ok"]) {
+      expect([text, routeByRules(text, all, "s")]).toEqual([text, expect.objectContaining({ to: "worker" })]);
+    }
+  });
+
+  it("at the start lists few workers when none resembles it and no model decides", () => {
+    const many = Array.from({ length: 30 }, (_, index) => worker(String(index), `Worker ${index}`));
+    const { text } = routeWithoutModel("@zoe hello", many) as { text: string };
+    expect(text).toMatch(/^No worker named zoe\. The workers are @Worker 0, .* and 22 more\.$/);
+    expect(text.length).toBeLessThan(200);
+    expect(routeWithoutModel("ask @zoe about capitals", all)).toMatchObject({ workerId: "s" });
   });
 });

@@ -1,7 +1,9 @@
 import { memoize } from "../../base/memoize.ts";
 import { normalizeName } from "../call/name_key.ts";
+import { formatSuggestion } from "../call/closest.ts";
 import type { RoutingRule } from "../call/vocabulary.ts";
 import { hideCodeAndQuotes } from "./addressed_text.ts";
+import { findMisspelledMention, findUnknownAddressee } from "./mention_typo.ts";
 
 /** The properties of a worker that routing reads. */
 export interface Candidate {
@@ -20,7 +22,7 @@ export type Route =
 
 /**
  * Routes by the rules that precede the bee (contract 4.3): `@name` of exactly one worker, else the session's default worker.
- * Removes a leading mention from the instruction. A message that names several workers goes to none of them.
+ * Removes a leading mention from the instruction. A message that names several workers, or misspells a name, goes to none.
  */
 export function routeByRules(
   text: string,
@@ -30,6 +32,8 @@ export function routeByRules(
   const { workers: [worker, ...others], rest } = findMentions(text, candidates);
   if (worker !== undefined && others.length > 0) return hintAtOneWorker([worker, ...others]);
   if (worker !== undefined) return routeTo(worker, rest || text, `mentions @${worker.name}`);
+  const typo = findMisspelledMention(text, candidates.map(({ name }) => name));
+  if (typo !== null) return hintAtNames(typo.word, typo.close);
   const own = candidates.find((worker) => worker.id === defaultWorkerId);
   if (own === undefined) return { to: "bee" };
   return routeTo(own, text, `${own.name} is the worker of this session`);
@@ -37,6 +41,11 @@ export function routeByRules(
 
 function routeTo({ id }: Candidate, instruction: string, reason: string): Route {
   return { to: "worker", workerId: id, instruction, reason };
+}
+
+function hintAtNames(word: string, close: readonly string[]): Route {
+  const meant = formatSuggestion(close.map((name) => `@${name}`));
+  return { to: "nobody", text: `No worker named ${word}.${meant}`, reason: `no worker is named ${word}` };
 }
 
 function hintAtOneWorker(workers: readonly Candidate[]): Route {
@@ -50,6 +59,18 @@ function hintAtOneWorker(workers: readonly Candidate[]): Route {
  * departments, then the only worker, else a reply that lists the workers. Never chooses paused workers.
  */
 export function routeWithoutModel(text: string, candidates: readonly Candidate[]): Route {
+  const unknown = findUnknownAddressee(text, candidates.map(({ name }) => name));
+  if (unknown !== null && candidates.length > 0) {
+    const names = candidates.slice(0, LISTED_WORKERS_MAX).map(({ name }) => `@${name}`).join(", ");
+    const more = candidates.length - LISTED_WORKERS_MAX;
+    return {
+      to: "nobody",
+      text: `No worker named ${unknown.word}. The workers are ${names}${
+        more > 0 ? ` and ${more} more` : ""
+      }.`,
+      reason: `no worker is named ${unknown.word}`,
+    };
+  }
   const active = candidates.filter((worker) => !worker.paused);
   const messageWords = findWords(text);
   const scored = active
@@ -294,7 +315,7 @@ function findSharedWords(messageWords: Set<string>, worker: Candidate): string[]
 const KNOWN_WORKERS_MAX = 500;
 const findWorkerWords = memoize(KNOWN_WORKERS_MAX, findWords);
 
-const LISTED_WORKERS_MAX = 20;
+const LISTED_WORKERS_MAX = 8;
 
 function formatNoMatch(candidates: readonly Candidate[]): string {
   if (candidates.length === 0) {
