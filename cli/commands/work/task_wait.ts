@@ -2,6 +2,7 @@ import type { Api } from "../../../src/http/app.ts";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { isEndedTask } from "../../../src/domain/call/vocabulary.ts";
 import type { BaseContext } from "../command.ts";
+import { HoldNotice } from "./hold.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { retryRead } from "../../client/retry.ts";
 import { Spinner } from "../../terminal/spinner.ts";
@@ -31,9 +32,11 @@ interface WaitResult {
 
 /** Waits for a task, across lost connections (contract 8.6). At the timeout, prints the task and throws Exit 124. */
 export async function waitForTask(
-  { client, out, io }: BaseContext,
+  context: BaseContext,
   { id, runNo, limitMs, isQuiet = false }: WaitTarget,
 ): Promise<WaitResult> {
+  const { client, out, io } = context;
+  const hold = new HoldNotice(context);
   using spinner = new Spinner(io, out.style);
   const until = performance.now() + limitMs;
   const nextStep = `The work continues: svc ctl task wait ${id}${
@@ -46,15 +49,19 @@ export async function waitForTask(
     { ...bounds, withinMs },
   );
   spinner.show(`task ${before.status}`);
+  let looks = 0;
   while (true) {
     const left = Math.max(0, until - performance.now());
-    const timeout_ms = Math.round(Math.min(left, io.errIsTerminal ? POLL_SHOWN_MS : POLL_MAX_MS));
+    // The first look is early, so that work on hold is reported soon in a pipe, too.
+    const isEarly = looks++ < 2 || io.errIsTerminal;
+    const timeout_ms = Math.round(Math.min(left, isEarly ? POLL_SHOWN_MS : POLL_MAX_MS));
     const query = { timeout_ms, ...(runNo === undefined ? {} : { run_no: runNo }) };
     const { json, value: task } = await retryRead(
       () => client.call("GET /api/tasks/:id/wait", { params: { id }, query }),
       { ...bounds, withinMs: Math.min(client.reconnectMs, left) },
     );
-    spinner.show(`task ${task.status}`);
+    const isHeld = await hold.show(task, () => spinner.clear());
+    spinner.show(isHeld ? "on hold" : `task ${task.status}`);
     if (hasEnded(task, before, runNo)) return { json, task };
     if (performance.now() < until) continue;
     spinner.stop();

@@ -7,14 +7,26 @@ export const heldBySchema = z.strictObject({
   kind: z.enum(HOLD_KINDS),
   id: z.string().meta({ description: "the budget, the engine, or the object that reached a run limit" }),
   until: time.nullable().meta({ description: "when it ends if nothing changes; null: unknown" }),
+  advice: z.string().meta({ description: "the way out, for people" }),
 }).meta({ id: "HeldBy" });
+
+export const HOLD_ADVICE: Record<(typeof HOLD_KINDS)[number], string> = {
+  budget: "Wait, raise the budget, or lift it for a while.",
+  engine: "Wait, or lift the limit if the provider accepts requests again.",
+  run_limit: "Wait, or raise limits.max_runs_per_hour in the configuration.",
+  runner: "Start a runner that has the labels of the worker.",
+};
 
 /** Which blocked tasks of a queue: all, those of one conversation, or those that no person waits for. */
 type BlockedTasks = { kind: "all" } | { kind: "conversation"; session_key: string } | { kind: "patient" };
 
 /** Formats the end of a block for its `reason`. */
 export function formatResume(until: number | null): string {
-  return until === null ? "" : `; resumes at ${new Date(until).toISOString()}`;
+  // To the minute, rounded up: a person who comes back then finds it resumed.
+  if (until === null) return "";
+  return `; resumes at ${
+    new Date(Math.ceil(until / 60_000) * 60_000).toISOString().slice(0, 16).replace("T", " ")
+  } UTC`;
 }
 
 /** A block of pending tasks. Tasks with the same `held` start together, so one check covers them. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Json } from "../../domain/call/json.ts";
+import { HOLD_ADVICE } from "../../domain/work/block.ts";
 import { type Task, type TaskFilter, taskSchema } from "../../domain/work/task.ts";
 import { type Database, guard, guardRows, type Statement, type Value } from "../db/database.ts";
 import {
@@ -21,7 +22,10 @@ const JSON_SQL = buildJsonSql("task", taskSchema, {
   held_by: `json(iif(task.status = 'pending' and task.held <> '', json_object(
     'kind', replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine'),
     'id', substr(task.held, instr(task.held, ':') + 1),
-    'until', task.held_until), 'null'))`,
+    'until', task.held_until,
+    'advice', case replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine') ${
+    Object.entries(HOLD_ADVICE).map(([kind, advice]) => `when '${kind}' then '${advice}'`).join(" ")
+  } end), 'null'))`,
   // A paused schedule has no next time. Resuming it sets a new one.
   next_run_at: "iif(task.paused, null, task.next_run_at)",
 });

@@ -108,7 +108,7 @@ describe("a budget of 0 (contract 14)", () => {
     await app.until("budget.hard");
     const task = await give(app, ada.id, "one");
     await held(app, task.id);
-    expect((await app.call(`GET /api/tasks/${task.id}`)).held_by).toEqual({
+    expect((await app.call(`GET /api/tasks/${task.id}`)).held_by).toMatchObject({
       kind: "budget",
       id,
       until: null,

@@ -150,7 +150,11 @@ describe.each([["claude", claude], ["codex", codex]] as const)(
         };
         await app.call(`POST /api/tasks/${schedule.id}/run`);
         await held(schedule.id);
-        expect((await task(schedule.id)).held_by).toEqual({ kind: "engine", id: kind, until: firstReset });
+        expect((await task(schedule.id)).held_by).toMatchObject({
+          kind: "engine",
+          id: kind,
+          until: firstReset,
+        });
         const chat = await say("and now?");
         await app.settle();
         expect([(await task(chat)).status, (await task(schedule.id)).status]).toEqual([

@@ -1,0 +1,61 @@
+import type { Api } from "../../../src/http/app.ts";
+import { formatRelativeTime } from "../../terminal/column.ts";
+import { escapeControls } from "../../terminal/visible.ts";
+import type { BaseContext } from "../command.ts";
+
+type Task = Pick<Api["GET /api/tasks/:id"]["response"], "status" | "held_by" | "reason" | "worker_id">;
+type HeldBy = NonNullable<Task["held_by"]>;
+
+/** Reports on stderr what blocks a task that a command waits for, once per cause. */
+export class HoldNotice {
+  readonly #context: BaseContext;
+  #shown = "";
+  #pendingChecks = 0;
+
+  constructor(context: BaseContext) {
+    this.#context = context;
+  }
+
+  /** Shows the cause if it is new. `clear` removes the progress line before. Returns whether the task is on hold. */
+  async show(task: Task, clear: () => void): Promise<boolean> {
+    const cause = task.status === "pending" ? await this.#findCause(task) : "";
+    if (cause !== "" && cause !== this.#shown) {
+      clear();
+      const { note, out } = this.#context;
+      note(out.format === "json" ? JSON.stringify({ on_hold: cause }) : escapeControls(cause));
+    }
+    this.#shown = cause;
+    return cause !== "";
+  }
+
+  async #findCause(task: Task): Promise<string> {
+    if (task.held_by !== null) return formatHold(task.held_by, task.reason);
+    // Most tasks start soon, so only one that still waits at the second look costs this request.
+    if (++this.#pendingChecks < 2) return "";
+    if (this.#pendingChecks > 2) return this.#shown;
+    const { client } = this.#context;
+    const params = { id: task.worker_id };
+    const worker = await client.call("GET /api/workers/:id", { params }).catch(() => null);
+    if (!worker?.value.paused) return "";
+    const { name } = worker.value;
+    return `On hold: ${name} is paused.\nTo resume it: svc ctl worker resume ${quote(name)}`;
+  }
+}
+
+/** Formats what blocks a task, until when, and the way out. */
+export function formatHold({ kind, id, until, advice }: HeldBy, reason: string, now = Date.now()): string {
+  const why = reason.replace(/; resumes at [^;]*$/, "");
+  const when = until === null ? "" : `, resumes ${formatRelativeTime(until, now)}`;
+  const command = kind === "budget"
+    ? `svc ctl budget lift ${quote(/^the budget "([^"\\\\]+)"/.exec(reason)?.[1] ?? id)} --for 1h`
+    : kind === "engine"
+    ? `svc ctl engine lift ${quote(id)}`
+    : kind === "runner"
+    ? "svc ctl runner list"
+    : "";
+  return `On hold: ${why}${when}.\n${advice}${command === "" ? "" : ` Command: ${command}`}`;
+}
+
+function quote(text: string): string {
+  return /^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
