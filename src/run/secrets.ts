@@ -1,5 +1,6 @@
 import type { EngineOutcome } from "../engine/engine.ts";
 import { maskText } from "../engine/process/masked_text.ts";
+import { stripEscapes } from "../engine/protocol/transcript.ts";
 
 const KEY_NAME = /KEY|TOKEN|SECRET|PASSWORD/i;
 // A shorter value is not treated as a secret: it would be masked inside ordinary words.
@@ -18,9 +19,13 @@ export function holdsKey(name: string, value: string): boolean {
   return findKeys(name, value).length > 0;
 }
 
-/** Masks secrets in an outcome, which is stored and shown like a log (reliability SEC-3). */
+/**
+ * Masks secrets in an outcome, which is stored and shown like a log (reliability SEC-3). First removes a program's colors, which
+ * only a terminal and the log can show.
+ */
 export function maskOutcome<O extends EngineOutcome>(secrets: readonly string[], outcome: O): O {
-  return { ...outcome, text: maskText(secrets, outcome.text), error: maskText(secrets, outcome.error) };
+  const clean = (text: string) => maskText(secrets, stripEscapes(text));
+  return { ...outcome, text: clean(outcome.text), error: clean(outcome.error) };
 }
 
 function findKeys(name: string, value: string): string[] {

@@ -16,6 +16,7 @@ import { formatJson, type Json } from "../../domain/call/json.ts";
 import type { MessageTrace } from "../../domain/chat/trace.ts";
 import { formatPlaceFolder } from "../../domain/chat/platform.ts";
 import { BEE_SUBJECT, type Caller, getBoundSessionKey } from "../../domain/call/scope.ts";
+import { stripEscapes } from "../../engine/protocol/transcript.ts";
 import { createId } from "../../base/id.ts";
 import { IncomingFile } from "../../files/uploads.ts";
 import { findChatSession, insertUpload, touchChatSession } from "../../store/chat/chat.ts";
@@ -96,7 +97,9 @@ async function planMessage(
   sent: IncomingFile | null,
 ): Promise<Creation<OutboundMessage>> {
   const { db, clock, runLimits } = deps;
-  if (sent === null && (input.content ?? "").trim() === "") {
+  // A program that sends its output may color it, which only a terminal can show.
+  const content = stripEscapes(input.content ?? "");
+  if (sent === null && content.trim() === "") {
     throw invalid("content", "must not be empty without a file");
   }
   const { sessionKey, message } = await findConversation(db, call.caller, input.message_id);
@@ -109,7 +112,7 @@ async function planMessage(
     session_key: sessionKey,
     platform: message?.platform ?? parsePlatformName(sessionKey),
     message_id: message?.id ?? input.message_id,
-    content: input.content ?? "",
+    content,
     media: upload?.media ?? null,
     ...findSource(call.caller),
   }, now);

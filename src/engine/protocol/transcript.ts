@@ -59,6 +59,7 @@ export class Transcript {
   }
 }
 
+/** Removes the colors and other terminal codes of a program. */
 export function stripEscapes(text: string): string {
   return text.includes("\u001b") ? stripVTControlCharacters(text) : text;
 }

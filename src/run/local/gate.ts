@@ -10,6 +10,7 @@ import { getRunDir } from "../../base/paths.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
+import { stripEscapes } from "../../engine/protocol/transcript.ts";
 import type { Database } from "../../store/db/database.ts";
 import { isGateWanted } from "../../store/work/occurrence.ts";
 import { findTask } from "../../store/work/task.ts";
@@ -121,8 +122,8 @@ export class Gates {
     return {
       code,
       words,
-      output: maskText(secrets, output),
-      tail: maskText(secrets, tail).trim().slice(-ERROR_TAIL_MAX_CHARACTERS),
+      output: maskText(secrets, stripEscapes(output)),
+      tail: maskText(secrets, stripEscapes(tail)).trim().slice(-ERROR_TAIL_MAX_CHARACTERS),
     };
   }
 

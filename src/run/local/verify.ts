@@ -1,4 +1,5 @@
 // Checks the work of a run after the agent has finished, and sends failures back to the agent (contract 13).
+import { stripEscapes } from "../../engine/protocol/transcript.ts";
 import type { Verify, VerifyResult } from "../../domain/work/command.ts";
 import { addUsage } from "../../domain/work/execution.ts";
 import type { EngineOutcome } from "../../engine/engine.ts";
@@ -52,7 +53,9 @@ export async function verifyRun(
 
 function formatFailure({ command }: Verify, words: string, tail: string): string {
   return `Your work was checked with ${JSON.stringify(command)}, and the check failed: ${words}.\n` +
-    `The end of its output:\n\n${tail}\n\nFix this. Your work is checked again when you are done.`;
+    `The end of its output:\n\n${
+      stripEscapes(tail)
+    }\n\nFix this. Your work is checked again when you are done.`;
 }
 
 async function runCheck(run: CheckContext, { command, timeout_ms }: Verify) {

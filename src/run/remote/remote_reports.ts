@@ -22,6 +22,7 @@ import type {
 } from "../../domain/workers/runner.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
 import { faultPoint } from "../../base/fault_point.ts";
+import { stripEscapes } from "../../engine/protocol/transcript.ts";
 import { cutResult } from "../../engine/result.ts";
 import { LogCopies } from "../../files/log_copy.ts";
 import { openInside } from "../../files/uploads.ts";
@@ -177,8 +178,8 @@ export class RemoteReports {
     const { verify, ...reported } = end.outcome;
     const outcome = {
       ...reported,
-      text: cutResult(reported.text),
-      error: cutToBytes(reported.error.replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
+      text: cutResult(stripEscapes(reported.text)),
+      error: cutToBytes(stripEscapes(reported.error).replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
       usage: clampUsage(reported.usage),
       sessionId: parseSession(reported.sessionId),
       sessionUsage: clampUsage(reported.sessionUsage),
