@@ -89,6 +89,11 @@ async function callEverything(app: App): Promise<void> {
     "/api/conversations?platform=local",
     `/api/conversations?session_key=${key}`,
     "/api/inbox?since=1",
+    "/api/executions?text=report",
+    "/api/executions?engine=echo&text=report",
+    "/api/workers?engine=echo&text=ada",
+    "/api/messages/inbound?text=hello",
+    "/api/messages/outbound?text=hello",
     `/api/queue?worker_id=${run.workerId}&status=pending&cursor=${run.taskId}`,
     `/api/queue?session_key=${key}&type=immediate`,
     ...["worker", "department", "engine", "day", "conversation"].map((by) =>

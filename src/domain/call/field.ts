@@ -196,6 +196,11 @@ export const refFilter = line(NAME_MAX_BYTES).meta({
     `an id, its ending of at least ${ENDING_MIN_CHARACTERS} characters, or a name where the object has one`,
 });
 
+/** Words that a listed object contains. */
+export const textFilter = line(NAME_MAX_BYTES).meta({
+  description: "text in the object, regardless of case, among the newest 50,000",
+});
+
 export const queryTime = parseInteger(0, 8_640_000_000_000_000);
 
 /** A boolean in a query. */

@@ -8,6 +8,7 @@ import {
   parseTextList,
   queryTime,
   refFilter,
+  textFilter,
   time,
   truncated,
 } from "../call/field.ts";
@@ -85,6 +86,8 @@ export const executionListQuery = {
   worker_id: parseList(z.string().min(1)).optional(),
   ref: refFilter.optional(),
   session_id: parseTextList().optional(),
+  engine: parseList(z.string().min(1)).optional(),
+  text: textFilter.optional(),
   status: parseList(z.enum(EXECUTION_STATUSES)).optional(),
   started_from: queryTime.optional(),
   started_to: queryTime.optional(),

@@ -15,6 +15,7 @@ import {
   refFilter,
   removeDefaults,
   text,
+  textFilter,
   time,
   truncated,
 } from "../call/field.ts";
@@ -125,6 +126,8 @@ export const workerListQuery = {
   name: parseTextList(line(NAME_MAX_BYTES)).optional()
     .meta({ type: "string", description: "part of the name, case-insensitive; any of them matches" }),
   id: parseList(z.string().min(1)).optional(),
+  engine: parseList(z.string().min(1)).optional(),
+  text: textFilter.optional().meta({ description: "text in the name or the description" }),
   ...buildPageQuery(WORKER_PAGE_SIZE_MAX),
 };
 export type WorkerFilter = z.output<z.ZodObject<typeof workerListQuery>>;

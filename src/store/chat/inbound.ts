@@ -14,6 +14,7 @@ import {
   limitToConversation,
   matchColumns,
   matchReference,
+  matchText,
 } from "../db/filter.ts";
 import type { Json } from "../../domain/call/json.ts";
 
@@ -228,6 +229,7 @@ export async function findInbound(
 const FILTERS: Filters<InboundFilter> = {
   ref: matchReference("inbound_message"),
   ...matchColumns("inbound_message", ["session_key", "platform", "status"]),
+  text: matchText("inbound_message", ["content", "sender_name"]),
   received_from: BY_LIST,
   received_to: BY_LIST,
 };

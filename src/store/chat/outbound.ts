@@ -20,6 +20,7 @@ import {
   limitToConversation,
   matchColumns,
   matchReference,
+  matchText,
 } from "../db/filter.ts";
 
 export const OUTBOUND = {
@@ -80,6 +81,7 @@ function formatActor({ source_type, source_id }: NewOutbound): string {
 const FILTERS: Filters<OutboundFilter> = {
   ref: matchReference("outbound_message"),
   ...matchColumns("outbound_message", ["session_key", "platform", "status", "source_type", "source_id"]),
+  text: matchText("outbound_message", ["content", "error"]),
   sent_from: BY_LIST,
   sent_to: BY_LIST,
 };

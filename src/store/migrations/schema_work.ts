@@ -57,6 +57,7 @@ export const WORK_SCHEMA: string[] = [
   `create index task_message on task (message_id, id)`,
   `create index task_worker on task (worker_id, id)`,
   `create index task_ending on task (substr(id, -6))`,
+  `create index task_name on task (name)`,
   // A paused schedule is never due.
   `create index task_next on task (next_run_at) where next_run_at is not null and paused = 0`,
   `create index task_queued on task (queued_at) where queued_at is not null`,
@@ -149,5 +150,6 @@ export const WORK_SCHEMA: string[] = [
     completed_at, engine, session_key, status, started_at, input_tokens, output_tokens, cost_usd)
     where completed_at is not null`,
   `create index execution_open on execution (worker_id) where status in ('pending', 'running')`,
+  `create index execution_engine on execution (engine, id)`,
   `create index execution_ending on execution (substr(id, -6))`,
 ];

@@ -32,6 +32,7 @@ export const WORKERS_SCHEMA: string[] = [
     updated_at integer not null
   ) strict`,
   `create index worker_name on worker (name_key)`,
+  `create index worker_engine on worker (engine, id)`,
   `create index worker_ending on worker (substr(id, -6))`,
 
   `create table worker_department (

@@ -12,13 +12,15 @@ import {
   matchAny,
   matchColumns,
   matchReference,
+  matchText,
   type Where,
 } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 
 const FILTERS: Filters<ExecutionFilter> = {
   ref: matchReference("execution"),
-  ...matchColumns("execution", ["worker_id", "status"]),
+  ...matchColumns("execution", ["worker_id", "status", "engine"]),
+  text: matchText("execution", ["instruction", "worker_name", "error", "result"]),
   session_id: BY_LIST,
   started_from: BY_LIST,
   started_to: BY_LIST,

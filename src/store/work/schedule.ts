@@ -12,7 +12,7 @@ import { TASKS } from "./task.ts";
 const SOONEST = "iif(task.paused = 1 or task.next_run_at is null, 9007199254740991, task.next_run_at)";
 
 const FILTERS: Filters<ScheduleFilter> = {
-  ref: matchReference("task"),
+  ref: matchReference("task", { column: "name", key: (name) => name }),
   // The + keeps SQLite from using an index, because the order has one.
   status: matchAny("+task.status"),
   worker_id: matchAny("task.worker_id"),

@@ -4,7 +4,7 @@ import type { Candidate } from "../../domain/chat/routing.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
 import { type Database, guard, type Statement, type Value } from "../db/database.ts";
-import { buildWhere, BY_LIST, type Filters, matchAny, matchReference } from "../db/filter.ts";
+import { buildWhere, BY_LIST, type Filters, matchAny, matchReference, matchText } from "../db/filter.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { buildJsonSql, listFields, readJson, toColumnValue } from "../db/json_projection.ts";
@@ -136,6 +136,8 @@ export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> |
 
 const FILTERS: Filters<WorkerFilter> = {
   id: matchAny("worker.id"),
+  engine: matchAny("worker.engine"),
+  text: matchText("worker", ["name", "description"]),
   ref: matchReference("worker", { column: "name_key", key: normalizeName }),
   name: ({ conditions, args }, names) => {
     conditions.push(`(${names.map(() => "instr(worker.name_key, ?) > 0").join(" or ")})`);
