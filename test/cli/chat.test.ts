@@ -113,6 +113,27 @@ describe.skipIf(!await Shell.has("bash"))("svc ctl chat on a terminal (contract 
     }
   });
 
+  it("keeps the mentioned worker, explains /help and renders Markdown (contract 8.8)", async () => {
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
+    for (const name of ["Ada", "Research"]) await app.call("POST /api/workers", { name });
+    await using dir = await createTempDir();
+    const env = { SVC_DATA_DIR: app.dataDir, SVC_SERVER__PORT: "0", PS1: "$ ", NO_COLOR: "1" };
+    await using terminal = await Shell.start("bash --norc -i", dir.path, env);
+    await terminal.type("svc ctl chat\n");
+    await terminal.until(/\/help shows the commands\.[^]*> /);
+    await terminal.type("/help\r");
+    await terminal.until(/@Name <text> +talk to a worker, who then also gets your next lines[^]*> $/);
+    expect(await app.call("GET /api/messages/inbound")).toEqual([]);
+    await terminal.type("@Research say **one**\r");
+    await terminal.until(/Research:\r?\n+one\r?\n[^]*> $/);
+    await terminal.type("say two\r");
+    await terminal.until(/Research:\r?\n+two\r?\n[^]*> $/);
+    await terminal.type("/quit\r");
+    await terminal.until(/to continue: svc ctl chat --session/);
+    const runs = await app.call("GET /api/executions") as { worker_name: string }[];
+    expect(runs.map((run) => run.worker_name)).toEqual(["Research", "Research"]);
+  });
+
   it("shows a question and reads the answer during and after its run (contract 12)", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     await app.call("POST /api/workers", { name: "Ada" });

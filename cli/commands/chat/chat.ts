@@ -24,7 +24,7 @@ export const group: AnyCommand = command({
       },
     ),
     last: option.flag("--last", "continue your latest conversation"),
-    worker: option.text("--worker <id|name>", "worker to talk to", { completion: "worker_name" }),
+    worker: option.text("--worker <id|name>", "worker to talk to", { completion: "worker" }),
     replyTo: option.text(
       "--reply-to <id>",
       "message to reply to, e.g. a question; requires --session or --last",

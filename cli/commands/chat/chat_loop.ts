@@ -32,11 +32,12 @@ export async function runChatLoop(
   { known, begin, mention, limitMs }: ChatLoopOptions,
 ): Promise<void> {
   const { io, note, out } = context;
-  note(out.style.dim("Ctrl-C stops a run, Ctrl-D ends the chat."));
+  note(out.style.dim("/help shows the commands. Ctrl-C stops a run, Ctrl-D ends the chat."));
   let session = known;
   let conversation: ChatTurn | null = known === null ? null : new ChatTurn(context, known);
   using prompt = new ChatPrompt(io, "> ");
   const questions = new QuestionPrompt(context, prompt);
+  const partner = new Partner(mention);
   let stopped = false;
   let stopping = Promise.resolve();
   prompt.onInterrupt = () => {
@@ -50,6 +51,11 @@ export async function runChatLoop(
     const line = await questions.readLine();
     if (line === null) break;
     if (line.trim() === "") continue;
+    if (/^\/(help|\?)$/i.test(line.trim())) {
+      note(HELP);
+      continue;
+    }
+    if (/^\/(quit|exit)$/i.test(line.trim())) break;
     stopped = false;
     try {
       session ??= await begin(line);
@@ -60,9 +66,10 @@ export async function runChatLoop(
         talking,
         () =>
           answer === null
-            ? talking.say(mention + line, limitMs, { asking: questions })
+            ? talking.say(partner.address(line), limitMs, { asking: questions })
             : talking.say(answer.words, limitMs, { asking: questions, replyTo: answer.to }),
       );
+      partner.remember(talking.workerName);
     } catch (error) {
       const canContinue = error instanceof Exit ||
         error instanceof ServiceError && error.code !== "unauthenticated";
@@ -74,6 +81,40 @@ export async function runChatLoop(
     await stopping;
   }
   note(session === null ? "" : `\nto continue: svc ctl chat --session ${session}`);
+}
+
+const HELP = `@Name <text>    talk to a worker, who then also gets your next lines
+@all <text>     let the service choose the worker again
+/answer <text>  answer the question of an agent
+/help           show this
+/quit           end the chat
+Ctrl-C stops a run, Ctrl-D ends the chat.`;
+
+/** The worker that gets the lines of a prompt without a mention: the one that the user mentioned last. */
+class Partner {
+  #mention: string;
+  #isMentioning = false;
+
+  constructor(mention: string) {
+    this.#mention = mention;
+  }
+
+  /** Returns the line with the mention of the worker. A line with its own mention stays unchanged. */
+  address(line: string): string {
+    const words = line.trimStart();
+    const all = /^@all\b\s*/i.exec(words);
+    if (all !== null) {
+      this.#mention = "";
+      return words.slice(all[0].length);
+    }
+    this.#isMentioning = /^@\S/.test(words);
+    return this.#isMentioning ? line : this.#mention + line;
+  }
+
+  /** Keeps the worker that replied to a line with a mention. */
+  remember(name: string): void {
+    if (this.#isMentioning && name !== "") this.#mention = `@${name} `;
+  }
 }
 
 const COMMAND = /^[/!]answer\s+([^]+)$/i;

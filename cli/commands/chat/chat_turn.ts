@@ -2,10 +2,12 @@ import type { Api } from "../../../src/http/app.ts";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { isEndedTask } from "../../../src/domain/call/vocabulary.ts";
 import type { BaseContext } from "../command.ts";
+import { HoldNotice } from "../work/hold.ts";
 import { EXIT, Exit } from "../../terminal/exit.ts";
 import { type Reply, ReplyStream } from "../../client/reply_stream.ts";
 import { retryRead } from "../../client/retry.ts";
 import { Spinner } from "../../terminal/spinner.ts";
+import { renderMarkdown } from "../../terminal/markdown.ts";
 import { escapeControls } from "../../terminal/visible.ts";
 
 type Trace = Api["GET /api/messages/:id/trace"]["response"];
@@ -40,6 +42,8 @@ export class ChatTurn {
   /** Messages that answer questions; null for a message that could not be sent. */
   #answers: Promise<string | null>[] = [];
   #stopped = false;
+  /** The worker of the latest reply, for the next line of a prompt. */
+  workerName = "";
 
   constructor(context: BaseContext, id: string) {
     this.#context = context;
@@ -58,6 +62,7 @@ export class ChatTurn {
     const { client, io } = this.#context;
     const params = { id: this.#id };
     this.#stopped = false;
+    this.workerName = "";
     const stream = await this.#open(undefined);
     const { value } = await client.call("POST /api/local/sessions/:id/messages", {
       params,
@@ -135,9 +140,11 @@ export class ChatTurn {
     const { io, out, client } = this.#context;
     using spinner = new Spinner(io, out.style);
     spinner.show("sent");
+    const hold = new HoldNotice(this.#context);
     const print = (said: Reply, json: string) => {
       if (said.reply_to !== messageId || this.#printed.has(said.id)) return;
       this.#printed.add(said.id);
+      if (said.worker_name) this.workerName = said.worker_name;
       const typing = this.#asking?.open ?? false;
       if (typing) this.#asking?.hide();
       else spinner.clear();
@@ -174,6 +181,11 @@ export class ChatTurn {
           );
         }
         const trace = await retryRead(() => this.#trace(messageId), bounds);
+        const waiting = trace?.tasks.find(({ status }) => status === "pending");
+        // While the user types an answer, nothing else may use that line.
+        if (waiting !== undefined && !this.#asking?.open && await hold.show(waiting, () => spinner.clear())) {
+          spinner.show("on hold");
+        }
         if (trace === null ? !idle : !isDone(trace)) continue;
         spinner.stop();
         // Prints replies that the stream has not sent yet.
@@ -203,7 +215,7 @@ export class ChatTurn {
     if (!io.outIsTerminal) return out.line(said.content);
     // Control characters in a reply must not reach the terminal.
     if (said.media) out.line(formatFile(said.media));
-    if (said.content !== "" || !said.media) out.line(escapeControls(said.content));
+    if (said.content !== "" || !said.media) out.line(renderMarkdown(escapeControls(said.content), out.style));
   }
 
   // A caller may chat without the right to read the trace.

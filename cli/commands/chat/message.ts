@@ -5,7 +5,7 @@ import { clockField, type Column, type Row, toColumns } from "../../terminal/col
 import { usageError } from "../../terminal/exit.ts";
 import { readText, TEXT_MAX_BYTES } from "../../terminal/input_text.ts";
 import { type AnyCommand, command, option, toFields } from "../command.ts";
-import { filterOption, pageOptions, requestCommand, resource, SESSION_KEY } from "../resource.ts";
+import { filterOption, pageOptions, requestCommand, resource, SESSION_KEY, TEXT } from "../resource.ts";
 
 const message = resource("message", {
   arg: "id",
@@ -14,6 +14,7 @@ const message = resource("message", {
 });
 
 const FILTERS = {
+  text: TEXT,
   sessionKey: SESSION_KEY,
   platform: option.text("--platform <name>", "filter by platform, e.g. local", {
     completion: "platform",
@@ -93,8 +94,9 @@ export const group: AnyCommand[] = [
         "sender type, where bee is the coordinator",
         SOURCE_TYPES,
       ),
-      sourceId: option.text("--source-id <id>", "filter by the worker that sent it", {
+      sourceId: option.text("--worker, --source-id <id|name>", "filter by the worker that sent it", {
         completion: "worker",
+        ref: "worker",
       }),
       sentFrom: option.time("--sent-from <time>", "sent at or after this time"),
       sentTo: option.time("--sent-to <time>", "sent at or before this time"),
