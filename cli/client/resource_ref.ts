@@ -1,6 +1,8 @@
 import type { Api } from "../../src/http/app.ts";
 import type { Client } from "./client.ts";
 import { notFound } from "../../src/domain/call/error.ts";
+import { normalizeName } from "../../src/domain/call/name_key.ts";
+import { ACTIVE_TASK_STATUSES } from "../../src/domain/call/vocabulary.ts";
 import { usageError } from "../terminal/exit.ts";
 import { escapeControls } from "../terminal/visible.ts";
 
@@ -13,7 +15,13 @@ export type RefKind =
   | "message"
   | "outbound"
   | "question"
-  | "budget";
+  | "budget"
+  | "schedule"
+  | "token"
+  | "user"
+  | "webhook"
+  | "runner"
+  | "department";
 
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const MATCHES_SHOWN_MAX = 10;
@@ -28,12 +36,17 @@ interface Match {
  * Returns the ID for a reference. An ID is returned without a request. Throws `not_found`, and a usage error that
  * lists several matches.
  */
-export async function resolveRef(client: Client, kind: RefKind, ref: string): Promise<string> {
+export async function resolveRef(client: Client, kind: RefKind, given: string): Promise<string> {
+  // Tables print an ID as … and its ending.
+  const ref = given.replace(/^(?:…|\.\.\.)(?=[0-9a-f]+$)/i, "");
+  // The server finds these by name. Only an ending of an ID has to be found in the list.
+  if (SERVER_FINDS_NAMES.includes(kind) && !/^[0-9a-f]{6,12}$/i.test(ref)) return ref;
   // The request itself refuses these.
   if (ID.test(ref) || ref === "" || ref === "." || ref === "..") return ref;
   if (ref.trim() === "") throw notFound(kind, ref);
   const found = await findMatches(client, kind, ref);
   const [first] = found;
+  if (first === undefined && SERVER_FINDS_NAMES.includes(kind)) return ref;
   if (first === undefined) throw notFound(kind, ref);
   if (found.length === 1) return first.id;
   const lines = found.slice(0, MATCHES_SHOWN_MAX).map(({ id, about }) => `  ${id}  ${escapeControls(about)}`);
@@ -47,8 +60,10 @@ type ListEndpoint = {
   [E in keyof Api & string]: Api[E]["query"] extends { ref?: unknown } ? E : never;
 }[keyof Api & string];
 
+const SERVER_FINDS_NAMES: readonly RefKind[] = ["user", "webhook", "runner", "department"];
+
 // The list of each kind, and the fields that describe a match.
-const LISTS: Record<RefKind, [endpoint: ListEndpoint, ...fields: string[]]> = {
+const LISTS: Record<Exclude<RefKind, SmallKind>, [endpoint: ListEndpoint, ...fields: string[]]> = {
   worker: ["GET /api/workers", "name", "description"],
   session: ["GET /api/local/sessions", "name"],
   task: ["GET /api/tasks", "status", "instruction"],
@@ -57,12 +72,50 @@ const LISTS: Record<RefKind, [endpoint: ListEndpoint, ...fields: string[]]> = {
   budget: ["GET /api/budgets", "name", "target"],
   message: ["GET /api/messages/inbound", "content"],
   outbound: ["GET /api/messages/outbound", "content"],
+  schedule: ["GET /api/schedules", "status", "name", "instruction"],
 };
 
+type SmallKind = "token" | "user" | "webhook" | "runner" | "department";
+
+// Kinds with few objects. Their lists have no filter, so their first page is searched here.
+const SMALL_LISTS: Record<SmallKind, keyof Api & string> = {
+  token: "GET /api/tokens",
+  user: "GET /api/users",
+  webhook: "GET /api/webhooks",
+  runner: "GET /api/runners",
+  department: "GET /api/departments",
+};
+const SMALL_PAGE = 100;
+
+interface NamedRow {
+  id: string;
+  name: string;
+  children?: NamedRow[];
+}
+
+async function findInSmallList(client: Client, kind: SmallKind, ref: string): Promise<Match[]> {
+  const query = kind === "department" ? {} : { page_size: SMALL_PAGE };
+  const { value } = await client.call(SMALL_LISTS[kind] as "GET /api/users", { query });
+  const flatten = (rows: NamedRow[]): NamedRow[] =>
+    rows.flatMap((row) => [row, ...flatten(row.children ?? [])]);
+  const ending = ref.toLowerCase();
+  return flatten(value as NamedRow[])
+    .filter(({ id, name }) =>
+      normalizeName(name) === normalizeName(ref) || /^[0-9a-f]{6,}$/.test(ending) && id.endsWith(ending)
+    )
+    .map(({ id, name }) => ({ id, about: name }));
+}
+
+const isSmall = (kind: RefKind): kind is SmallKind => Object.hasOwn(SMALL_LISTS, kind);
+
 async function findMatches(client: Client, kind: RefKind, ref: string): Promise<Match[]> {
+  if (isSmall(kind)) return await findInSmallList(client, kind, ref);
   const [endpoint, ...fields] = LISTS[kind];
   const { value } = await client.call(endpoint, { query: { ref, page_size: MATCHES_SHOWN_MAX + 1 } });
-  return (value as Record<string, unknown>[]).map((row) => ({
+  const rows = value as Record<string, unknown>[];
+  // A schedule may have the name of one that has ended.
+  const active = rows.filter(({ status }) => ACTIVE_TASK_STATUSES.some((one) => one === status));
+  return (kind === "schedule" && active.length > 0 ? active : rows).map((row) => ({
     id: String(row.id),
     about: shorten(fields.map((name) => row[name]).join("  ")),
   }));

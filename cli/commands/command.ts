@@ -176,9 +176,9 @@ function parseValue(option: OptionSpec, flag: string, value: unknown): unknown {
   return Number(text);
 }
 
-/** Returns the long form of a flag, such as `--page-size`. */
+/** Returns the long form of a flag, such as `--page-size`. Of two long forms the last one names the option. */
 export function longFlag(option: OptionSpec): string {
-  return /--[a-z-]+/.exec(option.flags)?.[0] ?? option.flags;
+  return option.flags.match(/--[a-z-]+/g)?.at(-1) ?? option.flags;
 }
 
 /** Returns the flag that set a field of a request, such as `--department` for `departments.0`, or null. */

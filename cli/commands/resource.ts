@@ -2,17 +2,20 @@ import type { Api } from "../../src/http/app.ts";
 import type { Answer, Client, RequestParts } from "../client/client.ts";
 import type { RefKind } from "../client/resource_ref.ts";
 import type { Column, Row } from "../terminal/column.ts";
-import { EXIT, Exit } from "../terminal/exit.ts";
+import { EXIT, Exit, usageError } from "../terminal/exit.ts";
 import { confirm } from "../terminal/prompt.ts";
 import {
   type AnyCommand,
   command,
   type Context,
+  longFlag,
   option,
   type OptionSpec,
+  SHARED_OPTIONS,
   toFields,
   type Values,
 } from "./command.ts";
+import { showWorkerNames } from "./worker_names.ts";
 
 type Endpoint = keyof Api & string;
 type Options = Record<string, OptionSpec>;
@@ -40,13 +43,15 @@ interface RequestSpec<E extends Endpoint, O extends Options> {
   rows?: (value: Response<E>) => Row[];
   /** Returns what `-q` prints; the `id` of the response by default. */
   id?: (row: Row, args: string[]) => string;
+  /** Runs before the response is printed, and may throw instead. */
+  before?: (json: string, value: Response<E>, context: Context) => void;
   /** Runs after the response was printed, for warnings and exit codes. */
   after?: (value: Response<E>, context: Context, headers: Headers) => void;
 }
 
 /** Declares a command that sends one request and prints the response. */
 export function requestCommand<E extends Endpoint, const O extends Options>(
-  { endpoint, check, input, columns, rows, id, after, options = {} as O, ...spec }: RequestSpec<E, O>,
+  { endpoint, check, input, columns, rows, id, before, after, options = {} as O, ...spec }: RequestSpec<E, O>,
 ): AnyCommand {
   return command({
     ...spec,
@@ -54,16 +59,25 @@ export function requestCommand<E extends Endpoint, const O extends Options>(
     async run(context) {
       const { client, out, args } = context;
       const given = context.options as Values<O>;
+      if (spec.name === "update" && Object.keys(given).length === 0) {
+        throw usageError(
+          `nothing to change: specify at least one flag, such as ${longFlag(firstOption(options))}`,
+        );
+      }
       check?.(given);
       const fields = await (input?.(given, context) ?? toFields(context.options)) as object;
       const { json, value, headers } = await send(client, endpoint, args, fields);
+      before?.(json, value as Response<E>, context);
       if (columns === undefined) {
         const row = value as Row;
         if (id === undefined) out.object(json, row);
         else out.object(json, row, id(row, args));
       } else {
         const all = rows?.(value as Response<E>) ?? value as Row[];
-        await out.list(json, all, [...columns], id && ((row) => id(row, args)));
+        const shown = out.format === "table"
+          ? await showWorkerNames(client, [...columns], all)
+          : [...columns];
+        await out.list(json, all, shown, id && ((row) => id(row, args)));
         if (headers.get("link") !== null) {
           const next = Number(context.options.page ?? 1) + 1;
           context.note(`${all.length} of ${headers.get("x-total-count")}, use --page ${next}`);
@@ -72,6 +86,10 @@ export function requestCommand<E extends Endpoint, const O extends Options>(
       after?.(value as Response<E>, context, headers);
     },
   });
+}
+
+function firstOption(options: Options): OptionSpec {
+  return Object.values(options)[0] ?? SHARED_OPTIONS.json;
 }
 
 function send(client: Client, endpoint: Endpoint, args: string[], fields: object): Promise<Answer<unknown>> {
@@ -155,6 +173,7 @@ export function deleteByName(
     name: "delete",
     about,
     args: ["id|name"],
+    refs: { "id|name": noun },
     options: { yes: YES },
     examples: [`${noun} delete ${example}`],
     async run({ client, out, args: [id_or_name = ""], typed: [what], options: { yes }, io }) {
@@ -186,8 +205,15 @@ export function pageOptions(max: number) {
 export const SESSION_KEY = option.text("--session-key <key>", "filter by conversation", {
   completion: "session_key",
 });
-/** `--worker-id` of a command that filters by worker. */
-export const WORKER_ID = option.text("--worker-id <id>", "filter by worker ID or name", {
+/** `--text` of a list. */
+export const TEXT = option.text("--text <words>", "filter by text, regardless of case");
+/** `--engine` of a list. */
+export const ENGINE_FILTER = option.text("--engine <names>", "filter by engine", {
+  completion: "engine",
+  multiple: true,
+});
+/** `--worker`, also as `--worker-id`, of a command that filters by worker. */
+export const WORKER_ID = option.text("--worker, --worker-id <id|name>", "filter by worker", {
   completion: "worker",
   ref: "worker",
 });

@@ -81,12 +81,10 @@ async function completeCommand(
   const arg = spec.args?.[behind.length];
   if (arg === undefined) return [];
   if (arg === "file") return listFiles(words.at(-1) ?? "");
-  const kind = arg === "id"
-    ? group
-    : arg === "id|name"
-    ? `${group}_name`
+  const kind = arg === "id" || arg === "id|name"
+    ? spec.refs?.[arg] ?? group
     : arg === "worker"
-    ? "worker_name"
+    ? "worker"
     : "";
   return await listServerValues(kind, words, io);
 }

@@ -1,6 +1,12 @@
 import { load } from "../../src/base/lazy_import.ts";
 import { Client } from "../client/client.ts";
-import { EVENT_KINDS, RESOURCES, TASK_STATUSES, VERBS } from "../../src/domain/call/vocabulary.ts";
+import {
+  ACTIVE_TASK_STATUSES,
+  EVENT_KINDS,
+  RESOURCES,
+  TASK_STATUSES,
+  VERBS,
+} from "../../src/domain/call/vocabulary.ts";
 import type { Io } from "../terminal/io.ts";
 
 // After TAB, it is better to offer no candidates than to offer them late.
@@ -20,10 +26,14 @@ export async function listCompletionValues(kind: string, words: string[], io: Io
 }
 
 const SOURCES: Record<string, (client: Client, words: string[], io: Io) => Promise<CompletionValues>> = {
-  worker: async (client) => (await listWorkers(client)).map(({ id, name }) => [id, name]),
-  worker_name: async (client) =>
+  worker: async (client) =>
     (await listWorkers(client)).map(({ name, description }) => [name, shorten(description)]),
-  department_name: async (client) => listNames((await client.call("GET /api/departments")).value),
+  user: async (client) => (await client.call("GET /api/users", { query: ROWS })).value.map(toName),
+  webhook: async (client) => (await client.call("GET /api/webhooks", { query: ROWS })).value.map(toName),
+  runner: async (client) => (await client.call("GET /api/runners", { query: ROWS })).value.map(toName),
+  budget: async (client) => (await client.call("GET /api/budgets", { query: ROWS })).value.map(toName),
+  token: async (client) => (await client.call("GET /api/tokens", { query: ROWS })).value.map(toName),
+  department: async (client) => listNames((await client.call("GET /api/departments")).value),
   execution: async (client) => {
     const { value } = await client.call("GET /api/executions", { query: ROWS });
     return value.map((
@@ -36,7 +46,11 @@ const SOURCES: Record<string, (client: Client, words: string[], io: Io) => Promi
   },
   task: async (client) => await listTasks(client, TASK_STATUSES),
   open_task: async (client) => await listTasks(client, ["scheduled", "pending"]),
-  schedule: async (client) => await listTasks(client, ["scheduled", "pending", "running"]),
+  schedule: async (client) => {
+    const query = { status: ACTIVE_TASK_STATUSES.join(","), ...ROWS };
+    const { value } = await client.call("GET /api/schedules", { query });
+    return value.map(({ id, name, instruction }) => [name || id, shorten(instruction)]);
+  },
   session_name: async (client) =>
     (await listSessions(client)).map(({ id, name }) => name === "" ? [id, ""] : [name, id]),
   session_key: listSessionKeys,
@@ -70,6 +84,8 @@ const SOURCES: Record<string, (client: Client, words: string[], io: Io) => Promi
   platform: () => Promise.resolve([["local", ""]]),
   time_zone: () => Promise.resolve(["UTC", ...Intl.supportedValuesOf("timeZone")].map((zone) => [zone, ""])),
 };
+
+const toName = ({ name }: { name: string }): [string, string] => [name, ""];
 
 async function listWorkers(client: Client) {
   return (await client.call("GET /api/workers", { query: { page_size: 200 } })).value;

@@ -5,7 +5,7 @@ import { usageError } from "../../terminal/exit.ts";
 import { type AnyCommand, command, option } from "../command.ts";
 import { pageOptions, resource } from "../resource.ts";
 
-const token = resource("token", { arg: "id", example: "01a1fd23-4a4c-746f-99ac-8860e2641168" });
+const token = resource("token", { arg: "id", ref: "token", example: "01a1fd23-4a4c-746f-99ac-8860e2641168" });
 
 const EXPIRES_AT = {
   ...timeField("expires_at"),

@@ -4,7 +4,7 @@ import { readLines, readNewPassword, SecretPrompt } from "../../terminal/prompt.
 import { type AnyCommand, type BaseContext, option } from "../command.ts";
 import { deleteByName, pageOptions, resource } from "../resource.ts";
 
-const user = resource("user", { arg: "id|name", example: "eve" });
+const user = resource("user", { arg: "id|name", ref: "user", example: "eve" });
 
 const ROLE = option.text("--role <role>", "role of the user", { choices: ROLES });
 

@@ -3,7 +3,7 @@ import { EXIT, Exit } from "../../terminal/exit.ts";
 import { type AnyCommand, option, toFields } from "../command.ts";
 import { pageOptions, resource } from "../resource.ts";
 
-const webhook = resource("webhook", { arg: "id|name", example: "ci" });
+const webhook = resource("webhook", { arg: "id|name", ref: "webhook", example: "ci" });
 
 const URL_OPTION = option.text("--url <url>", "address that receives the events");
 const EVENTS = option.words("--events <kinds>", "comma-separated event kinds, e.g. execution.failed,task.*");

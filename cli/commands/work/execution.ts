@@ -4,7 +4,7 @@ import { toColumns } from "../../terminal/column.ts";
 import { wantsColors } from "../../terminal/style.ts";
 import { escapeLine } from "../../terminal/visible.ts";
 import { type AnyCommand, command, type Context, option, toFields } from "../command.ts";
-import { filterOption, pageOptions, resource, WORKER_ID } from "../resource.ts";
+import { ENGINE_FILTER, filterOption, pageOptions, resource, TEXT, WORKER_ID } from "../resource.ts";
 
 const execution = resource("execution", {
   arg: "id",
@@ -27,13 +27,19 @@ export const group: AnyCommand[] = [
         completion: "session_key",
       }),
       status: filterOption("--status <statuses>", "status", EXECUTION_STATUSES),
+      engine: ENGINE_FILTER,
+      text: TEXT,
       startedFrom: option.time("--started-from <time>", "started at or after this time"),
       startedTo: option.time("--started-to <time>", "started at or before this time"),
       completedFrom: option.time("--completed-from <time>", "ended at or after this time"),
       completedTo: option.time("--completed-to <time>", "ended at or before this time"),
       ...pageOptions(100),
     },
-    examples: ["execution list --status failed", "execution list --worker-id $id --page-size 10"],
+    examples: [
+      "execution list --status failed --completed-from -1d",
+      "execution list --text 'no such report'",
+      "execution list --worker Ada --page-size 10",
+    ],
   }),
   execution.get("GET /api/executions/:id"),
   command({
@@ -49,7 +55,12 @@ export const group: AnyCommand[] = [
     run: printLog,
   }),
   execution.verb("cancel", "End a run and all its processes", "POST /api/executions/:id/cancel"),
-  execution.verb("retry", "Run an execution again as a new task", "POST /api/executions/:id/retry"),
+  execution.verb("retry", "Run an execution again as a new task", "POST /api/executions/:id/retry", {
+    examples: [
+      "execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235",
+      "execution list --status failed --text 'no such report' -q | xargs -n 1 svc ctl execution retry",
+    ],
+  }),
 ];
 
 /** Prints a log. A followed log ends with its execution. Throws `unavailable` if the connection ends first. */

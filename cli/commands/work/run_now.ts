@@ -11,7 +11,7 @@ export function createRunNowCommand(group: "task" | "schedule", about: string): 
     name: "run",
     about,
     args: ["id"],
-    refs: { id: "task" },
+    refs: { id: group },
     options: {
       wait: option.flag("--wait", "wait for the run; the exit code reports the outcome"),
       timeout: TIMEOUT,

@@ -2,7 +2,7 @@ import { type Column, type Row, toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, option } from "../command.ts";
 import { deleteByName, resource } from "../resource.ts";
 
-const department = resource("department", { arg: "id|name", example: "Market" });
+const department = resource("department", { arg: "id|name", ref: "department", example: "Market" });
 
 // Indented names show the tree on a terminal. A pipe gets the ID of the parent.
 const NAME: Column = {
@@ -11,7 +11,7 @@ const NAME: Column = {
   show: (row) => `${"  ".repeat(Number(row.depth))}${row.name}`,
 };
 
-const PARENT = option.text("--parent <id|name>", "parent department", { completion: "department_name" });
+const PARENT = option.text("--parent <id|name>", "parent department", { completion: "department" });
 const SORT_ORDER = option.int(
   "--sort-order <n>",
   "position among departments of the same parent, lowest first",

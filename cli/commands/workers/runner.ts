@@ -3,7 +3,7 @@ import { type AnyCommand, command, option, toFields } from "../command.ts";
 import { pageOptions, resource } from "../resource.ts";
 import { saveToken, TOKEN_FILE } from "../../client/token_file.ts";
 
-const runner = resource("runner", { arg: "id|name", example: "mac1" });
+const runner = resource("runner", { arg: "id|name", ref: "runner", example: "mac1" });
 
 export const group: AnyCommand[] = [
   command({
