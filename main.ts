@@ -107,11 +107,11 @@ async function help([command, ...rest]: string[]): Promise<number> {
 }
 
 async function refuseCommand(command: string): Promise<number> {
-  const { GROUPS } = await load<typeof import("./cli/commands/groups.ts")>(
-    "./cli/commands/groups.ts",
+  const { suggestTopCommand } = await load<typeof import("./cli/commands/suggestion.ts")>(
+    "./cli/commands/suggestion.ts",
     import.meta.url,
   );
-  const meant = Object.hasOwn(GROUPS, command) ? `Did you mean \`svc ctl ${command}\`?` : "See `svc help`.";
+  const meant = suggestTopCommand(command) || "See `svc help`.";
   return refuse(`svc: unknown command ${JSON.stringify(command)}. ${meant}`);
 }
 

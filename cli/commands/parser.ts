@@ -3,6 +3,7 @@ import { type AnyCommand, longFlag, type OptionSpec, SHARED_OPTIONS } from "./co
 import { EXIT, Exit, EXITS, usageError } from "../terminal/exit.ts";
 import { GROUPS, loadGroup } from "./groups.ts";
 import type { Io } from "../terminal/io.ts";
+import { suggest } from "./suggestion.ts";
 import type { ParsedLine } from "./plain_line.ts";
 
 /**
@@ -12,30 +13,30 @@ import type { ParsedLine } from "./plain_line.ts";
 export async function parseLine(args: string[], io: Io, json: boolean): Promise<ParsedLine | null> {
   const words = await rewriteHelp(args);
   const found: { line: ParsedLine | null } = { line: null };
-  const root = await buildProgram(words, io, { json, found: (line) => found.line = line });
+  const root = await buildProgram(words, io, (line) => found.line = line);
   try {
     await root.parseAsync(words, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // Exit code 0 means requested help. Without --json, commander has printed the error already.
+    // Exit code 0 means requested help. A group without a command has printed its help.
     if (error.exitCode === 0) return null;
-    throw new Exit(EXIT.usage, json ? rewriteParserMessage(error.message).replace(/\n+/g, " ") : "");
+    if (error.code === "commander.help" && !json) throw new Exit(EXIT.usage);
+    const meant = await suggest(error.code, error.message, words);
+    const message = rewriteParserMessage(error.message).replace(/\n+/g, " ").replace(/\.$/, "");
+    throw usageError(meant === "" ? message : `${message}. ${meant}`);
   }
   return found.line;
 }
 
-interface ParseOptions {
-  json: boolean;
-  found: (line: ParsedLine) => void;
-}
+type OnFound = (line: ParsedLine) => void;
 
-async function buildProgram(args: string[], io: Io, { json, found }: ParseOptions): Promise<Command> {
+async function buildProgram(args: string[], io: Io, found: OnFound): Promise<Command> {
   const root = new Command("svc ctl");
   // Subcommands inherit this setting only when they are added later, and would else end the process (facts, Deno 10).
   root.exitOverride().configureOutput({
     writeOut: (text) => io.out(text),
     writeErr: (text) => io.err(text),
-    outputError: (text, write) => json ? undefined : write(`svc: ${rewriteParserMessage(text)}`),
+    outputError: () => {},
     getOutHelpWidth: () => io.width || 100,
     getErrHelpWidth: () => io.width || 100,
   });
@@ -51,7 +52,7 @@ async function buildProgram(args: string[], io: Io, { json, found }: ParseOption
   root.description("Control a running service.").usage("<group> <command> [arguments] [flags]");
   root.helpOption("-h, --help", "print help").addHelpText("after", AFTER_HELP);
   root.helpCommand("help [group] [command]", "Print the help of a command");
-  root.showSuggestionAfterError(true).enablePositionalOptions();
+  root.showSuggestionAfterError(false).enablePositionalOptions();
   addOptions(root, SHARED_OPTIONS);
   const wanted = args.find((arg, index) =>
     Object.hasOwn(GROUPS, arg) && !/^(-c|--config|--ca|--reconnect)$/.test(args[index - 1] ?? "")
@@ -86,7 +87,7 @@ async function rewriteHelp(args: string[]): Promise<string[]> {
   return specs.some((spec) => spec.name === name) ? [group, name, "--help"] : [group, name];
 }
 
-async function addGroup(root: Command, name: string, found: ParseOptions["found"]): Promise<void> {
+async function addGroup(root: Command, name: string, found: OnFound): Promise<void> {
   const group = await loadGroup(name);
   if (!Array.isArray(group)) return addCommand(root, group, found);
   const parent = root.command(name).description(`${GROUPS[name]?.about ?? ""}.`);
@@ -95,7 +96,7 @@ async function addGroup(root: Command, name: string, found: ParseOptions["found"
   for (const spec of group) addCommand(parent, spec, found);
 }
 
-function addCommand(parent: Command, spec: AnyCommand, found: ParseOptions["found"]): void {
+function addCommand(parent: Command, spec: AnyCommand, found: OnFound): void {
   const leaf = parent.command(spec.name, { isDefault: spec.isDefault ?? false }).summary(spec.about)
     .description(`${spec.about}.`);
   const args = (spec.args ?? []).map((arg) => arg.startsWith("[") ? arg : `<${arg}>`);

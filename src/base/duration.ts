@@ -1,7 +1,7 @@
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
 
-/** Format of a duration: `300ms`, `30s`, `5m`, `2h`, `7d`. */
-export const DURATION = /^(\d{1,9})(ms|s|m|h|d)$/;
+/** Format of a duration: `300ms`, `30s`, `5m`, `2h`, `7d`, `2w`. */
+export const DURATION = /^(\d{1,9})(ms|s|m|h|d|w)$/;
 
 /** Parses a duration such as `300ms` into ms. Returns null for invalid text. */
 export function parseDurationMs(text: string): number | null {

@@ -37,6 +37,11 @@ export function extractConfigFlag(words: readonly string[]): { config: string | 
 export function readConfigFlag(command: string, words: readonly string[]): string | undefined {
   const { config, rest: [unknown] } = extractConfigFlag(words);
   if (unknown === undefined) return config;
+  if (command === "serve" && /^--?p(ort)?(=|$)/.test(unknown)) {
+    throw new UsageError(
+      "serve has no --port: set server.port in config.yaml, or start with SVC_SERVER__PORT=9000 svc serve",
+    );
+  }
   throw new UsageError(
     `unknown argument ${JSON.stringify(unknown)}. Usage: svc ${command} [-c config.yaml]${
       command === "serve" ? " [--no-console] [--standby]" : ""

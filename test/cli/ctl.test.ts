@@ -247,15 +247,15 @@ describe("svc ctl execution and chat", () => {
   it("an agent's text does not control the operator's terminal, neither as a reply nor as an error", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { id } = await app.call("POST /api/workers", { name: "Ada" });
-    const evil = "say \u001b]0;owned\u0007\u001b[2J";
+    const evil = "say hi\u001b]0;owned\u0007\u001b[2J";
     const seen = await ctl(app, ["chat", evil], { terminal: true, env: { NO_COLOR: "1" } });
-    expect(seen).toMatchObject({ code: 0, out: "\ufffd]0;owned\ufffd\ufffd[2J\n" });
-    expect((await ctl(app, ["chat", evil])).out).toBe("\u001b]0;owned\u0007\u001b[2J\n");
+    expect(seen).toMatchObject({ code: 0, out: "hi\n" });
+    expect((await ctl(app, ["chat", evil])).out).toBe("hi\n");
     const failed = await ctl(app, [
       ...["task", "create", "--message-id", "m", "--worker-id", id, "--type", "immediate", "--wait"],
       ...["--instruction", "exit 3\u001b[2J"],
     ]);
-    expect([failed.code, failed.err]).toEqual([8, expect.stringContaining("about to exit 3\ufffd[2J")]);
+    expect([failed.code, failed.err]).toEqual([8, expect.stringContaining("about to exit 3")]);
     expect(failed.err).not.toContain("\u001b");
   });
 

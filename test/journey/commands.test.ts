@@ -35,7 +35,7 @@ class Script {
     const words = terminal && called.out === "" && command.endsWith(" list")
       ? /none/
       // A secret that is shown once, next to the ID.
-      : this.#form === "ids" && /(create|add)$/.test(command) && err.source === "^$"
+      : this.#form === "ids" && /^(token|user|webhook) create$|^runner add$/.test(command)
       ? /^((token|password|secret) \S+\n)?$/
       : err;
     expect([command, called.code, readLastingOutput(called.err)]).toEqual([

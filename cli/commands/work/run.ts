@@ -1,7 +1,8 @@
-import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
 import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
 import { parseDuration, parseTimeout, TIMEOUT } from "../duration.ts";
+import { expandCron, refuseCancelled } from "./cron.ts";
 import { TIME_ZONE } from "./schedule_settings.ts";
 import { IDEMPOTENCY_KEY, toHeaders } from "./task_batch.ts";
 import { findExecution, printResult, throwUnlessCompleted, waitForTask } from "./task_wait.ts";
@@ -41,10 +42,7 @@ export const group: AnyCommand = command({
     };
     const headers = toHeaders(options.idempotencyKey);
     const { json, value } = await client.call("POST /api/tasks", { body, headers });
-    if (value.status === "cancelled") {
-      out.object(json, value);
-      throw new Exit(EXIT.awaitedFailed, `the task was cancelled: ${value.reason}`);
-    }
+    refuseCancelled(context, json, value, "task");
     if (options.wait === false || options.cron !== undefined) return out.object(json, value);
     reportId("accepted", value.id);
     const { task } = await waitForTask(context, { id: value.id, limitMs, isQuiet: true });
@@ -74,7 +72,9 @@ function parseSchedule({ in: delay, at, cron, timeZone }: ScheduleFlags) {
     throw usageError("specify only one of --in, --at and --cron");
   }
   if (timeZone !== undefined && cron === undefined) throw usageError("--time-zone requires --cron");
-  if (cron !== undefined) return { type: "scheduled" as const, cron, ...toFields({ timeZone }) };
+  if (cron !== undefined) {
+    return { type: "scheduled" as const, cron: expandCron(cron), ...toFields({ timeZone }) };
+  }
   const time = at ?? (delay === undefined ? undefined : Date.now() + parseDuration(delay, "--in", 0));
   return time === undefined
     ? { type: "immediate" as const }

@@ -1,19 +1,23 @@
 import { TASK_STATUSES } from "../../../src/domain/call/vocabulary.ts";
 import { field, timeField, toColumns } from "../../terminal/column.ts";
-import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { type AnyCommand, option, toFields } from "../command.ts";
 import { parseDuration } from "../duration.ts";
 import { filterOption, pageOptions, requestCommand, resource, WORKER_ID } from "../resource.ts";
+import { expandCron, refuseCancelled } from "./cron.ts";
 import { createRunNowCommand } from "./run_now.ts";
 import { buildSettings, SETTINGS, TIME_ZONE } from "./schedule_settings.ts";
 
 const schedule = resource("schedule", {
   arg: "id",
-  ref: "task",
+  ref: "schedule",
   example: "01a1fd23-4c79-764a-afab-047dd52450e4",
 });
 
-const WORKER = option.text("--worker <worker>", "worker ID or name", { completion: "worker", ref: "worker" });
+const WORKER = option.text("--worker-id, --worker <id|name>", "worker", {
+  completion: "worker",
+  ref: "worker",
+});
 const INSTRUCTION = option.text("--instruction <text>", "instruction for the worker");
 const CRON = option.text("--cron <expression>", "cron expression with five fields");
 const AT = option.time("--at <time>", "run once at this time");
@@ -44,7 +48,7 @@ export const group: AnyCommand[] = [
       in: option.text("--in <duration>", "run once after this long, e.g. 10m"),
       messageId: option.text(
         "--message-id <id>",
-        "message that the schedule belongs to, or any text (default schedule)",
+        "message that gets the replies; any other text names a conversation (default schedule)",
         {
           completion: "message",
         },
@@ -68,21 +72,17 @@ export const group: AnyCommand[] = [
         ...toFields({ paused }),
         ...(cron === undefined
           ? { type: "countdown" as const, ...toFields({ scheduledAt }) }
-          : { type: "scheduled" as const, cron }),
+          : { type: "scheduled" as const, cron: expandCron(cron) }),
         ...buildSettings(settings),
       };
     },
-    after(value) {
-      if (value.status === "cancelled") {
-        throw new Exit(EXIT.awaitedFailed, `the schedule was cancelled: ${value.reason}`);
-      }
-    },
+    before: (json, value, context) => refuseCancelled(context, json, value, "schedule"),
   }),
   schedule.verb("update", "Change the given fields of a schedule", "PUT /api/tasks/:id", {
     options: { worker: WORKER, instruction: INSTRUCTION, cron: CRON, at: AT, ...SETTINGS },
     examples: ["schedule update 01a1fd23-4c79-764a-afab-047dd52450e4 --cron '0 7 * * 1-5'"],
     input: ({ worker, instruction, cron, at, ...settings }) => ({
-      ...toFields({ workerId: worker, instruction, cron, scheduledAt: at }),
+      ...toFields({ workerId: worker, instruction, cron: expandCron(cron), scheduledAt: at }),
       ...buildSettings(settings),
     }),
   }),
@@ -108,7 +108,7 @@ export const group: AnyCommand[] = [
       count: option.int("--count <n>", "number of times, at most 50", { default: 10 }),
     },
     examples: ["schedule preview '30 2 * * *' --time-zone Europe/Berlin"],
-    input: (options, { args: [cron = ""] }) => ({ cron, ...toFields(options) }),
+    input: (options, { args: [cron = ""] }) => ({ cron: expandCron(cron), ...toFields(options) }),
     columns: toColumns(timeField("at"), "local note"),
     id: (row) => String(row.at),
   }),

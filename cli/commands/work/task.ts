@@ -1,10 +1,11 @@
 import { TASK_STATUSES, TASK_TYPES } from "../../../src/domain/call/vocabulary.ts";
 import { statusField, toColumns } from "../../terminal/column.ts";
-import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
 import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
 import { parseTimeout, TIMEOUT } from "../duration.ts";
 import { filterOption, pageOptions, resource, SESSION_KEY, WORKER_ID } from "../resource.ts";
+import { expandCron, refuseCancelled } from "./cron.ts";
 import { createRunNowCommand, waitAndPrintTask } from "./run_now.ts";
 import { TIME_ZONE } from "./schedule_settings.ts";
 import { createBatch, IDEMPOTENCY_KEY, toHeaders } from "./task_batch.ts";
@@ -31,7 +32,7 @@ export const group: AnyCommand[] = [
       ...pageOptions(100),
     },
     examples: [
-      "task list --worker-id $id --status pending,running",
+      "task list --worker Ada --status pending,running",
       "task list --session-key local:$session",
     ],
     check({ sessionKey, messageId, workerId }) {
@@ -48,11 +49,15 @@ export const group: AnyCommand[] = [
     name: "create",
     about: "Create a task for a worker, without the coordinator",
     options: {
-      messageId: option.text("--message-id <id>", "message that the task belongs to, or any text", {
-        completion: "message",
-        ...REQUIRED,
-      }),
-      workerId: { ...WORKER_ID, about: "worker ID or name", ...REQUIRED },
+      messageId: option.text(
+        "--message-id <id>",
+        "message that gets the reply; any other text names a new conversation",
+        {
+          completion: "message",
+          ...REQUIRED,
+        },
+      ),
+      workerId: { ...WORKER_ID, about: "worker", ...REQUIRED },
       instruction: option.text("--instruction <text>", "instruction; - reads stdin", REQUIRED),
       type: option.text("--type <type>", "when to run", { choices: TASK_TYPES, ...REQUIRED }),
       scheduledAt: option.time(
@@ -73,8 +78,8 @@ export const group: AnyCommand[] = [
       timeout: { ...TIMEOUT, ...UNLESS_BATCH },
     },
     examples: [
-      "task create --message-id nightly --worker-id $id --type immediate --instruction 'Sum up the day' --wait",
-      "task create --message-id weekly --worker-id $id --type scheduled --cron '0 9 * * 1' --instruction 'Plan the week'",
+      "task create --message-id nightly --worker Ada --type immediate --instruction 'Sum up the day' --wait",
+      "task create --message-id weekly --worker Ada --type scheduled --cron '0 9 * * 1' --instruction 'Plan the week'",
       "task create --batch tasks.jsonl",
     ],
     async run(context) {
@@ -85,11 +90,11 @@ export const group: AnyCommand[] = [
       const limitMs = parseTimeout(timeout, Infinity);
       if (timeout !== undefined && !wait) throw usageError("--timeout requires --wait");
       const headers = toHeaders(key);
-      const { json, value } = await client.call("POST /api/tasks", { body: toFields(fields), headers });
-      if (value.status === "cancelled") {
-        out.object(json, value);
-        throw new Exit(EXIT.awaitedFailed, `the task was cancelled: ${value.reason}`);
-      }
+      const { json, value } = await client.call("POST /api/tasks", {
+        body: toFields({ ...fields, cron: expandCron(fields.cron) }),
+        headers,
+      });
+      refuseCancelled(context, json, value, "task");
       if (!wait) return out.object(json, value);
       reportId("accepted", value.id);
       await waitAndPrintResult(context, value.id, limitMs);

@@ -81,7 +81,7 @@ export class CountedBody {
   refuse(): ServiceError {
     const error = new ServiceError(
       "unavailable",
-      "Cannot accept the body: too many bodies of clients without a token are arriving. Try again.",
+      "Cannot accept the request body: the service receives too many bodies of clients without a token. Try again.",
       { retry_after_s: 1 },
     );
     this.close();
