@@ -30,7 +30,12 @@ async function ctl(...args: string[]): Promise<string> {
   console.log(`\n$ svc ctl ${args.map((arg) => /^[\w./:=@-]+$/.test(arg) ? arg : `'${arg}'`).join(" ")}`);
   const { code, out, err } = await svc(["ctl", ...args], { dataDir: folder, ...options });
   if (err !== "") console.log(err.trimEnd());
-  console.log(out.trimEnd());
+  // A pipe gets times in Unix ms, which are hard to read.
+  const readable = out.replace(
+    /\b1[6-9]\d{11}\b/g,
+    (ms) => new Date(Number(ms)).toISOString().slice(0, 19).replace("T", " "),
+  );
+  console.log(readable.trimEnd());
   if (code !== 0) throw new Error(`svc ctl ${args[0]} ended with ${code}`);
   return out;
 }

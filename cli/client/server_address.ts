@@ -44,7 +44,7 @@ export function parseUrl(given: string, name = "SVC_URL"): string {
   if (!/^https?:\/\//.test(given) || username || search || hash || /\/api\/*$/.test(given)) {
     const shown = JSON.stringify(given.replace(/\/\/.*@/, "//…@"));
     throw usageError(
-      `${name}: ${shown} is not an address such as http://127.0.0.1:8080, without /api`,
+      `${name}: ${shown} must be an address such as http://127.0.0.1:8080 (without /api)`,
     );
   }
   return given.replace(/\/+$/, "");

@@ -17,7 +17,10 @@ const ISO = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[
  * `in 2 days` (contract 8.11). Throws a usage error naming the flag.
  */
 export function parseTime(text: string, flag: string, now = Date.now()): number {
-  const words = text.trim();
+  // A list of what happened since a time can only mean the past: `--since 2w` is `--since -2w`.
+  const isPast = flag === "--since" || flag.endsWith("-from") || flag.endsWith("-to");
+  const given = text.trim();
+  const words = isPast && /^\d+\s*[a-z]/i.test(given) && !/ago$/i.test(given) ? `-${given}` : given;
   const at = /^-?\d{1,19}$/.test(words)
     ? Number(words)
     : ISO.test(words)

@@ -24,6 +24,6 @@ export const noticesSchema = z.array(
     ).optional(),
     every: buildDurationSchema("10m"),
   }).refine(({ to, program }) => (to === undefined) !== (program === undefined), {
-    error: "requires either to: or program:",
+    error: "must have either `to` or `program`",
   }),
 ).max(NOTICE_RULES_MAX, { error: `must be at most ${NOTICE_RULES_MAX} rules` }).default([]);

@@ -177,7 +177,7 @@ function refuseBatch(bytes: Uint8Array): void {
   if (first !== "[".charCodeAt(0)) return;
   throw new ServiceError(
     "invalid_request",
-    "Cannot accept a batch: the protocol has none. Send one message in each request.",
+    "Cannot accept a JSON-RPC batch: MCP does not support batches. Send one message per request.",
   );
 }
 

@@ -49,9 +49,9 @@ describe("svc completion (contract 6)", () => {
     await app.call("PUT /api/memory/entry", { scope: "global", key: "tone", value: "short" });
     const task = await createSchedule(app, id, "x");
     const ask = (...words: string[]) => listCandidates(["ctl", ...words], app.dataDir);
-    expect(await ask("worker", "get", "")).toEqual([id]);
-    expect(await ask("worker", "list", "--id", "")).toEqual([id]);
-    expect(await ask("task", "list", "--worker-id", "")).toEqual([id]);
+    expect(await ask("worker", "get", "")).toEqual(["Ada"]);
+    expect(await ask("worker", "list", "--id", "")).toEqual(["Ada"]);
+    expect(await ask("task", "list", "--worker-id", "")).toEqual(["Ada"]);
     expect(await ask("task", "cancel", "")).toEqual([task]);
     expect(await ask("department", "get", "L")).toEqual(["Labs"]);
     expect(await ask("worker", "create", "--department", "L")).toEqual(["Labs"]);

@@ -13,12 +13,12 @@ async function openBlocked() {
 
 describe("svc ctl says what holds the work that it waits for (contract 14)", () => {
   it.each(["run Ada 'say hi' --timeout 5s", "chat 'say hi' --timeout 5s"])("%s", async (command) => {
-    const { app, budgetId } = await openBlocked();
+    const { app } = await openBlocked();
     await using _app = app;
     const { code, out, err } = await ctl(app, command);
     expect([code, out]).toEqual([124, ""]);
     expect(err).toContain('On hold: the budget "Tight" is used up: 0 of 0 runs (24h).\n');
-    expect(err).toContain(`Command: svc ctl budget lift ${budgetId} --for 1h\n`);
+    expect(err).toContain("Command: svc ctl budget lift Tight --for 1h\n");
     expect(err.split("On hold").length).toBe(2);
   });
 

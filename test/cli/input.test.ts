@@ -93,17 +93,17 @@ describe("svc ctl and its arguments (contract 6)", () => {
   it("names unknown groups, commands, flags and values, each in one line with a suggestion", async () => {
     await using app = await openApp();
     const cases: [string[], RegExp][] = [
-      [["wroker"], /unknown command 'wroker'\n\(Did you mean worker\?\)/],
-      [["worker", "delte"], /Did you mean delete\?/],
+      [["wroker"], /unknown command 'wroker'\. Did you mean `svc ctl worker`\?/],
+      [["worker", "delte"], /Did you mean `svc ctl worker delete`\?/],
       [
         ["worker", "list", "--pagesize", "3"],
-        /^svc: unknown flag '--pagesize'\n\(Did you mean --page-size\?\)/,
+        /^svc: unknown flag '--pagesize'\. Did you mean `--page-size`\?/,
       ],
       [["worker", "list", "--page"], /^svc: --page needs a value\n$/],
       [["worker", "list", "-c"], /^svc: --config needs a value\n$/],
       [["worker", "list", "--pag", "1"], /unknown flag '--pag'/],
-      [["help", "wroker"], /^svc: unknown command 'wroker'\n\(Did you mean worker\?\)/],
-      [["help", "worker", "lst"], /^svc: unknown command 'lst'\n\(Did you mean list\?\)/],
+      [["help", "wroker"], /^svc: unknown command 'wroker'\. Did you mean `svc ctl worker`\?/],
+      [["help", "worker", "lst"], /^svc: unknown command 'lst'\. Did you mean `svc ctl worker list`\?/],
       [["constructor"], /^svc: unknown command 'constructor'/],
       [["worker", "create", "-n", "X", "--department", "no,such"], /^svc: --department: no department/],
       [["worker", "create", "-n", "X", "--scopes", "x"], /^svc: --scopes: must look like/],

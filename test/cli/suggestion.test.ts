@@ -26,7 +26,7 @@ describe("svc says what a refused line most likely means", () => {
   });
 
   it("a command of svc itself", () => {
-    expect(suggestTopCommand("serv")).toBe("Did you mean `svc serve`?");
+    expect(suggestTopCommand("serv")).toBe("Did you mean `svc serve` or `svc service`?");
     expect(suggestTopCommand("worker")).toBe("Did you mean `svc ctl worker`?");
     expect(suggestTopCommand("zzzz")).toBe("");
   });

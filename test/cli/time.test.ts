@@ -26,6 +26,12 @@ it("parseTime() reads Unix ms, ISO 8601 and relative times (contract 8.11)", () 
   for (const [text, ms] of cases) expect([text, parseTime(text, "--x", NOW)]).toEqual([text, ms]);
 });
 
+it("parseTime() reads a span without a sign as past where only the past makes sense", () => {
+  expect(parseTime("2w", "--since", NOW)).toBe(NOW - 14 * 86_400_000);
+  expect(parseTime("1h30m", "--started-from", NOW)).toBe(NOW - 5_400_000);
+  expect(parseTime("2 days ago", "--since", NOW)).toBe(NOW - 2 * 86_400_000);
+});
+
 it("parseTime() refuses ambiguous and invalid times", () => {
   const wrong = ["", "1h", "soon", "-", "+", "-1x", "1h ago ago", "+1h ago"];
   for (const text of [...wrong, "2026-13-01", "11/21/2026", "-1h junk"]) {

@@ -58,8 +58,8 @@ describe("configuration (contract 7)", () => {
     ]);
     for (
       const [rule, words] of [
-        ['{on: ["*"]}', /requires either to: or program:/],
-        ['{on: ["*"], to: "local:a", program: [page]}', /requires either to: or program:/],
+        ['{on: ["*"]}', /must have either `to` or `program`/],
+        ['{on: ["*"], to: "local:a", program: [page]}', /must have either `to` or `program`/],
         ['{on: ["nothing.*"], to: "local:a"}', /must be a kind of notice/],
         ['{on: [], to: "local:a"}', /notices\.0\.on/],
         ['{on: ["*"], to: "cli:nightly"}', /must be a session key/],

@@ -62,6 +62,7 @@ export class ChatTurn {
     const { client, io } = this.#context;
     const params = { id: this.#id };
     this.#stopped = false;
+    this.workerName = "";
     const stream = await this.#open(undefined);
     const { value } = await client.call("POST /api/local/sessions/:id/messages", {
       params,

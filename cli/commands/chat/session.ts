@@ -51,7 +51,7 @@ export const group: AnyCommand[] = [
     name: "clear-worker",
     about: "Delete one worker's context of a conversation",
     options: { sessionKey: KEY, workerId: { ...WORKER_ID, about: "worker", required: true } },
-    examples: ["session clear-worker --session-key local:$session --worker-id $id"],
+    examples: ["session clear-worker --session-key local:$session --worker Ada"],
     async run({ client, out, options: { workerId, sessionKey } }) {
       const { json, value } = await client.call("DELETE /api/contexts/:worker_id", {
         params: { worker_id: workerId },

@@ -2,7 +2,7 @@ import { createParser } from "eventsource-parser";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { clockField, type Column, field, idField, type Row } from "../../terminal/column.ts";
 import { type AnyCommand, type BaseContext, command, option, toFields } from "../command.ts";
-import { SESSION_KEY } from "../resource.ts";
+import { SESSION_KEY, WORKER_ID } from "../resource.ts";
 
 /** `--after` of the journal. */
 export const AFTER = option.int("--after <seq>", "only events after this sequence number");
@@ -48,8 +48,8 @@ export const group: AnyCommand = command({
     follow: option.flag("-f, --follow", "print new events until interrupted"),
     after: AFTER,
     sessionKey: SESSION_KEY,
-    workerId: option.text("--worker-id <id>", "filter by worker", { completion: "worker" }),
-    taskId: option.text("--task-id <id>", "filter by task", { completion: "task" }),
+    workerId: WORKER_ID,
+    taskId: option.text("--task-id <id>", "filter by task", { completion: "task", ref: "task" }),
     kind: option.text("--kind <kinds>", "filter by event kind, e.g. task.created,task.failed", {
       completion: "event_kind",
       multiple: true,

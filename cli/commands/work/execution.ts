@@ -39,7 +39,7 @@ export const group: AnyCommand[] = [
     examples: [
       "execution list --status failed --completed-from -1d",
       "execution list --text 'no such report'",
-      "execution list --worker-id $id --page-size 10",
+      "execution list --worker Ada --page-size 10",
     ],
   }),
   execution.get("GET /api/executions/:id"),
@@ -56,7 +56,12 @@ export const group: AnyCommand[] = [
     run: printLog,
   }),
   execution.verb("cancel", "End a run and all its processes", "POST /api/executions/:id/cancel"),
-  execution.verb("retry", "Run an execution again as a new task", "POST /api/executions/:id/retry"),
+  execution.verb("retry", "Run an execution again as a new task", "POST /api/executions/:id/retry", {
+    examples: [
+      "execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235",
+      "execution list --status failed --text 'no such report' -q | xargs -n 1 svc ctl execution retry",
+    ],
+  }),
 ];
 
 /** Prints a log. A followed log ends with its execution. Throws `unavailable` if the connection ends first. */

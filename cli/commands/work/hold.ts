@@ -21,7 +21,8 @@ export class HoldNotice {
     const cause = task.status === "pending" ? await this.#findCause(task) : "";
     if (cause !== "" && cause !== this.#shown) {
       clear();
-      this.#context.note(escapeControls(cause));
+      const { note, out } = this.#context;
+      note(out.format === "json" ? JSON.stringify({ on_hold: cause }) : escapeControls(cause));
     }
     this.#shown = cause;
     return cause !== "";
@@ -46,7 +47,7 @@ export function formatHold({ kind, id, until, advice }: HeldBy, reason: string, 
   const why = reason.replace(/; resumes at [^;]*$/, "");
   const when = until === null ? "" : `, resumes ${formatRelativeTime(until, now)}`;
   const command = kind === "budget"
-    ? `svc ctl budget lift ${id} --for 1h`
+    ? `svc ctl budget lift ${quote(/^the budget "([^"\\\\]+)"/.exec(reason)?.[1] ?? id)} --for 1h`
     : kind === "engine"
     ? `svc ctl engine lift ${quote(id)}`
     : kind === "runner"

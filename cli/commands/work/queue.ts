@@ -39,7 +39,7 @@ export const group: AnyCommand[] = [
       status: option.text("--status <status>", "filter by status", { choices: ["pending", "scheduled"] }),
       type: option.text("--type <type>", "filter by type", { choices: TASK_TYPES }),
     },
-    examples: ["queue cancel --worker-id $id --status pending --expected 12"],
+    examples: ["queue cancel --worker Ada --status pending --expected 12"],
     input: ({ expected, ...filter }) => ({ filter: toFields(filter), expected }),
     id: (row) => String(row.cancelled_tasks),
   }),

@@ -49,7 +49,7 @@ export const group: AnyCommand[] = [
       in: option.text("--in <duration>", "run once after this long, e.g. 10m"),
       messageId: option.text(
         "--message-id <id>",
-        "message that the schedule belongs to, or any text (default schedule)",
+        "message that gets the replies; any other text names a conversation (default schedule)",
         {
           completion: "message",
         },

@@ -33,7 +33,7 @@ export const group: AnyCommand[] = [
       ...pageOptions(100),
     },
     examples: [
-      "task list --worker-id $id --status pending,running",
+      "task list --worker Ada --status pending,running",
       "task list --session-key local:$session",
     ],
     check({ sessionKey, messageId, workerId }) {
@@ -50,10 +50,14 @@ export const group: AnyCommand[] = [
     name: "create",
     about: "Create a task for a worker, without the coordinator",
     options: {
-      messageId: option.text("--message-id <id>", "message that the task belongs to, or any text", {
-        completion: "message",
-        ...REQUIRED,
-      }),
+      messageId: option.text(
+        "--message-id <id>",
+        "message that gets the reply; any other text names a new conversation",
+        {
+          completion: "message",
+          ...REQUIRED,
+        },
+      ),
       workerId: { ...WORKER_ID, about: "worker", ...REQUIRED },
       instruction: option.text("--instruction <text>", "instruction; - reads stdin", REQUIRED),
       type: option.text("--type <type>", "when to run", { choices: TASK_TYPES, ...REQUIRED }),
@@ -75,8 +79,8 @@ export const group: AnyCommand[] = [
       timeout: { ...TIMEOUT, ...UNLESS_BATCH },
     },
     examples: [
-      "task create --message-id nightly --worker-id $id --type immediate --instruction 'Sum up the day' --wait",
-      "task create --message-id weekly --worker-id $id --type scheduled --cron '0 9 * * 1' --instruction 'Plan the week'",
+      "task create --message-id nightly --worker Ada --type immediate --instruction 'Sum up the day' --wait",
+      "task create --message-id weekly --worker Ada --type scheduled --cron '0 9 * * 1' --instruction 'Plan the week'",
       "task create --batch tasks.jsonl",
     ],
     async run(context) {

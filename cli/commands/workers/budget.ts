@@ -1,4 +1,6 @@
 import { BUDGET_ACTIONS, BUDGET_PERIODS, BUDGET_UNITS } from "../../../src/domain/call/vocabulary.ts";
+import type { Client } from "../../client/client.ts";
+import { resolveRef } from "../../client/resource_ref.ts";
 import { type Row, statusField, timeField, toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, option, toFields } from "../command.ts";
 import { parseDuration } from "../duration.ts";
@@ -37,10 +39,14 @@ const ACTION = option.text("--action <action>", "hold: start no new runs; stop: 
 export const group: AnyCommand[] = [
   budget.list("List budgets and their usage, newest first", "GET /api/budgets", {
     options: {
-      target: option.text("--target <target>", "filter by target; takes IDs, e.g. worker:<id>"),
+      target: option.text("--target <target>", "filter by target, e.g. worker:<id|name>"),
       ...pageOptions(100),
     },
-    examples: ["budget list", "budget list --target global"],
+    examples: ["budget list", "budget list --target worker:Ada"],
+    input: async ({ target, ...rest }, { client }) => ({
+      ...toFields(rest),
+      ...(target === undefined ? {} : { target: await resolveTarget(client, target) }),
+    }),
     columns: COLUMNS,
   }),
   budget.get("GET /api/budgets/:id"),
@@ -92,6 +98,15 @@ export const group: AnyCommand[] = [
     },
   ),
 ];
+
+// Budgets store the IDs of their targets.
+async function resolveTarget(client: Client, target: string): Promise<string> {
+  const [, kind, ref = ""] = /^(worker|department):(.+)$/s.exec(target) ?? [];
+  if (kind === "worker") return `worker:${await resolveRef(client, "worker", ref)}`;
+  if (kind !== "department") return target;
+  const params = { id_or_name: await resolveRef(client, "department", ref) };
+  return `department:${(await client.call("GET /api/departments/:id_or_name", { params })).value.id}`;
+}
 
 function roundedColumn(name: string) {
   return { name, value: (row: Row) => row[name] === null ? "" : Number(Number(row[name]).toFixed(4)) };

@@ -29,10 +29,14 @@ const FIELDS = {
   description: option.text("--description <text>", "purpose of the worker", { allowEmpty: true }),
   constraints: option.text("--constraints <text>", "rules that the worker must follow", { allowEmpty: true }),
   memory: option.text("--memory <text>", "instructions included in every run", { allowEmpty: true }),
-  scopes: option.words("--scopes <scopes>", "comma-separated scopes of its token, e.g. read:workers", {
-    completion: "scope",
-    allowEmpty: true,
-  }),
+  scopes: option.words(
+    "--scopes <scopes>",
+    "comma-separated scopes of the worker's runs, e.g. read:workers",
+    {
+      completion: "scope",
+      allowEmpty: true,
+    },
+  ),
   runsOn: option.words(
     "--runs-on <labels>",
     "comma-separated runner labels; empty for the service's machine",

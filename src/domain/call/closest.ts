@@ -4,7 +4,7 @@ const WORD_MAX_CHARACTERS = 100;
 
 /**
  * Returns the names that a misspelled word most likely means, closest first, at most three. A name fits when up to a third
- * of its letters differ, or when the word is its beginning.
+ * of its letters differ, or when the name starts with the word.
  */
 export function findClosest(word: string, names: readonly string[]): string[] {
   const wanted = word.toLowerCase();

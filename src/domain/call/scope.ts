@@ -30,7 +30,7 @@ export const scope = z.string()
   .regex(/^[a-z*]+:[a-z*-]+$/, { error: "must look like <verb>:<resource>, for example read:workers" })
   .max(100);
 
-/** Returns why a scope grants nothing to anybody, with a suggestion, or null. */
+/** Returns why a scope grants nothing, with a suggestion, or null. */
 export function findUnknownScope(given: string): string | null {
   const [verb = "", resource = ""] = given.split(":");
   if (!isWord(VERBS, verb)) return `${JSON.stringify(given)} must start with read:, write: or *:`;

@@ -22,7 +22,7 @@ type BlockedTasks = { kind: "all" } | { kind: "conversation"; session_key: strin
 
 /** Formats the end of a block for its `reason`. */
 export function formatResume(until: number | null): string {
-  // To the minute, rounded up, so that nobody comes back too early.
+  // To the minute, rounded up: a person who comes back then finds it resumed.
   if (until === null) return "";
   return `; resumes at ${
     new Date(Math.ceil(until / 60_000) * 60_000).toISOString().slice(0, 16).replace("T", " ")

@@ -282,9 +282,9 @@ export function isLifted({ lifted_until }: Pick<StoredBudget, "lifted_until">, n
 
 /** Formats an amount: 12 runs, 1.5 US dollars. */
 export function formatAmount(counted: number, unit: BudgetUnit): string {
-  const number = convertToUnit(counted, unit);
+  const number = Number(convertToUnit(counted, unit).toFixed(unit === "usd" ? 4 : 1));
   const words = unit === "usd" ? "US dollars" : unit;
-  return `${Number(number.toFixed(unit === "usd" ? 4 : 1))} ${words}`;
+  return `${number} ${number === 1 ? words.replace(/s$/, "") : words}`;
 }
 
 /** Formats why a budget blocks a task, for the task's `reason`. */

@@ -65,7 +65,7 @@ export const runnerRoutes = [
   defineRoute("POST /api/runners/:id_or_name/drain", {
     access: "write:runners",
     operation: "runner.drain",
-    summary: "Stop or resume giving runs to a runner",
+    summary: "Drain a runner, or send it runs again",
     params: { id_or_name: idOrName },
     body: runnerDrainSchema,
     response: runnerSchema,

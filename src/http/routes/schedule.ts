@@ -15,7 +15,7 @@ export const scheduleRoutes = [
   defineRoute("GET /api/schedules/preview", {
     access: "read:tasks",
     operation: "schedule.preview",
-    summary: "Preview the next times of a cron expression, with the effect of daylight saving",
+    summary: "Preview the next times of a cron expression, including daylight-saving changes",
     query: previewQuery,
     response: z.array(previewSchema),
     paged: false,

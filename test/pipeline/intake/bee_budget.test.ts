@@ -59,7 +59,7 @@ describe("runs of the coordinator (contract 14)", () => {
     await waitUntil("the message waits", async () => (await inbound()).error !== "");
     expect(await inbound()).toMatchObject({
       status: "feeding",
-      error: expect.stringMatching(/^waits: the budget "Bee" is used up: 1 of 1 runs \(5h\); resumes at /),
+      error: expect.stringMatching(/^waits: the budget "Bee" is used up: 1 of 1 run \(5h\); resumes at /),
     });
     clock.advance(HOUR_MS);
     await app.server.stages.find(({ name }) => name === "bee")?.wake();
