@@ -1,8 +1,8 @@
 import Anser from "anser";
 import { useMemo } from "preact/hooks";
-import { removeControls, SGR } from "./terminal_codes.ts";
+import { ESC, removeControls, SGR } from "./terminal_codes.ts";
 
-const BEFORE_FIRST = new RegExp("^[^\\x1b]*");
+const BEFORE_FIRST = new RegExp(`^[^${ESC}]*`);
 
 /** A line with the colors of a terminal. `open` holds the codes that are active at its start. */
 export function AnsiLine({ text, open }: { text: string; open: string }) {

@@ -1,6 +1,6 @@
 import type { LucideIcon } from "lucide-preact";
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 interface MenuProps {
   icon: LucideIcon;
@@ -12,39 +12,45 @@ interface MenuProps {
   children: ComponentChildren;
 }
 
-/** A button that opens a box below it. Escape or a click elsewhere closes the box. */
+/** A button that opens a box below it. Escape or a click elsewhere closes the box, and so does a button in it. */
 export function Menu(
   { icon: Icon, label, iconOnly = false, small = false, class: classes = "", children }: MenuProps,
 ) {
-  const box = useRef<HTMLDetailsElement>(null);
+  const [open, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    const close = (event: Event) => {
-      if (box.current?.open && !box.current.contains(event.target as Node)) box.current.open = false;
-    };
+    if (!open) return;
+    const close = (event: Event) => box.current?.contains(event.target as Node) || setOpen(false);
     document.addEventListener("pointerdown", close);
     return () => document.removeEventListener("pointerdown", close);
-  }, []);
+  }, [open]);
   function onKeyDown(event: KeyboardEvent): void {
-    if (event.key !== "Escape" || box.current?.open !== true) return;
+    if (event.key !== "Escape" || !open) return;
     event.stopPropagation();
-    box.current.open = false;
-    box.current.querySelector("summary")?.focus();
+    setOpen(false);
+    button.current?.focus();
   }
   return (
-    <details class={`menu ${classes}`} ref={box} onKeyDown={onKeyDown}>
-      <summary
-        class={`button ${iconOnly ? "icon small" : small ? "small" : ""}`}
+    <div class={`menu ${classes}`} ref={box} onKeyDown={onKeyDown}>
+      <button
+        type="button"
+        ref={button}
+        class={iconOnly ? "icon small" : small ? "small" : ""}
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
         {...(iconOnly ? { "aria-label": label, title: label } : {})}
       >
         <Icon size={iconOnly || small ? 14 : 16} aria-hidden="true" /> {!iconOnly && label}
-      </summary>
-      <div
-        class="menu-box"
-        onClick={(event) =>
-          (event.target as Element).closest("button") && box.current?.removeAttribute("open")}
-      >
-        {children}
-      </div>
-    </details>
+      </button>
+      {open && (
+        <div
+          class="menu-box"
+          onClick={(event) => (event.target as Element).closest("button") && setOpen(false)}
+        >
+          {children}
+        </div>
+      )}
+    </div>
   );
 }

@@ -45,7 +45,7 @@ interface TableProps<T> {
  * opens a row.
  */
 export function Table<T>({ label, items, more, table }: TableProps<T>) {
-  const { columns, key, href, name, selection } = table;
+  const { columns, key, href, selection } = table;
   const [active, setActive] = useState(0);
   const [, navigate] = useLocation();
   const count = items.length;
@@ -100,7 +100,6 @@ export function Table<T>({ label, items, more, table }: TableProps<T>) {
       role="grid"
       aria-label={label}
       aria-rowcount={count + 1}
-      aria-colcount={shown.length}
       {...(selection === undefined ? {} : { "aria-multiselectable": true })}
       {...(indexes.includes(active) ? { "aria-activedescendant": `${table.id}-${active}` } : {})}
       style={{ "--tracks": tracks }}
@@ -116,43 +115,67 @@ export function Table<T>({ label, items, more, table }: TableProps<T>) {
       <div class="rows-space" style={space} role="presentation">
         {indexes.map((index) => {
           const item = items[index];
-          if (item === undefined) return null;
-          const selected = selection?.ids.has(key(item)) ?? false;
-          return (
-            <div
+          return item !== undefined && (
+            <TableRow
               key={key(item)}
-              id={`${table.id}-${index}`}
-              class={`table-row ${index === active ? "active" : ""} ${selected ? "selected" : ""}`}
-              role="row"
-              aria-rowindex={index + 2}
-              {...(selection === undefined ? {} : { "aria-selected": selected })}
-              style={{ height: `${ROW_PX}px` }}
-              onFocusCapture={() => setActive(index)}
-              onClick={(event) => {
-                setActive(index);
-                if (!(event.target as Element).closest("a, button, input, label")) navigate(href(item));
-              }}
-            >
-              {selection !== undefined && (
-                <span role="gridcell" class="table-tick">
-                  <input
-                    type="checkbox"
-                    tabIndex={-1}
-                    aria-label={`Select ${name(item)}`}
-                    checked={selected}
-                    onChange={() => selection.toggle(key(item))}
-                  />
-                </span>
-              )}
-              {shown.map((column, at) => (
-                <span key={column.id} role="gridcell" class={column.number ? "number" : ""}>
-                  {at === 0 ? <Link href={href(item)}>{column.cell(item)}</Link> : column.cell(item)}
-                </span>
-              ))}
-            </div>
+              item={item}
+              index={index}
+              table={table}
+              shown={shown}
+              active={index === active}
+              activate={() => setActive(index)}
+            />
           );
         })}
       </div>
+    </div>
+  );
+}
+
+interface RowProps<T> {
+  item: T;
+  index: number;
+  table: TableSpec<T>;
+  /** The visible columns. */
+  shown: readonly Column<T>[];
+  active: boolean;
+  activate: () => void;
+}
+
+function TableRow<T>({ item, index, table, shown, active, activate }: RowProps<T>) {
+  const { id, key, href, name, selection } = table;
+  const [, navigate] = useLocation();
+  const selected = selection?.ids.has(key(item)) ?? false;
+  return (
+    <div
+      id={`${id}-${index}`}
+      class={`table-row ${active ? "active" : ""} ${selected ? "selected" : ""}`}
+      role="row"
+      aria-rowindex={index + 2}
+      {...(selection === undefined ? {} : { "aria-selected": selected })}
+      style={{ height: `${ROW_PX}px` }}
+      onFocusCapture={activate}
+      onClick={(event) => {
+        activate();
+        if (!(event.target as Element).closest("a, button, input, label")) navigate(href(item));
+      }}
+    >
+      {selection !== undefined && (
+        <span role="gridcell" class="table-tick">
+          <input
+            type="checkbox"
+            tabIndex={-1}
+            aria-label={`Select ${name(item)}`}
+            checked={selected}
+            onChange={() => selection.toggle(key(item))}
+          />
+        </span>
+      )}
+      {shown.map((column, at) => (
+        <span key={column.id} role="gridcell" class={column.number ? "number" : ""}>
+          {at === 0 ? <Link href={href(item)}>{column.cell(item)}</Link> : column.cell(item)}
+        </span>
+      ))}
     </div>
   );
 }

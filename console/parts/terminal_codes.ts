@@ -1,4 +1,4 @@
-const ESC = "\\x1b";
+export const ESC = "\\x1b";
 export const SGR = new RegExp(`${ESC}\\[[\\d;]*m`, "g");
 // Codes that move the cursor, set the window title or beep have no effect in a page.
 const OTHER = new RegExp(

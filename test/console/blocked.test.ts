@@ -36,8 +36,8 @@ describeConsole("blocked and paused work in the console", ({ open, visit }) => {
     const task = await createTask(app, ada.id, "say hello");
     await page.getByRole("link", { name: /Budget Tight is used up/ }).waitFor();
     await visitor.goto(`/console/tasks/${task}`);
-    await page.getByRole("note").getByText("Waiting for a budget").waitFor();
-    await page.getByRole("link", { name: "Budgets and engines" }).click();
+    await page.getByRole("note").getByText("On hold: budget used up").waitFor();
+    await page.getByRole("link", { name: "Open budgets" }).click();
     await page.getByRole("meter", { name: "Tight" }).waitFor();
     await visitor.goto(`/console/workers/${ada.id}`);
     await page.getByRole("meter", { name: "Tight" }).waitFor();

@@ -26,7 +26,7 @@ describeConsole("every journey by keyboard only", ({ open }) => {
     await page.getByRole("heading", { name: "New schedule" }).waitFor();
     await keys.write("Instruction", "write the report");
     await keys.write("Cron expression", "30 7 * * 1");
-    await page.getByRole("list", { name: "Next times" }).getByText(/07:30$/).first().waitFor();
+    await page.getByRole("list", { name: "Upcoming" }).getByText(/07:30$/).first().waitFor();
     await keys.press("Create schedule");
     await page.getByRole("heading", { name: "write the report" }).waitFor();
     await keys.press("Pause");

@@ -259,8 +259,10 @@ async function look(visitor: Visitor, address: string): Promise<unknown[]> {
   await visitor.goto(address);
   await page.locator(":is(h1, h2, .empty-title):visible").first().waitFor();
   await expect.poll(() => page.locator(".loading").count(), POLL).toBe(0);
-  const state = await page.evaluate("[window.canary, document.documentElement.scrollWidth > innerWidth]");
-  expect([address, state]).toEqual([address, [undefined, false]]);
+  const state = await page.evaluate(
+    "(({ scrollWidth, scrollHeight }) => [window.canary, scrollWidth > innerWidth, scrollHeight > innerHeight])(document.documentElement)",
+  );
+  expect([address, state]).toEqual([address, [undefined, false, false]]);
   const made = page.locator("a[href^='javascript'], a[href^='data'], main iframe, main img");
   expect([address, await made.count()]).toEqual([address, 0]);
   return await examine(visitor);

@@ -105,8 +105,8 @@ describeConsole("runners in the console", ({ visit }) => {
       async () => (await app.call(`GET /api/tasks/${task}`)).held_by !== null,
     );
     await visitor.goto(`/console/tasks/${task}`);
-    await page.getByText("Waiting for a runner").waitFor();
-    await page.locator("main").getByRole("link", { name: "Runners" }).click();
+    await page.getByText("On hold: no runner available").waitFor();
+    await page.locator("main").getByRole("link", { name: "Open runners" }).click();
     await page.getByRole("button", { name: /r2/ }).click();
     await page.getByRole("dialog").getByRole("link", { name: "Ada" }).waitFor();
   });

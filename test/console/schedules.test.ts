@@ -8,7 +8,7 @@ describeConsole("schedules in the console", ({ open }) => {
     await page.getByText("No schedules yet.").waitFor();
     await page.getByRole("link", { name: "New schedule" }).click();
     await page.getByLabel("Instruction").fill("write the report");
-    const times = page.getByRole("list", { name: "Next times" });
+    const times = page.getByRole("list", { name: "Upcoming" });
     await page.getByLabel("Cron expression").fill("61 * * * *");
     await page.getByRole("alert").first().waitFor();
     await page.getByLabel("Cron expression").fill("30 7 * * 1");

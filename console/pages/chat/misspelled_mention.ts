@@ -1,5 +1,5 @@
 const WORD = /(?:^|\s)@([\p{L}\d][\p{L}\d_-]*)/gu;
-const CODE_AND_QUOTES = /```[\s\S]*?(```|$)|`[^`\n]*`|^\s*>.*$/gm;
+const CODE_AND_QUOTES = /```[\s\S]*?(```|(?![\s\S]))|`[^`\n]*`|^\s*>.*$/gm;
 // More wrong letters make another word.
 const DISTANCE_MAX = 2;
 

@@ -55,8 +55,9 @@ export function useProgress(sessionKey: string): Progress {
   useEffect(() => {
     if (!queued) return;
     const timer = setInterval(async () => {
-      const current = document.hidden ? IDLE : await findProgress(sessionKey);
-      if (current.state !== "idle") setProgress((before) => before.state === "queued" ? current : before);
+      if (document.hidden) return;
+      const current = await findProgress(sessionKey);
+      setProgress((before) => before.state === "queued" ? current : before);
     }, HOLD_READ_MS);
     return () => clearInterval(timer);
   }, [queued, sessionKey]);

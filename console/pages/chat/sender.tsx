@@ -1,7 +1,7 @@
 import type { Schemas } from "../../live/api.ts";
 import { workers } from "../../live/workers.ts";
 
-/** Who sent a reply. Without the scope to read messages it is unknown. */
+/** The sender of a reply. Unknown without the scope to read messages. */
 export type Sender = Pick<Schemas["OutboundMessage"], "source_type" | "source_id">;
 
 const HUES = 12;
@@ -18,7 +18,8 @@ export function SenderName({ sender: { source_type, source_id } }: { sender: Sen
 export function WorkerName({ id, name }: { id: string; name: string }) {
   return (
     <p class="sender-name" style={{ "--hue": chooseHue(id) }}>
-      <span class="avatar" aria-hidden="true">{[...name][0]?.toUpperCase()}</span> {name}
+      <span class="avatar" aria-hidden="true">{[...name][0]?.toUpperCase()}</span>
+      <span>{name}</span>
     </p>
   );
 }

@@ -23,7 +23,7 @@ export function CronPreview({ cron, zone }: { cron: string; zone: string }) {
   if (read.data === undefined) return <ErrorNotice error={read.error} />;
   if (read.data.length === 0) return null;
   return (
-    <ol class="preview" aria-label="Next times">
+    <ol class="preview" aria-label="Upcoming">
       {read.data.map(({ at, local, note }) => (
         <li key={at}>
           <span class="number">{formatLocal(local)}</span>{" "}

@@ -44,9 +44,11 @@ function Details({ execution }: { execution: Execution }) {
     <div class="run">
       <div class="run-main">
         {status === "failed" && (
-          <Notice tone="bad">
-            <strong>The run {formatFailure(failure)}.</strong> <AnsiLine text={error} open="" />
-          </Notice>
+          <div class="run-error" role="region" aria-label="Error" tabIndex={0}>
+            <Notice tone="bad">
+              <strong>The run {formatFailure(failure)}.</strong> <AnsiLine text={error} open="" />
+            </Notice>
+          </div>
         )}
         <Instruction text={execution.instruction} />
         {result !== "" && (

@@ -90,10 +90,10 @@ export function ExecutionBulkBar({ items, selection, reload }: BulkProps) {
         <Button
           class="small"
           icon={Square}
-          press={() => cancelEach(active)}
+          press={() => stopEach(active)}
           after={after}
         >
-          Cancel {active.length}
+          Stop {active.length}
         </Button>
       )}
     </BulkBar>
@@ -116,16 +116,16 @@ export function retryEach(executions: readonly Execution[]): Promise<void> {
   );
 }
 
-function cancelEach(executions: readonly Execution[]): Promise<void> {
+function stopEach(executions: readonly Execution[]): Promise<void> {
   const count = pluralize(executions.length, "run");
   return applyToEach(
     executions,
     {
-      title: `Cancel ${count}?`,
+      title: `Stop ${count}?`,
       text: "The workers and all their processes end. Changes made so far are kept.",
-      action: `Cancel ${count}`,
+      action: `Stop ${count}`,
     },
     ({ id }) => load(api.POST("/api/executions/{id}/cancel", { params: { path: { id } }, body: {} })),
-    (cancelled, all) => `Cancelled ${cancelled} of ${all} runs`,
+    (stopped, all) => `Stopped ${stopped} of ${all} runs`,
   );
 }

@@ -11,11 +11,12 @@ import { formatClockSeconds, pluralize } from "../../parts/format.ts";
 import { ErrorNotice } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Status } from "../../parts/status.tsx";
+import { findErrorLine } from "./log_errors.ts";
 import { useMatches } from "./log_search.ts";
-import { findErrorLine } from "./run_timeline.ts";
 import { TimelineView } from "./timeline_view.tsx";
 
-const LINE_PX = 20;
+// A finger or a mouse needs 24 px to hit the number of a line.
+const LINE_PX = 24;
 
 interface LogProps {
   execution: Schemas["Execution"];
@@ -52,34 +53,27 @@ export function LogView({ execution, live }: LogProps) {
     <section class="log">
       <div class="log-head">
         <h2 class="unseen">Log</h2>
-        <span class="segments" role="group" aria-label="View">
-          {([["", "Log"], ["timeline", "Timeline"]] as const).map(([name, text]) => (
-            <button
-              key={name}
-              type="button"
-              aria-pressed={view === name}
-              onClick={() => change({ view: name })}
-            >
-              {text}
-            </button>
-          ))}
-        </span>
+        <ViewChoice view={view} choose={(next) => change({ view: next })} />
         <span class="quiet">
           {lines.length > 0 && pluralize(lines.length, "line")}
           {live && !log.ended && ", live"}
         </span>
-        <LogSearch
-          query={query}
-          setQuery={setQuery}
-          matches={matches.length}
-          at={Math.min(at, matches.length - 1)}
-          setAt={setAt}
-        />
-        <Checkbox
-          label="Raw output"
-          checked={raw === "yes"}
-          onChange={(on) => change({ raw: on ? "yes" : "" })}
-        />
+        {view !== "timeline" && (
+          <>
+            <LogSearch
+              query={query}
+              setQuery={setQuery}
+              matches={matches.length}
+              at={Math.min(at, matches.length - 1)}
+              setAt={setAt}
+            />
+            <Checkbox
+              label="Raw output"
+              checked={raw === "yes"}
+              onChange={(on) => change({ raw: on ? "yes" : "" })}
+            />
+          </>
+        )}
         <Button
           class="icon"
           icon={Download}
@@ -131,6 +125,23 @@ export function LogView({ execution, live }: LogProps) {
           />
         )}
     </section>
+  );
+}
+
+function ViewChoice({ view, choose }: { view: string; choose: (view: string) => void }) {
+  return (
+    <span class="segments" role="group" aria-label="View">
+      {([["", "Log"], ["timeline", "Timeline"]] as const).map(([name, text]) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={view === name}
+          onClick={() => choose(name)}
+        >
+          {text}
+        </button>
+      ))}
+    </span>
   );
 }
 

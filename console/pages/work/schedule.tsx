@@ -58,7 +58,7 @@ function Details({ schedule }: { schedule: Task }) {
         </Notice>
       )}
       {isOpen(schedule) && cron !== "" && (
-        <Section title="Next times">
+        <Section title="Upcoming">
           <CronPreview cron={cron} zone={time_zone} />
         </Section>
       )}
@@ -78,7 +78,7 @@ function ScheduleFacts({ schedule }: { schedule: Task }) {
     <Facts
       values={{
         "Status": <Status value={paused ? "paused" : status} />,
-        "Recurrence": formatRecurrence(schedule),
+        "Repeats": formatRecurrence(schedule),
         "Next run": next_run_at !== null && !paused && <NextRun at={next_run_at} />,
         "Last run": last_status !== "" && (
           <>

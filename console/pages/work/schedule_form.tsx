@@ -124,7 +124,7 @@ function TimeFields({ form, fixed }: { form: FormState<ScheduleValues>; fixed: b
       <FieldView
         field={{
           name: "preset",
-          label: "Recurrence",
+          label: "Repeats",
           options: [
             ...PRESETS.map((one) =>
               [one, formatCron(one).replace(/^./, (letter) => letter.toUpperCase())] as const
