@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { narrow } from "../live/narrow.ts";
 import type { Resource } from "../live/resource.ts";
@@ -114,10 +114,13 @@ const TYPING_MS = 250;
 
 function SearchField({ label, value, set }: { label: string; value: string; set: (text: string) => void }) {
   const [typed, setTyped] = useState(value);
+  // Another filter may change before the text is applied, and must stay.
+  const latest = useRef(set);
+  latest.current = set;
   useEffect(() => setTyped(value), [value]);
   useEffect(() => {
     if (typed === value) return;
-    const timer = setTimeout(() => set(typed), TYPING_MS);
+    const timer = setTimeout(() => latest.current(typed), TYPING_MS);
     return () => clearTimeout(timer);
   }, [typed]);
   return (
