@@ -21,6 +21,7 @@ import * as execution from "./work/execution.ts";
 import * as question from "./work/question.ts";
 import * as questionAsk from "./work/question_ask.ts";
 import * as queue from "./work/queue.ts";
+import * as steer from "./work/steer.ts";
 import * as runnerProtocol from "./work/runner_protocol.ts";
 import * as schedule from "./work/schedule.ts";
 import * as task from "./work/task.ts";
@@ -97,6 +98,7 @@ export function createOperations(dependencies: Dependencies) {
       get: execution.getExecution,
       cancel: execution.cancelExecution,
       retry: execution.retryExecution,
+      steer: steer.steerExecution,
       findLog: execution.findLog,
     }),
     budget: bind({

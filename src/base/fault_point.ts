@@ -16,6 +16,9 @@ export const FAULT_POINTS = [
   "upload.part",
   "cron.tick",
   "cancel.mid",
+  "steer.accepted",
+  "steer.marked",
+  "steer.written",
   "backup.mid",
   "migrate.step",
 ] as const;

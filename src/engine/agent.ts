@@ -44,6 +44,7 @@ export function buildAgentEngine(
     reportsLiveUsage: adapter.reportsLiveUsage ?? false,
     reportsCost: adapter.reportsCost ?? false,
     idleMax: keepAlive?.warm.max ?? 0,
+    steers: keepAlive !== null && adapter.open?.steers === true,
     inheritedVariables: [...adapter.variables, ...adapter.login.variables, ...config.pass_env],
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
