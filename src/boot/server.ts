@@ -148,7 +148,7 @@ export class Server {
         ...base,
         config,
         openedAt,
-        executeCommand: (message, command) => runChatCommand(this.parts, message, command),
+        executeCommand: (message, command, rest) => runChatCommand(this.parts, message, command),
       }),
       this.#bee.stage,
       createQuestionStage(base),

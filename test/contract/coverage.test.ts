@@ -184,6 +184,8 @@ const COMMANDS: Record<string, string> = {
   "platform revoke": "<name> <sender>",
   // contract 14, contract 17
   "execution retry": "<id>",
+  // contract 23
+  "execution steer": "<id> <text|->",
   // contract 15
   "schedule list": `status worker-id paused failing ${PAGE}`,
   "schedule get": "<id>",

@@ -1,12 +1,14 @@
 import { createId } from "../../base/id.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import { parseJson } from "../../domain/call/json.ts";
-import { pickRunKeys } from "../../domain/call/run_identity.ts";
+import { pickRunKeys, type RunKeys } from "../../domain/call/run_identity.ts";
 import { RUN_STEERS_MAX, type Steer, type SteerCreate } from "../../domain/work/steer.ts";
 import { faultPoint } from "../../base/fault_point.ts";
+import type { Statement } from "../../store/db/database.ts";
+import { record } from "../../store/events/journal.ts";
 import { findSteerJson, followUpSteers, insertSteer } from "../../store/work/steer.ts";
 import { type Answer, requireFound } from "../call/answer.ts";
-import { type Call, recordBy } from "../call/call.ts";
+import type { Call } from "../call/call.ts";
 import { createOnce } from "../call/idempotency.ts";
 import { waitFor } from "../call/long_poll.ts";
 import type { Deps } from "../call/services.ts";
@@ -30,28 +32,8 @@ export async function steerExecution(
   const execution = parseJson((await getExecution(deps, call, id)).json);
   const keys = pickRunKeys({ ...execution, execution_id: id });
   const answer = await createOnce(deps, call, () => {
-    const now = clock.now();
-    const steer: Steer = {
-      id: createId(),
-      execution_id: id,
-      worker_id: keys.worker_id,
-      session_key: keys.session_key,
-      content: input.content,
-      status: "queued",
-      follow_up_task_id: null,
-      created_by: call.caller.subject,
-      created_at: now,
-      delivered_at: null,
-    };
-    return Promise.resolve({
-      statements: [
-        ...insertSteer({ ...steer, ...keys }),
-        recordBy(call, now, { kind: "execution.steered", ...keys, data: { steer_id: steer.id } }),
-        ...followUpSteers(id, createId(), now),
-      ],
-      response: steer,
-      lost: () => Promise.resolve(buildTooMany(id)),
-    });
+    const { statements, steer } = buildSteer(keys, { ...input, by: call.caller.subject }, clock.now());
+    return { statements, response: steer, lost: () => buildTooMany(id) };
   });
   faultPoint("steer.accepted");
   const { id: steerId } = parseJson(answer.json);
@@ -62,6 +44,32 @@ export async function steerExecution(
     const isSettled = status === "delivered" || follow_up_task_id !== null;
     return isSettled || waiting !== "on" ? { json } : null;
   });
+}
+
+/** Builds the words for a run. They become a task immediately when the run has ended. */
+export function buildSteer(
+  keys: RunKeys,
+  { content, by }: { content: string; by: string },
+  now: number,
+): { steer: Steer; statements: Statement[] } {
+  const steer: Steer = {
+    id: createId(),
+    execution_id: keys.execution_id,
+    worker_id: keys.worker_id,
+    session_key: keys.session_key,
+    content,
+    status: "queued",
+    follow_up_task_id: null,
+    created_by: by,
+    created_at: now,
+    delivered_at: null,
+  };
+  const statements = [
+    ...insertSteer({ ...steer, ...keys }),
+    record(now, { kind: "execution.steered", ...keys, actor: by, data: { steer_id: steer.id } }),
+    ...followUpSteers(keys.execution_id, createId(), now),
+  ];
+  return { steer, statements };
 }
 
 function buildTooMany(id: string): ServiceError {

@@ -34,6 +34,24 @@ export function findSteerJson(db: Database, id: string): Promise<Json<Steer> | n
   return readJson(db, JSON_SQL, "from steer where id = ?", [id]);
 }
 
+/** Finds the latest open run of a conversation that answers a message of this sender. */
+export function findOpenRun(
+  db: Database,
+  sessionKey: string,
+  sender: string,
+): Promise<RunKeys & { worker_name: string } | null> {
+  return db.first(
+    `select execution.session_key, execution.worker_id, execution.task_id, execution.id as execution_id,
+      execution.message_id, execution.worker_name
+    from execution
+    join inbound_message on inbound_message.id = execution.message_id
+    where execution.session_key = ? and execution.status ${EXECUTION_IS_OPEN} and inbound_message.sender = ?
+    order by execution.id desc
+    limit 1`,
+    [sessionKey, sender],
+  );
+}
+
 /** Lists the words that a run has yet to pass on, the oldest first. */
 export function listQueuedSteers(db: Database, executionId: string): Promise<QueuedSteer[]> {
   return db.read<QueuedSteer>(
