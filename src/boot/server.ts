@@ -148,7 +148,7 @@ export class Server {
         ...base,
         config,
         openedAt,
-        executeCommand: (message, command, rest) => runChatCommand(this.parts, message, command),
+        executeCommand: (message, command, rest) => runChatCommand(this.parts, message, command, rest),
       }),
       this.#bee.stage,
       createQuestionStage(base),

@@ -32,6 +32,7 @@ const ENDPOINTS: Record<string, string> = {
   "/api/executions/:id/cancel": "POST",
   "/api/executions/:id/logs": "GET",
   "/api/executions/:id/retry": "POST 201",
+  "/api/executions/:id/steer": "POST 202",
   "/api/fleet": "GET",
   "/api/fleet/apply": "POST",
   "/api/fleet/plan": "POST",

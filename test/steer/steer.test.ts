@@ -23,14 +23,14 @@ it("words for a run whose engine takes none become one task of the same conversa
   await using app = await openApp({ config: { engines: buildFakeEngines() } });
   const { worker, session, execution } = await startRun(app, "sleep 3");
   const answers = await Promise.all(
-    ["one", "two"].map((content) => app.send(`POST /api/executions/${execution.id}/steer`, { content })),
+    ["words", "words"].map((content) => app.send(`POST /api/executions/${execution.id}/steer`, { content })),
   );
   for (const { status, body } of answers) expect([status, body.status]).toEqual([202, "queued"]);
   await app.settle();
   const tasks = await listTasks(app, worker.id);
   expect(tasks.map((task: { instruction: string }) => task.instruction).sort()).toEqual([
-    "one\n\ntwo",
     "sleep 3",
+    "words\n\nwords",
   ]);
   expect(tasks.every((task: { session_key: string }) => task.session_key === `local:${session.id}`)).toBe(
     true,
@@ -51,7 +51,7 @@ it("words for a run that has ended become a task immediately, and a repeated req
   expect(await listTasks(app, worker.id)).toHaveLength(2);
 });
 
-it("a run may not steer, and nobody steers more than the limit or with no words", async () => {
+it("empty words and an unknown run are refused", async () => {
   await using app = await openApp({ config: { engines: buildFakeEngines() } });
   const { execution } = await startRun(app, "sleep 3");
   const route = `POST /api/executions/${execution.id}/steer`;

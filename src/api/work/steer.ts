@@ -15,7 +15,7 @@ import type { Deps } from "../call/services.ts";
 import { getExecution } from "./execution.ts";
 
 /** How long a request waits until the agent has confirmed the words. */
-const CONFIRM_MAX_MS = 2_000;
+const CONFIRMED_WITHIN_MS = 2_000;
 
 /**
  * Sends a person's words to a run in progress. Returns when its agent has confirmed them, or after 2 s. The words become a task of the
@@ -37,7 +37,7 @@ export async function steerExecution(
   });
   faultPoint("steer.accepted");
   const { id: steerId } = parseJson(answer.json);
-  const limits = { timeoutMs: CONFIRM_MAX_MS, signal: AbortSignal.timeout(CONFIRM_MAX_MS) };
+  const limits = { timeoutMs: CONFIRMED_WITHIN_MS, signal: AbortSignal.timeout(CONFIRMED_WITHIN_MS) };
   return await waitFor(deps, call, limits, async (waiting) => {
     const json = requireFound(await findSteerJson(db, steerId), "steer", steerId);
     const { status, follow_up_task_id } = parseJson(json);

@@ -33,7 +33,7 @@ export type SteerCreate = z.output<typeof steerCreateSchema>;
 /** Words that a run has yet to pass on to its agent. */
 export type QueuedSteer = Pick<Steer, "id" | "content">;
 
-/** Begins the instruction of a follow-up task whose words the agent may know. */
+/** Precedes the words of a follow-up task that the agent may know. */
 export const MAYBE_SEEN = "You may have read this already, at the end of your last run.\n\n";
 
 /** Formats the words that were sent to earlier attempts of a task, for the prompt of the next one. */

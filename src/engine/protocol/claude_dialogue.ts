@@ -3,7 +3,7 @@ import { getNumber, getObject, getText } from "./json_fields.ts";
 
 /**
  * Keeps Claude Code open on stdin and stdout. A message that arrives during a turn joins it at the next tool call. After the last tool
- * call it becomes another turn with a result of its own, so our turn ends when Claude Code has taken up every message (facts, engines 13).
+ * call it becomes another turn with another result, so our turn ends when Claude Code has taken up every message (facts, engines 13).
  */
 export class ClaudeDialogue implements Dialogue {
   readonly #link: Link;

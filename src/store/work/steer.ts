@@ -19,7 +19,7 @@ import { listTaskValues, TASK_COLUMNS } from "./task.ts";
 
 const JSON_SQL = buildJsonSql("steer", steerSchema);
 
-export type NewSteer = Steer & RunKeys;
+type NewSteer = Steer & RunKeys;
 
 /** Stores words for a run, guarded by the run's limit. */
 export function insertSteer(steer: NewSteer): Statement[] {
