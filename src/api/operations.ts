@@ -24,6 +24,7 @@ import * as execution from "./work/execution.ts";
 import * as question from "./work/question.ts";
 import * as questionAsk from "./work/question_ask.ts";
 import * as queue from "./work/queue.ts";
+import * as steer from "./work/steer.ts";
 import * as runnerProtocol from "./work/runner_protocol.ts";
 import * as schedule from "./work/schedule.ts";
 import * as task from "./work/task.ts";
@@ -106,6 +107,7 @@ export function createOperations(dependencies: Dependencies) {
       get: execution.getExecution,
       cancel: execution.cancelExecution,
       retry: execution.retryExecution,
+      steer: steer.steerExecution,
       findLog: execution.findLog,
     }),
     budget: bind({

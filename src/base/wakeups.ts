@@ -24,6 +24,11 @@ export function getConversationWakeup(sessionKey: string): string {
   return `conversation:${sessionKey}`;
 }
 
+/** Returns the wakeup name for words to a run in progress. */
+export function getSteerWakeup(executionId: string): string {
+  return `steer:${executionId}`;
+}
+
 /**
  * Wakeups by name. They only save time: listeners also poll, so a lost wakeup delays work by up to a second and loses
  * nothing.

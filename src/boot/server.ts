@@ -198,7 +198,7 @@ export class Server {
         ...base,
         config,
         openedAt,
-        executeCommand: (message, command) => runChatCommand(this.parts, message, command),
+        executeCommand: (message, command, rest) => runChatCommand(this.parts, message, command, rest),
       }),
       this.#bee.stage,
       createQuestionStage(base),

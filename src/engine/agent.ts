@@ -47,6 +47,7 @@ export function buildAgentEngine(
     idleMax: keepAlive?.warm.max ?? 0,
     inheritedVariables: listInherited(config, adapter),
     adapterVariables: listAdapterVariables(setup),
+    steers: keepAlive !== null && adapter.open?.steers === true,
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
     release: (workerId) => pool.release(workerId),

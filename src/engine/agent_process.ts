@@ -172,6 +172,16 @@ export class AgentProcess {
     return this.#dialogue === null ? this.#setup.adapter.parseLine(line) : this.#dialogue.hear(line);
   }
 
+  /** Whether the running turn can take further words. */
+  get canSteer(): boolean {
+    return this.#dialogue?.steer !== undefined;
+  }
+
+  /** Sends words into the running turn. The event `steered` answers. */
+  steer(id: string, words: string): void {
+    this.#dialogue?.steer?.(id, words);
+  }
+
   /** Asks the agent to end its turn. The process continues. */
   interrupt(): void {
     this.#dialogue?.interrupt();

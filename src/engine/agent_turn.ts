@@ -64,6 +64,8 @@ export async function runTurn(
       if (event.kind === "usage") run.onUsage(output.usage.run);
       else if (event.kind === "windows") run.onWindows(event.windows);
       else if (event.kind === "tool_start") run.onStep?.(event.name, event.input);
+      else if (event.kind === "steered") run.steering?.onAnswer(event.id, event.taken);
+      else if (event.kind === "done") run.steering?.setTarget(null);
     },
   });
   const turn = new Turn(process, run, {
@@ -90,6 +92,7 @@ export async function runTurn(
         turn.exited();
       },
     });
+    if (process.canSteer) run.steering?.setTarget((id, words) => process.steer(id, words));
     const end = await turn.waitForEnd();
     exit.end();
     const { usageFile } = process;
@@ -104,6 +107,7 @@ export async function runTurn(
   } finally {
     limits.end();
     exit.end();
+    run.steering?.setTarget(null);
     process.endTurn();
   }
 }

@@ -14,6 +14,7 @@ export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: 
     reportsLiveUsage: true,
     reportsCost: true,
     idleMax: 0,
+    steers: false,
     inheritedVariables: [],
     adapterVariables: [],
     probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),

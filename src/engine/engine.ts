@@ -64,6 +64,8 @@ export interface EngineRun {
   log: RunLog;
   /** The file for the engine's raw events, or null if they are not kept. */
   events: RunLog | null;
+  /** Words of people for the running turn. null: the run takes none. */
+  steering: Steering | null;
   /** Aborts when the run has to end. */
   signal: AbortSignal;
   /** How long the run has waited for a person so far, in ms. This time does not count as idle. */
@@ -76,6 +78,14 @@ export interface EngineRun {
   onWindows: (windows: ProviderWindow[]) => void;
   onStep?: (tool: string, input: string) => void;
   onSession: (id: string) => void;
+}
+
+/** Words that people send to a run in progress. */
+export interface Steering {
+  /** Called when a turn can take words; `deliver` writes them to the agent. null: it cannot take any more. */
+  setTarget(deliver: ((id: string, words: string) => void) | null): void;
+  /** Called when the agent has taken or refused the words. */
+  onAnswer(id: string, taken: boolean): void;
 }
 
 /** The outcome of an engine's run. A failed run is an outcome, never an exception. */
@@ -144,6 +154,8 @@ export interface Engine {
   readonly reportsCost: boolean;
   /** The maximum of idle processes; 0: each process ends after its turn. */
   readonly idleMax: number;
+  /** Whether a running turn can take further words. */
+  readonly steers: boolean;
   /** Variables of the service's environment that its runs get. */
   readonly inheritedVariables: readonly string[];
   /** Variables that its adapter sets for each run. A worker cannot set them. */

@@ -37,6 +37,7 @@ export function buildProgramEngine(
     reportsLiveUsage: false,
     reportsCost: false,
     idleMax: 0,
+    steers: false,
     inheritedVariables: config.pass_env,
     adapterVariables: [],
     // deno-lint-ignore require-await

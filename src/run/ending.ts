@@ -19,6 +19,7 @@ import { endOccurrence } from "../store/work/occurrence.ts";
 import { insertNotice } from "../store/chat/notice.ts";
 import { sendMessage } from "../store/chat/outbound.ts";
 import { endQuestions } from "../store/work/question_transitions.ts";
+import { carrySteers, endSteers } from "../store/work/steer.ts";
 import { storeLimit } from "../store/workers/rate_limit.ts";
 import {
   delayTask,
@@ -90,14 +91,15 @@ export function endRun(
   );
   if (end.failure === "server_lost") {
     const again = retryRun(run, end, rules, now, keys);
-    if (again !== null) return [...finish, ...again];
+    if (again !== null) return [...finish, ...again, carrySteers(run.execution_id)];
   }
   const limited = end.met?.blocks === "engine" ? blockEngine(end.met, now, keys) : [];
   if (end.met && end.met.runsBefore + 1 < LIMITED_RUNS_MAX && task?.type !== "scheduled") {
-    return [...finish, ...limited, ...postpone(run, end.met, now, keys)];
+    return [...finish, ...limited, ...postpone(run, end.met, now, keys), carrySteers(run.execution_id)];
   }
   const next = finishOrReschedule(run, end, task, rules, now);
-  return [...finish, ...limited, ...next, ...buildClosing(run, end, task, now)];
+  const steers = endSteers(run, createId(), now);
+  return [...finish, ...limited, ...next, ...steers, ...buildClosing(run, end, task, now)];
 }
 
 /** Builds the reply to the conversation and its idle event, the last statements of the batch. */

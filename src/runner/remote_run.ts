@@ -136,6 +136,8 @@ export class RemoteRun {
         onStep: (words) => this.#reports.add({ kind: "step", words: words.slice(0, 500) }),
         onSession: ({ id, usage }) => this.#reports.add({ kind: "session", id, usage }),
         onUsage: (usage) => this.#reports.add({ kind: "usage", usage: addCost(usage, engine.config.prices) }),
+        // The words of people become a task at the end of the run.
+        steering: null,
         // The windows of the runner's own login limit nothing at the service.
         onWindows: () => {},
       }),

@@ -32,6 +32,7 @@ const ENDPOINTS: Record<string, string> = {
   "/api/executions/:id/cancel": "POST",
   "/api/executions/:id/logs": "GET",
   "/api/executions/:id/retry": "POST 201",
+  "/api/executions/:id/steer": "POST 202",
   "/api/fleet": "GET",
   "/api/fleet/apply": "POST",
   "/api/fleet/plan": "POST",
@@ -192,6 +193,8 @@ const COMMANDS: Record<string, string> = {
   "platform revoke": "<name> <sender>",
   // contract 14, contract 17
   "execution retry": "<id>",
+  // contract 23
+  "execution steer": "<id> <text|->",
   // contract 15
   "schedule list": `status worker-id paused failing ${PAGE}`,
   "schedule get": "<id>",

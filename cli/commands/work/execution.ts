@@ -2,6 +2,7 @@ import { ServiceError } from "../../../src/domain/call/error.ts";
 import { EXECUTION_STATUSES, FAILURES, isEndedExecution } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { wantsColors } from "../../terminal/style.ts";
+import { readTextArgument } from "../../terminal/input_text.ts";
 import { escapeLine } from "../../terminal/visible.ts";
 import { type AnyCommand, command, type Context, option, toFields } from "../command.ts";
 import { ENGINE_FILTER, filterOption, pageOptions, resource, TEXT, WORKER_ID } from "../resource.ts";
@@ -56,6 +57,18 @@ export const group: AnyCommand[] = [
     run: printLog,
   }),
   execution.verb("cancel", "End a run and all its processes", "POST /api/executions/:id/cancel"),
+  execution.verb(
+    "steer",
+    "Send words to the agent of a running execution",
+    "POST /api/executions/:id/steer",
+    {
+      args: ["id", "text|-"],
+      examples: ["execution steer 01a1fd23-4c7d-7750-a391-3a9041dee235 'Only the tests, please'"],
+      input: async (_options, { io, args: [, given = ""] }) => ({
+        content: await readTextArgument(io, given, "text"),
+      }),
+    },
+  ),
   execution.verb("retry", "Run an execution again as a new task", "POST /api/executions/:id/retry", {
     examples: [
       "execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235",

@@ -7,12 +7,14 @@ import type { Statement } from "../../store/db/database.ts";
 import { takeMessage } from "../../store/chat/inbound.ts";
 import { record, recordIdle } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
+import { findOpenRun } from "../../store/work/steer.ts";
 import { withdrawQuestions } from "../../store/work/question_transitions.ts";
 import { deleteContexts, discardRunContexts } from "../../store/chat/conversation_context.ts";
 import { cancelOwnerTasks } from "../../store/work/task_transitions.ts";
 import { listCandidates } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
 import { formatSenderActor } from "../call/platforms.ts";
+import { buildSteer } from "../work/steer.ts";
 
 const WORKERS_SHOWN_MAX = 50;
 const DESCRIPTION_SHOWN_CHARACTERS = 100;
@@ -36,10 +38,11 @@ export async function runChatCommand(
   deps: CommandDeps,
   message: CommandMessage,
   command: ChatCommand,
+  rest: string,
 ): Promise<void> {
   const { db, clock } = deps;
   const { id, session_key, platform } = message;
-  const { reply, statements } = await COMMANDS[command](deps, message);
+  const { reply, statements } = await COMMANDS[command](deps, message, rest);
   const now = clock.now();
   const outbound = { id: createId(), session_key, platform, message_id: id, content: reply };
   const { won } = await db.write([
@@ -60,7 +63,7 @@ export async function runChatCommand(
 
 const COMMANDS: Record<
   ChatCommand,
-  (deps: CommandDeps, message: CommandMessage) => CommandEffect | Promise<CommandEffect>
+  (deps: CommandDeps, message: CommandMessage, rest: string) => CommandEffect | Promise<CommandEffect>
 > = {
   help: ({ platforms }, { platform }) => ({
     reply: formatChatHelp(platforms.get(platform)?.config?.worker ?? ""),
@@ -100,6 +103,22 @@ const COMMANDS: Record<
         failEarlierMessages(session_key, id, "stopped", now),
         ...withdrawQuestions({ session_key }, by, now),
       ],
+    };
+  },
+  steer: async ({ db, clock }, { session_key, platform, sender }, content) => {
+    if (content === "") return { reply: "The text is missing. Write: /steer <text>", statements: [] };
+    const run = await findOpenRun(db, session_key, sender);
+    if (run === null) {
+      return {
+        reply: "Nothing that you started is running here. Send the text as a message.",
+        statements: [],
+      };
+    }
+    const { worker_name, ...keys } = run;
+    const actor = formatSenderActor(platform, sender);
+    return {
+      reply: `Passed on to ${worker_name}.`,
+      statements: buildSteer(keys, { content, by: actor }, clock.now()).statements,
     };
   },
   new: ({ clock }, { session_key, platform, sender }) => ({

@@ -69,6 +69,7 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["GET /api/executions/:id/logs", "read:executions"],
   ["POST /api/executions/:id/cancel", "write:executions"],
   ["POST /api/executions/:id/retry", "write:executions"],
+  ["POST /api/executions/:id/steer", "write:executions", "people"],
   ["GET /api/sessions/:sessionId/executions", "read:executions"],
   ["GET /api/usage", "read:executions"],
   ["GET /api/usage/workers", "read:executions"],

@@ -74,6 +74,9 @@ export function isEndedExecution(status: ExecutionStatus): boolean {
   return ENDED_EXECUTION_STATUSES.some((one) => one === status);
 }
 
+/** Statuses of words for a run in progress (contract 23). */
+export const STEER_STATUSES = ["queued", "sent", "delivered"] as const;
+
 export const FAILURES = [
   "exit_code",
   "engine_error",
@@ -177,6 +180,8 @@ export const EVENT_KINDS = [
   "schedule.paused",
   "execution.started",
   "execution.cancelling",
+  "execution.steered",
+  "execution.steer_delivered",
   "execution.limited",
   "execution.completed",
   "execution.failed",

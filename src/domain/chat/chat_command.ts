@@ -5,6 +5,7 @@ export const CHAT_COMMANDS = {
   help: "list the commands",
   workers: "list the workers",
   status: "show the work in this conversation",
+  steer: "tell the running agent something: /steer <text>",
   stop: "cancel the work in this conversation",
   new: "make every worker forget this conversation; running work continues",
   answer: "answer the open question: /answer <text>",
@@ -13,10 +14,11 @@ export const CHAT_COMMANDS = {
 /** A command that runs immediately. Open questions handle `/answer`. */
 export type ChatCommand = Exclude<keyof typeof CHAT_COMMANDS, "answer">;
 
-/** Parses a command. Returns null for an unknown command, which is ordinary text (contract 10.7). */
-export function parseChatCommand(text: string): ChatCommand | null {
-  const { name = "" } = readCommand(text) ?? {};
-  return Object.hasOwn(CHAT_COMMANDS, name) && name !== "answer" ? name as ChatCommand : null;
+/** Parses a command and the text after it. Returns null for an unknown command, which is ordinary text (contract 10.7). */
+export function parseChatCommand(text: string): { name: ChatCommand; rest: string } | null {
+  const { name = "", rest = "" } = readCommand(text) ?? {};
+  const isKnown = Object.hasOwn(CHAT_COMMANDS, name) && name !== "answer";
+  return isKnown ? { name: name as ChatCommand, rest } : null;
 }
 
 export function formatChatHelp(worker: string): string {

@@ -15,6 +15,7 @@ export const engineSchema = z.strictObject({
     description:
       "limit of processes that stay open for the next message of their conversation; 0: each ends after its turn",
   }),
+  steers: z.boolean().meta({ description: "whether a run in progress takes further words" }),
   windows: z.array(z.strictObject({
     name: z.string(),
     utilization: z.number().meta({ description: "used fraction, 0 to 1" }),

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { ClaudeDialogue } from "../protocol/claude_dialogue.ts";
 import {
   type Adapter,
   type AgentEvent,
@@ -101,7 +102,8 @@ export const claude: Adapter = {
       const command = claude.buildCommand(order);
       return {
         ...command,
-        args: ["--input-format=stream-json", ...command.args],
+        // A message that was taken up comes back with its uuid.
+        args: ["--input-format=stream-json", "--replay-user-messages", ...command.args],
         // A background task that outlives its turn would start a turn without a request.
         env: { ...command.env, CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1" },
         files: order.tools === null
@@ -111,21 +113,8 @@ export const claude: Adapter = {
     },
     writesBeforeModel: true,
     showsWork: (text) => /"type":"assistant"|"subtype":"init"/.test(text),
-    startDialogue(_order, { say }) {
-      const line = (message: object) => say(`${JSON.stringify(message)}\n`);
-      return {
-        turn({ prompt }) {
-          const message = { role: "user", content: [{ type: "text", text: prompt }] };
-          line({ type: "user", message, parent_tool_use_id: null, session_id: "" });
-        },
-        // The result of a background task is not the answer to our prompt.
-        hear: (heard) =>
-          getText(getObject(heard, "origin"), "kind") === "task-notification" ? [] : claude.parseLine(heard),
-        interrupt: () =>
-          line({ type: "control_request", request_id: "end", request: { subtype: "interrupt" } }),
-        close() {},
-      };
-    },
+    steers: true,
+    startDialogue: (_order, link) => new ClaudeDialogue(link, (line) => claude.parseLine(line)),
   },
   parseLine(line) {
     const type = getText(line, "type");

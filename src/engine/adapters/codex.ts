@@ -84,6 +84,7 @@ export const codex: Adapter = {
     },
     writesBeforeModel: true,
     showsWork: (text) => /"method":\s*"(?:turn|item)\/started"/.test(text),
+    steers: true,
     startDialogue: (order, link) => new CodexDialogue(order, link, codex.parseLine),
   },
   parseLine(line) {

@@ -55,6 +55,8 @@ export type AgentEvent =
     key?: string;
   }
   | { kind: "windows"; windows: ProviderWindow[] }
+  /** The answer to Dialogue.steer(): whether the agent took the words. */
+  | { kind: "steered"; id: string; taken: boolean }
   /** Fails the run, too, unless the agent writes or calls a tool after it. */
   | { kind: "failure"; failure: EngineFailure }
   /** The engine's final event. `text` is the answer, or null if the last text is the answer. */
@@ -153,6 +155,8 @@ export interface OpenMode {
    * Returns whether output between turns shows that the agent works without a request. Then its process ends. If absent, no output does.
    */
   showsWork?(text: string): boolean;
+  /** Whether a running turn can take further words. */
+  steers?: boolean;
   /** Starts a dialogue with a new process; `order` belongs to its first turn. */
   startDialogue(order: Order, link: Link): Dialogue;
 }
@@ -169,6 +173,8 @@ export interface Dialogue {
   /** Starts a turn; `take` receives events that have no line. */
   turn(order: Order, take: (events: AgentEvent[]) => void): void;
   hear(line: Line): AgentEvent[];
+  /** Sends words into the running turn. The event `steered` answers. If absent, the agent cannot take any. */
+  steer?(id: string, words: string): void;
   /** Asks the agent to end its turn. The process continues. */
   interrupt(): void;
   /** Called when the process has ended. */

@@ -55,6 +55,10 @@ export class CodexDialogue implements Dialogue {
   #pastTurnId = "";
   #usage: AgentEvent[] = [];
   #interrupted = false;
+  /** Number of words that Codex has not answered. */
+  #steering = 0;
+  /** The end of a turn, which waits for those answers. */
+  #end: AgentEvent[] = [];
 
   constructor(order: Order, link: Link, events: Adapter["parseLine"]) {
     this.#order = order;
@@ -82,6 +86,8 @@ export class CodexDialogue implements Dialogue {
     this.#order = order;
     this.#take = take;
     this.#interrupted = false;
+    this.#steering = 0;
+    this.#end = [];
     // The first turn starts with the thread.
     if (this.#threadId === "") return;
     take([{ kind: "session", id: this.#threadId }]);
@@ -96,6 +102,19 @@ export class CodexDialogue implements Dialogue {
     const error = { code: METHOD_NOT_FOUND, message: `${method} is not offered` };
     this.#say(result === undefined ? { id, error } : { id, result });
     return [];
+  }
+
+  /** Codex refuses words for a turn that has ended. */
+  steer(id: string, words: string): void {
+    if (this.#turnId === "") return void this.#take([{ kind: "steered", id, taken: false }]);
+    const input = [{ type: "text", text: words, text_elements: [] }];
+    const answer =
+      (taken: boolean) => (): AgentEvent[] => [{ kind: "steered", id, taken }, ...this.#endSteer()];
+    this.#steering++;
+    this.#requests.ask("turn/steer", { threadId: this.#threadId, expectedTurnId: this.#turnId, input }, {
+      answered: answer(true),
+      refused: answer(false),
+    });
   }
 
   interrupt(): void {
@@ -182,12 +201,18 @@ export class CodexDialogue implements Dialogue {
     return method === "turn/completed" ? this.#onCompleted(getObject(params, "turn")) : [];
   }
 
+  #endSteer(): AgentEvent[] {
+    this.#steering--;
+    return this.#steering === 0 ? this.#end : [];
+  }
+
   #onCompleted(turn: Line): AgentEvent[] {
     const status = getText(turn, "status");
     this.#turnId = "";
     this.#pastTurnId = getText(turn, "id");
     if (status === "completed") {
-      return [...this.#usage, { kind: "done", ok: true, text: null, failure: null }];
+      this.#end = [...this.#usage, { kind: "done", ok: true, text: null, failure: null }];
+      return this.#steering === 0 ? this.#end : [];
     }
     const words = getText(getObject(turn, "error"), "message") || `its turn is ${status}`;
     return [...this.#usage, ...buildFailedTurn(classifyFailure(words, "model"))];

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { executionListQuery, executionSchema, logQuery } from "../../domain/work/execution.ts";
 import { id, KEY_MAX_BYTES } from "../../domain/call/field.ts";
+import { steerCreateSchema, steerSchema } from "../../domain/work/steer.ts";
 import { taskSchema } from "../../domain/work/task.ts";
 import { buildLogResponse } from "../stream/log_stream.ts";
 import { defineRoute } from "../route.ts";
@@ -60,6 +61,17 @@ export const executionRoutes = [
     response: taskSchema,
     idempotent: true,
     handle: ({ api, call, params }) => api.execution.retry(call, params.id),
+  }),
+  defineRoute("POST /api/executions/:id/steer", {
+    access: "write:executions",
+    operation: "execution.steer",
+    summary: "Send words to the agent of a run in progress",
+    params: { id },
+    body: steerCreateSchema,
+    status: 202,
+    response: steerSchema,
+    idempotent: true,
+    handle: ({ api, call, params, body }) => api.execution.steer(call, params.id, body),
   }),
   defineRoute("GET /api/workers/:id/executions", {
     access: "read:executions",

@@ -10,6 +10,7 @@ import type { HumanWaits } from "../../base/human_waits.ts";
 import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
 import { insertReservation } from "../../store/workers/budget_ledger.ts";
+import { formatSteers } from "../../domain/work/steer.ts";
 import { findWork } from "../../store/work/task.ts";
 import { unblockTasks } from "../../store/work/task_transitions.ts";
 import { findNextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
@@ -221,7 +222,8 @@ export class Dispatcher {
     // The schedule received a gate meanwhile, and gates run on this machine only.
     if (gate !== null && slot !== null) return null;
     const engine = engines.find(task.engine)?.name ?? task.engine;
-    const instruction = work?.passed ?? work?.instruction ?? "";
+    const steers = formatSteers(JSON.parse(work?.steers ?? "[]") as string[]);
+    const instruction = (work?.passed ?? work?.instruction ?? "") + (steers === "" ? "" : `\n\n${steers}`);
     const execution = createExecution(task, { engine, instruction }, now);
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : startGateRun(execution)),

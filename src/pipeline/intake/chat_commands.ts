@@ -6,7 +6,7 @@ import type { WaitingMessage } from "../../store/chat/inbound.ts";
 import { findMessageText } from "../../store/chat/inbound_part.ts";
 
 /** Executes a chat command. `boot` passes it in, because commands need layers above the pipeline. */
-export type CommandExecutor = (message: WaitingMessage, command: ChatCommand) => Promise<void>;
+export type CommandExecutor = (message: WaitingMessage, command: ChatCommand, rest: string) => Promise<void>;
 
 /**
  * Executes chat commands and returns the other messages. Messages of programs are never commands, and local chat users have
@@ -22,9 +22,9 @@ export async function takeCommands(
     const { id, platform, is_data, command, has_file } = message;
     const mayBeCommand = command === 1 && platform !== LOCAL_PLATFORM && is_data === 0 && has_file === 0;
     const text = mayBeCommand ? await findMessageText(db, id) : null;
-    const name = text === null || text.media !== "null" ? null : parseChatCommand(text.content);
-    if (name === null) rest.push(message);
-    else await execute(message, name);
+    const typed = text === null || text.media !== "null" ? null : parseChatCommand(text.content);
+    if (typed === null) rest.push(message);
+    else await execute(message, typed.name, typed.rest);
   }
   return rest;
 }

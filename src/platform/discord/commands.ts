@@ -30,11 +30,16 @@ export async function registerCommands(
   }
 }
 
+/** The commands with a text, and what it is. */
+const TEXTS = { answer: "the answer", steer: "what to tell the agent" } as const;
+
 const COMMANDS = Object.entries(CHAT_COMMANDS).map(([name, description]) => ({
   name,
   description,
   type: TYPED,
-  options: name === "answer" ? [{ type: TEXT, name: "text", description: "the answer", required: true }] : [],
+  options: Object.hasOwn(TEXTS, name)
+    ? [{ type: TEXT, name: "text", description: TEXTS[name as keyof typeof TEXTS], required: true }]
+    : [],
 }));
 
 // Discord adds its fields, and drops empty and false fields.

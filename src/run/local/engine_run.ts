@@ -38,7 +38,8 @@ export interface EngineRunOptions {
 }
 
 /** Receives the reports of a run in progress. */
-export interface RunReports extends Pick<EngineRun, "waitedMs" | "onStart" | "onUsage" | "onWindows"> {
+export interface RunReports
+  extends Pick<EngineRun, "waitedMs" | "onStart" | "onUsage" | "onWindows" | "steering"> {
   /** Called after each write to a log. */
   onWrite: () => void;
   /** Called with a description of the agent's next step. */
@@ -169,6 +170,7 @@ const NO_REPORTS: RunReports = {
   onWrite() {},
   onStep() {},
   onSession() {},
+  steering: null,
 };
 
 const ENDED_EARLY = buildFailedOutcome("cancelled", "the run was ended");

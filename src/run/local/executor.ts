@@ -15,6 +15,7 @@ import type { Claim } from "../claim.ts";
 import type { Rules } from "../ending.ts";
 import type { EngineRunOptions } from "./engine_run.ts";
 import { Gates } from "./gate.ts";
+import { createSteering } from "./steering.ts";
 import { createUsageRecorder } from "../usage_recorder.ts";
 import { OutcomeWriter } from "../outcome_writer.ts";
 import { Recorder, type RunOutcome, type StartState } from "../recorder.ts";
@@ -130,6 +131,7 @@ export class Executor {
         onStart: () => this.#onStart(claim, engine, start),
         onStep: (words) => steps.note(id, words),
         onSession: (session) => void this.#storeSession(claim, session),
+        steering: engine.steers ? createSteering(this.#options, execution) : null,
       }),
     });
   }

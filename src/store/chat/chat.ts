@@ -39,6 +39,7 @@ export function deleteChatSession(id: string, sessionKey: string): Statement[] {
     { sql: "delete from session_context where session_key = ?", args: [sessionKey] },
     { sql: "delete from memory where scope = ?", args: [sessionKey] },
     { sql: "delete from question where session_key = ?", args: [sessionKey] },
+    { sql: "delete from steer where session_key = ?", args: [sessionKey] },
     { sql: "delete from upload where session_id = ?", args: [id] },
   ];
 }

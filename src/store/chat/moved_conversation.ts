@@ -9,6 +9,7 @@ const COLUMNS: readonly [string, string][] = [
   ["outbound_message", "session_key"],
   ["bee_run", "session_key"],
   ["question", "session_key"],
+  ["steer", "session_key"],
   ["task", "session_key"],
   ["task", "deliver_to"],
   ["execution", "session_key"],

@@ -74,6 +74,12 @@ export const pruneQuestions = buildPrune(
     and not exists (select 1 from task where task.id = answer_task_id and task.status ${TASK_IS_ACTIVE})`,
 );
 
+/** Prunes words for runs whose executions are gone. */
+export const pruneSteers = buildPrune(
+  "steer",
+  "created_at < ? and not exists (select 1 from execution where execution.id = steer.execution_id)",
+);
+
 /** Prunes events that no enabled webhook has yet to deliver (contract 11). */
 export const pruneJournal = buildPrune(
   "journal",

@@ -153,4 +153,27 @@ export const WORK_SCHEMA: string[] = [
   `create index execution_open on execution (worker_id) where status in ('pending', 'running')`,
   `create index execution_engine on execution (engine, id)`,
   `create index execution_ending on execution (substr(id, -6))`,
+
+  // Words of people for a run in progress.
+  `create table steer (
+    id text primary key,
+    execution_id text not null,
+    task_id text not null,
+    worker_id text not null,
+    session_key text not null,
+    message_id text not null,
+    content text not null,
+    status text not null check (status in ('queued', 'sent', 'delivered')),
+    -- 1: the run was lost or postponed, so the next attempt of its task gets the words in its prompt.
+    carried integer not null default 0 check (carried in (0, 1)),
+    follow_up_task_id text,
+    created_by text not null,
+    created_at integer not null,
+    delivered_at integer
+  ) strict`,
+  `create index steer_execution on steer (execution_id, id)`,
+  `create index steer_carried on steer (task_id, id) where carried = 1`,
+  `create index steer_follow_up on steer (follow_up_task_id) where follow_up_task_id is not null`,
+  `create index steer_session on steer (session_key)`,
+  `create index steer_age on steer (created_at)`,
 ];

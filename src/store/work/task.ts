@@ -147,6 +147,8 @@ interface TaskWork {
   gate: string;
   /** For a retry after a passed gate: the instruction with the gate's output. Else null. */
   passed: string | null;
+  /** JSON list of words that people sent to earlier attempts. */
+  steers: string;
 }
 
 export function findWork(db: Database, id: string): Promise<TaskWork | null> {
@@ -155,7 +157,9 @@ export function findWork(db: Database, id: string): Promise<TaskWork | null> {
       select execution.instruction
       from occurrence
       join execution on execution.id = occurrence.execution_id
-      where occurrence.task_id = task.id and occurrence.run_no = task.run_no and occurrence.gate_exit = 0) as passed
+      where occurrence.task_id = task.id and occurrence.run_no = task.run_no and occurrence.gate_exit = 0) as passed, (
+      select json_group_array(content)
+      from (select content from steer where task_id = task.id and carried = 1 order by id)) as steers
     from task
     where id = ?`,
     [id],

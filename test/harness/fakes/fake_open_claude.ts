@@ -92,6 +92,11 @@ async function turn(text: string): Promise<void> {
     case "works":
       setTimeout(() => say({ type: "system", subtype: "init", session_id: session }), 200);
       return result(`${Deno.pid} ${turns}`);
+    case "until":
+      while (!await Deno.stat(words).then(() => true, () => false)) {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      return result("went on");
     case "hang":
       await interruption.promise;
       return result("", { is_error: true, subtype: "error_during_execution", errors: ["aborted"] });
@@ -117,8 +122,10 @@ for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream()
     if (mood === "deaf") continue;
     const message = JSON.parse(line);
     if (message.type === "control_request") interruption.resolve();
-    else if (message.type === "user") void turn(message.message.content[0].text);
-    else Deno.exit(98);
+    else if (message.type === "user") {
+      if (message.uuid !== undefined) say({ ...message, isReplay: true });
+      void turn(message.message.content[0].text);
+    } else Deno.exit(98);
   }
 }
 if (mood === "slow" || mood === "slower") {

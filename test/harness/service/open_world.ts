@@ -2,13 +2,13 @@ import { join } from "node:path";
 import { type App, openApp } from "./app.ts";
 import { listWorkerProcesses } from "../model/marked.ts";
 
-const FAKE = new URL("../fakes/fake_open_claude.ts", import.meta.url).pathname;
+export const FAKE_OPEN_CLAUDE = new URL("../fakes/fake_open_claude.ts", import.meta.url).pathname;
 
 /** Starts a service whose Claude Code stays open, and one conversation; `warm` null omits the setting. */
 export async function openWarmService(warm: object | null = {}, engine: object = {}, memoryBytes = 0) {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   const command = join(dataDir, "claude");
-  await Deno.writeTextFile(command, `#!/bin/sh\nexec ${Deno.execPath()} run -A ${FAKE} "$@"\n`, {
+  await Deno.writeTextFile(command, `#!/bin/sh\nexec ${Deno.execPath()} run -A ${FAKE_OPEN_CLAUDE} "$@"\n`, {
     mode: 0o755,
   });
   const claude = { command, permissions: "full", ...(warm === null ? {} : { warm }), ...engine };
