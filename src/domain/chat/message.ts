@@ -103,7 +103,6 @@ export type MessageSend = z.output<typeof messageFormSchema>;
 
 export const inboundListQuery = {
   ref: refFilter.optional(),
-  text: textFilter.optional(),
   session_key: sessionKeysFilter.optional(),
   platform: parseList(z.string().min(1)).optional(),
   status: parseList(z.enum(INBOUND_STATUSES)).optional(),
@@ -115,7 +114,6 @@ export const inboundListQuery = {
 
 export const outboundListQuery = {
   ref: refFilter.optional(),
-  text: textFilter.optional(),
   session_key: sessionKeysFilter.optional(),
   platform: parseList(z.string().min(1)).optional(),
   status: parseList(z.enum(OUTBOUND_STATUSES)).optional(),

@@ -86,8 +86,6 @@ export const executionListQuery = {
   worker_id: parseList(z.string().min(1)).optional(),
   ref: refFilter.optional(),
   session_id: parseTextList().optional(),
-  engine: parseList(z.string().min(1)).optional(),
-  text: textFilter.optional(),
   status: parseList(z.enum(EXECUTION_STATUSES)).optional(),
   failure: parseList(z.enum(FAILURES)).optional(),
   engine: parseList(z.string().min(1)).optional(),
