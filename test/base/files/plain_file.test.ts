@@ -37,7 +37,7 @@ async function run(command: string, ...args: string[]): Promise<void> {
 
 const SOCKET = "socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, pack_sockaddr_un($ARGV[0])) or die";
 
-/** What an agent may put at `dir/file` or instead of `dir`, and what the service calls it. */
+/** Attacks on `dir/file` and on `dir`: the words of the error, and the attack. */
 const ATTACKS: Record<string, [string, (world: World) => Promise<void>]> = {
   "a link to a file": ["a symbolic link", async ({ root, outside }) => {
     await Deno.remove(join(root, "dir/file"));
