@@ -334,7 +334,7 @@ function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun):
   replacePlain(join(dir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
 }
 
-// The process is running, so only names are given that it cannot turn into a path to another place.
+// The process is running. It cannot turn these paths into paths to other places.
 function giveRunFiles(dir: string, user: BoxUser | null): void {
   if (user === null) return;
   for (const name of ["tmp", "turn.sh", "token", "context.json"]) giveFile(join(dir, name), user);
