@@ -381,7 +381,7 @@ function writeRunFiles(dir: string, { env, ownEnv, runDir }: EngineRun): void {
   replace("context.json", context);
 }
 
-// The process is running, so only names are given that it cannot turn into a path to another place.
+// The process is running. It cannot turn these paths into paths to other places.
 function giveRunFiles(dir: string, user: BoxUser | null): void {
   if (user === null) return;
   const input = ["turn.sh", "token", "context.json"].map((name) => join(getInputDir(dir), name));
