@@ -67,6 +67,9 @@ const ACTIONS: Record<string, () => void> = {
 
 /** Moves the focus to the next or previous row. Without a focused row, to the first one. */
 function moveFocus(by: 1 | -1): void {
+  // A grid moves between its rows itself while it has the focus.
+  const [grid] = findVisible("main [role=grid]");
+  if (grid !== undefined) return grid.focus();
   const rows = findVisible(ROWS);
   const current = rows.findIndex((row) => row === document.activeElement);
   const row = rows[current === -1 ? 0 : current + by];

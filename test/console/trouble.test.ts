@@ -114,7 +114,7 @@ describeConsole("the console with failures", ({ open, visit }) => {
       const body = "<html><title>a page of the proxy's own</title></html>";
       const answer = { status, contentType: "text/html", body };
       await page.route(/\/api\/budgets/, (route) => route.fulfill(answer), { times: 1 });
-      await page.getByRole("link", { name: "Budgets" }).click();
+      await page.getByRole("link", { name: "Costs" }).click();
       await page.getByText(`The service returned ${status}`).waitFor();
       await page.getByRole("meter", { name: "Tight" }).waitFor();
       await page.getByRole("link", { name: "Workers" }).click();

@@ -5,7 +5,7 @@ import { useGet } from "../../live/resource.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { FilterBar } from "../../parts/listing.tsx";
 import { Empty, LoadState } from "../../parts/notice.tsx";
-import { type Column, DataTable, type RowGroup } from "../../parts/table.tsx";
+import { type Column, DataTable, type RowGroup } from "../../parts/data_table.tsx";
 import { SystemHead } from "./system_head.tsx";
 
 type Setting = Schemas["Setting"];
@@ -51,7 +51,7 @@ export function Page() {
             <p class="hint">
               {path === null ? "The service has no configuration file." : (
                 <>
-                  From <code>{path}</code>, the environment and the defaults, read when the service started.
+                  Read from <code>{path}</code>, the environment and the defaults when the service started.
                 </>
               )} Secrets are hidden.
             </p>

@@ -11,7 +11,8 @@ import { Rows } from "../../parts/rows.tsx";
 import { Status } from "../../parts/status.tsx";
 import { useMatches } from "./log_search.ts";
 
-const LINE_PX = 20;
+// The number of a line is a link, and a smaller target would be hard to hit.
+const LINE_PX = 24;
 
 interface LogProps {
   executionId: string;

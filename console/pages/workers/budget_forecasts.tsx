@@ -6,7 +6,7 @@ import { formatUntil } from "../../parts/format.ts";
 import { Meter } from "../../parts/meter.tsx";
 import { LoadState } from "../../parts/notice.tsx";
 import { Status } from "../../parts/status.tsx";
-import { type Column, DataTable } from "../../parts/table.tsx";
+import { type Column, DataTable } from "../../parts/data_table.tsx";
 import { calculateShare, formatAmount, formatTarget, formatUse, PERIODS } from "./budget_text.ts";
 import { useDepartmentNames } from "./department_tree.ts";
 

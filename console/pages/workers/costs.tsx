@@ -7,7 +7,7 @@ import { createTimeFormat, formatCost, formatCount } from "../../parts/format.ts
 import { FilterBar } from "../../parts/listing.tsx";
 import { Empty, LoadState } from "../../parts/notice.tsx";
 import { Section } from "../../parts/page.tsx";
-import { type Column, DataTable } from "../../parts/table.tsx";
+import { type Column, DataTable } from "../../parts/data_table.tsx";
 import { BudgetForecasts } from "./budget_forecasts.tsx";
 import { CostsHead } from "./costs_head.tsx";
 

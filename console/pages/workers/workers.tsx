@@ -11,7 +11,7 @@ import { FilterBar } from "../../parts/listing.tsx";
 import { Empty, Loading } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
 import { listStatusOptions, Status } from "../../parts/status.tsx";
-import { type Column, DataTable, type RowGroup } from "../../parts/table.tsx";
+import { type Column, DataTable, type RowGroup } from "../../parts/data_table.tsx";
 import { type Activity, DayStrip, LastRun, SuccessRate, WaitingTasks } from "./activity.tsx";
 import {
   type Department,
