@@ -19,9 +19,16 @@ export function listSettings(
   for (const [key, name] of fromEnvironment) origins.set(key, { source: "environment", at: name });
   return flatten(formatConfig(config), []).map(([path, value]) => ({
     key: path.join("."),
-    value: redact(typeof value === "string" ? value : JSON.stringify(value)),
+    value: hideSecrets(typeof value === "string" ? value : JSON.stringify(value)),
     ...findOrigin(origins, path),
   }));
+}
+
+// A URL or an argument may carry a secret, such as `?authToken=...` of a database.
+const SECRET_PARAMETER = /((?:[?&]|--)[\w-]*(?:token|key|secret|password)=)[^&\s"]+/gi;
+
+function hideSecrets(text: string): string {
+  return redact(text).replace(SECRET_PARAMETER, "$1[redacted]");
 }
 
 /** Finds the origin of a key, or of the nearest key above it that has one as a whole, such as a list. */

@@ -22,7 +22,7 @@ platforms:
     token_file: token
     allow: [1, 2]
 database:
-  url: libsql://me:a-secret-password@db.example.org
+  url: libsql://me:a-secret-password@db.example.org?authToken=another-secret
   auth_token: a-secret-token
 `;
 
@@ -57,7 +57,7 @@ describe("listSettings()", () => {
     expect(find("platforms.phone.token")).toMatchObject({ source: "file", at: `${folder.path}:13` });
     expect(find("platforms.phone.allow")).toMatchObject({ value: "[1,2]", source: "file" });
     const text = JSON.stringify(settings);
-    for (const secret of ["a secret of an engine", "a-secret", "ABCDEFGH"]) {
+    for (const secret of ["a secret of an engine", "a-secret", "another-secret", "ABCDEFGH"]) {
       expect(text).not.toContain(secret);
     }
   });

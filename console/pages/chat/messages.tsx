@@ -116,7 +116,7 @@ function formatSender({ source_type, source_id }: Schemas["OutboundMessage"]): s
 function NoMessages() {
   return (
     <Empty title="No messages.">
-      <p>Messages of the chat and of other platforms appear here.</p>
+      <p>Messages from the chat and from other platforms appear here.</p>
       <LinkButton href="/console/chat">Open the chat</LinkButton>
     </Empty>
   );

@@ -51,7 +51,7 @@ export function Page() {
             <p class="hint">
               {path === null ? "The service has no configuration file." : (
                 <>
-                  From <code>{path}</code>, the environment and the defaults, read when the service started.
+                  Read from <code>{path}</code>, the environment and the defaults when the service started.
                 </>
               )} Secrets are hidden.
             </p>

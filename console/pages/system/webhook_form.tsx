@@ -61,7 +61,9 @@ export function WebhookForm({ webhook, onClose }: FormProps) {
           label: "Secret",
           type: "password",
           autocomplete: "off",
-          hint: webhook === null ? "Empty: generate one and show it once" : "Empty: keep the secret",
+          hint: webhook === null
+            ? "Leave empty to generate one, which is shown once"
+            : "Leave empty to keep the secret",
         },
         { name: "enabled", label: "Enabled", type: "checkbox" },
       ]}

@@ -46,7 +46,7 @@ export const COMMAND_FIELDS: readonly Field<keyof ScheduleValues & string>[] = [
     name: "verify",
     label: "Check command",
     rows: 3,
-    hint: `Checks the work after each run. ${COMMAND_HINT}. Empty: no check`,
+    hint: `Checks the result of each run. ${COMMAND_HINT}. Leave empty for no check`,
   },
 ];
 

@@ -141,7 +141,7 @@ function BudgetCard({ budget, edit, lift, reload }: CardProps) {
             confirm={{
               title: `Delete ${name}?`,
               text:
-                "Its limit no longer applies, and tasks that wait for it start. Other budgets are unchanged.",
+                "The limit no longer applies. Tasks that it blocks can start. Other budgets are unchanged.",
               action: "Delete budget",
             }}
             press={() => load(api.DELETE("/api/budgets/{id}", { params }))}

@@ -116,8 +116,8 @@ function explainRemoval(running: number, residents: number): string {
     "Its token is revoked.",
     running > 0 && `${pluralize(running, "run")} ${running === 1 ? "is" : "are"} lost and retried later.`,
     residents > 0 &&
-    `${pluralize(residents, "worker")} ${one ? "has its directory" : "have their directories"} there, and ` +
-      `${one ? "waits until it is" : "wait until they are"} moved.`,
+    `The directory of ${pluralize(residents, "worker")} is on it. ` +
+      `${one ? "This worker does" : "These workers do"} not run until you move ${one ? "it" : "them"}.`,
     "Files on its disk are kept.",
   ].filter(Boolean).join(" ");
 }

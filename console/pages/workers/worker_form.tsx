@@ -92,7 +92,7 @@ function EngineField({ form }: { form: FormState<Values> }) {
         label: "Engine",
         options: [["", "Default"], ...names.map((name) => [name, name] as const)],
         hint: labels.length === 0
-          ? "The program that runs the model. Installed engines are listed"
+          ? "The program that runs the model. The list has the installed ones"
           : "The program that runs the model. Engines of matching runners are listed",
       }]}
     />
