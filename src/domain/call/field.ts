@@ -198,7 +198,7 @@ export const refFilter = line(NAME_MAX_BYTES).meta({
 
 /** Words that a listed object contains. */
 export const textFilter = line(NAME_MAX_BYTES).meta({
-  description: "text in the object, regardless of case, among the newest 50,000",
+  description: "text in the object, regardless of case, among the newest 20,000",
 });
 
 export const queryTime = parseInteger(0, 8_640_000_000_000_000);

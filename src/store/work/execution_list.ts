@@ -20,7 +20,7 @@ import { list } from "../db/list.ts";
 const FILTERS: Filters<ExecutionFilter> = {
   ref: matchReference("execution"),
   ...matchColumns("execution", ["worker_id", "status", "engine"]),
-  text: matchText("execution", ["instruction", "worker_name", "error", "result"]),
+  text: matchText("execution", ["instruction", "worker_name", "error"]),
   session_id: BY_LIST,
   started_from: BY_LIST,
   started_to: BY_LIST,
