@@ -70,7 +70,7 @@ export function matchReference(
 }
 
 /** Newest rows of a table that a text filter reads, some tens of milliseconds of work. */
-export const SEARCHED_MAX_ROWS = 20_000;
+const SEARCHED_MAX_ROWS = 20_000;
 
 /** Matches rows with a text in one of these columns, regardless of ASCII case, among the newest SEARCHED_MAX_ROWS rows. */
 export function matchText(table: string, columns: readonly string[]): Condition<string> {
