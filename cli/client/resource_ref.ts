@@ -1,6 +1,6 @@
 import type { Api } from "../../src/http/app.ts";
 import type { Client } from "./client.ts";
-import { notFound } from "../../src/domain/call/error.ts";
+import { notFound, ServiceError } from "../../src/domain/call/error.ts";
 import { normalizeName } from "../../src/domain/call/name_key.ts";
 import { ACTIVE_TASK_STATUSES } from "../../src/domain/call/vocabulary.ts";
 import { usageError } from "../terminal/exit.ts";
@@ -44,7 +44,13 @@ export async function resolveRef(client: Client, kind: RefKind, given: string): 
   // The request itself refuses these.
   if (ID.test(ref) || ref === "" || ref === "." || ref === "..") return ref;
   if (ref.trim() === "") throw notFound(kind, ref);
-  const found = await findMatches(client, kind, ref);
+  // A caller without the right to list users may still name one.
+  const found = await findMatches(client, kind, ref).catch((error) => {
+    if (SERVER_FINDS_NAMES.includes(kind) && error instanceof ServiceError && error.code === "forbidden") {
+      return [];
+    }
+    throw error;
+  });
   const [first] = found;
   if (first === undefined && SERVER_FINDS_NAMES.includes(kind)) return ref;
   if (first === undefined) throw notFound(kind, ref);

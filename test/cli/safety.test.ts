@@ -43,7 +43,7 @@ describe("svc ctl asks on a terminal before it deletes (contract 8.11)", () => {
   });
 });
 
-describe("svc ctl -q keeps a secret that is shown once (contract 6.3)", () => {
+describe("svc ctl -q keeps a secret that no later request returns (contract 6.3)", () => {
   it("prints the ID on stdout and the secret on stderr", async () => {
     await using app = await openApp();
     const id = /^[0-9a-f-]{36}\n$/;

@@ -34,7 +34,7 @@ class Script {
     // On a terminal an empty list says that it is empty.
     const words = terminal && called.out === "" && command.endsWith(" list")
       ? /none/
-      // A secret that is shown once, next to the ID.
+      // A secret that no later request returns, next to the ID.
       : this.#form === "ids" && /^(token|user|webhook) create$|^runner add$/.test(command)
       ? /^((token|password|secret) \S+\n)?$/
       : err;

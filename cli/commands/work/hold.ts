@@ -43,7 +43,7 @@ export class HoldNotice {
 }
 
 /** Formats what blocks a task, until when, and the way out. */
-export function formatHold({ kind, id, until, advice }: HeldBy, reason: string, now = Date.now()): string {
+function formatHold({ kind, id, until, advice }: HeldBy, reason: string, now = Date.now()): string {
   const why = reason.replace(/; resumes at [^;]*$/, "");
   const when = until === null ? "" : `, resumes ${formatRelativeTime(until, now)}`;
   const command = kind === "budget"

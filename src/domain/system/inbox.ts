@@ -38,7 +38,7 @@ export const inboxItemParams = { kind, id: line(NAME_MAX_BYTES) };
 export const inboxDismissSchema = z.strictObject({
   until: time.nullable().default(null)
     .meta({
-      description: "Unix ms; the item is shown again from then on. Default: never, only for failures",
+      description: "Unix ms; the item appears again from then on. Default: never, only for failures",
     }),
 });
 

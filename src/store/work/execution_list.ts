@@ -17,7 +17,7 @@ import {
 } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 
-const TEXTS = ["instruction", "error", "result", "worker_name"].map((name) => `execution.${name}`);
+const TEXTS = ["instruction", "error", "worker_name"].map((name) => `execution.${name}`);
 
 const FILTERS: Filters<ExecutionFilter> = {
   ref: matchReference("execution"),
