@@ -1,6 +1,6 @@
 import Anser from "anser";
 import { useMemo } from "preact/hooks";
-import { ESC, removeControls, SGR } from "./terminal_codes.ts";
+import { ESC, removeControls, SGR } from "./plain_text.ts";
 
 const BEFORE_FIRST = new RegExp(`^[^${ESC}]*`);
 

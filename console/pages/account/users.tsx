@@ -107,7 +107,7 @@ function NewUserForm({ onClose }: { onClose: () => void }) {
           label: "Password",
           type: "password",
           autocomplete: "new-password",
-          hint: "Leave empty to generate one, which is shown once",
+          hint: "Leave empty to generate one. The page shows it once",
         },
       ]}
     />

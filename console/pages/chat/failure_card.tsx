@@ -1,7 +1,7 @@
 import { OctagonX, RotateCcw } from "lucide-preact";
 import { api, load, type Schemas } from "../../live/api.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
-import { stripText } from "../../parts/terminal_codes.ts";
+import { stripText } from "../../parts/plain_text.ts";
 import { formatFailure } from "../work/failure.ts";
 
 interface FailureCardProps {

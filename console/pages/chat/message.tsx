@@ -8,7 +8,7 @@ import { Button } from "../../parts/button.tsx";
 import { formatClock, formatDay, formatSize, formatTime } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
 import { CopyButton } from "../../parts/short_id.tsx";
-import { stripText } from "../../parts/terminal_codes.ts";
+import { stripText } from "../../parts/plain_text.ts";
 import { FailureCard } from "./failure_card.tsx";
 import { RoutingReason } from "./routing_reason.tsx";
 import { type Sender, SenderName, WorkerName } from "./sender.tsx";

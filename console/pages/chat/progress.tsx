@@ -6,7 +6,7 @@ import { secondNow } from "../../live/clock.ts";
 import { onEvent, onReset } from "../../live/events.ts";
 import { useLog } from "../../live/log.ts";
 import { findWorkerName } from "../../live/workers.ts";
-import { stripCodes } from "../../parts/terminal_codes.ts";
+import { stripCodes } from "../../parts/plain_text.ts";
 import { Button } from "../../parts/button.tsx";
 import { formatDuration } from "../../parts/format.ts";
 import { formatHold, formatSentence, HoldLink } from "../work/blocked_notice.tsx";

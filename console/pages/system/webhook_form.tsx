@@ -62,7 +62,7 @@ export function WebhookForm({ webhook, onClose }: FormProps) {
           type: "password",
           autocomplete: "off",
           hint: webhook === null
-            ? "Leave empty to generate one, which is shown once"
+            ? "Leave empty to generate one. The page shows it once"
             : "Leave empty to keep the secret",
         },
         { name: "enabled", label: "Enabled", type: "checkbox" },

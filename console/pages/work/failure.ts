@@ -1,6 +1,6 @@
 import type { Schemas } from "../../live/api.ts";
 import { takeFirstLine } from "../../parts/format.ts";
-import { stripCodes } from "../../parts/terminal_codes.ts";
+import { stripCodes } from "../../parts/plain_text.ts";
 
 type Execution = Schemas["Execution"];
 type Failure = Exclude<Execution["failure"], "">;

@@ -1,7 +1,7 @@
 import type { Schemas } from "../../live/api.ts";
 import { buildItemKey } from "../../live/notifications.ts";
 import { takeFirstLine } from "../../parts/format.ts";
-import { stripCodes } from "../../parts/terminal_codes.ts";
+import { stripCodes } from "../../parts/plain_text.ts";
 
 export type InboxItem = Schemas["InboxItem"];
 

@@ -1,4 +1,4 @@
-import { stripCodes } from "../../parts/terminal_codes.ts";
+import { stripCodes } from "../../parts/plain_text.ts";
 
 // Words of an error in the output of a program, but not those of a summary without errors.
 const ERROR =

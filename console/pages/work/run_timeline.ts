@@ -1,5 +1,5 @@
 import type { Schemas } from "../../live/api.ts";
-import { stripCodes } from "../../parts/terminal_codes.ts";
+import { stripCodes } from "../../parts/plain_text.ts";
 
 type Execution = Schemas["Execution"];
 

@@ -10,7 +10,7 @@ import { Empty } from "../../parts/notice.tsx";
 import { Heading } from "../../parts/page.tsx";
 import { Status } from "../../parts/status.tsx";
 import type { TableSpec } from "../../parts/table.tsx";
-import { stripCodes } from "../../parts/terminal_codes.ts";
+import { stripCodes } from "../../parts/plain_text.ts";
 import { Ago } from "../../parts/time.tsx";
 import { formatLastRun, formatRecurrence } from "./schedule_text.tsx";
 

@@ -7,7 +7,7 @@ import { pluralize, takeFirstLine } from "../../parts/format.ts";
 import type { Selection } from "../../parts/selection.ts";
 import { Status } from "../../parts/status.tsx";
 import type { TableSpec } from "../../parts/table.tsx";
-import { stripCodes } from "../../parts/terminal_codes.ts";
+import { stripCodes } from "../../parts/plain_text.ts";
 import { Ago } from "../../parts/time.tsx";
 import { formatHold } from "./blocked_notice.tsx";
 import { applyToEach, BulkBar } from "./bulk_bar.tsx";

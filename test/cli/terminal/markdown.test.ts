@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { renderMarkdown } from "../../cli/terminal/markdown.ts";
-import type { Style } from "../../cli/terminal/style.ts";
+import { renderMarkdown } from "../../../cli/terminal/markdown.ts";
+import type { Style } from "../../../cli/terminal/style.ts";
 
 const mark = (name: string) => (text: string) => `<${name}>${text}</${name}>`;
 const style = Object.fromEntries(

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AnyCommand, SHARED_OPTIONS } from "../../cli/commands/command.ts";
-import { GROUPS, loadGroup } from "../../cli/commands/groups.ts";
-import type { Io } from "../../cli/terminal/io.ts";
-import { parseLine } from "../../cli/commands/parser.ts";
-import { splitWords } from "../harness/terminal.ts";
-import { type ParsedLine, parsePlainLine } from "../../cli/commands/plain_line.ts";
+import { type AnyCommand, SHARED_OPTIONS } from "../../../cli/commands/command.ts";
+import { GROUPS, loadGroup } from "../../../cli/commands/groups.ts";
+import type { Io } from "../../../cli/terminal/io.ts";
+import { parseLine } from "../../../cli/commands/parser.ts";
+import { splitWords } from "../../harness/terminal.ts";
+import { type ParsedLine, parsePlainLine } from "../../../cli/commands/plain_line.ts";
 
 const io = { out: () => {}, err: () => {}, width: 100, env: {} } as unknown as Io;
 

@@ -1,10 +1,10 @@
 import widthOf from "fast-string-truncated-width";
 import { describe, expect, it } from "vitest";
-import { field, idField, type Row, statusField, timeField } from "../../cli/terminal/column.ts";
-import { toFields } from "../../cli/commands/command.ts";
-import { createStyle } from "../../cli/terminal/style.ts";
-import { drawTable } from "../../cli/terminal/table.ts";
-import { escapeControls } from "../../cli/terminal/visible.ts";
+import { field, idField, type Row, statusField, timeField } from "../../../cli/terminal/column.ts";
+import { toFields } from "../../../cli/commands/command.ts";
+import { createStyle } from "../../../cli/terminal/style.ts";
+import { drawTable } from "../../../cli/terminal/table.ts";
+import { escapeControls } from "../../../cli/terminal/visible.ts";
 
 const plain = await createStyle(false, {});
 const COLUMNS = [
