@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { buildFakeEngines } from "../harness/fakes/agents.ts";
-import { openApp } from "../harness/service/app.ts";
-import { ctl } from "../harness/terminal.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
+import { openApp } from "../../harness/service/app.ts";
+import { ctl } from "../../harness/terminal.ts";
 
 async function openBlocked() {
   const app = await openApp({ config: { engines: buildFakeEngines() } });
