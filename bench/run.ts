@@ -1,6 +1,7 @@
 // `make bench` measures every figure with its baseline in the same run. `make bench ARGS='rest start'` runs some.
 import { benchAgents } from "./agents.ts";
 import { benchBackup } from "./backup.ts";
+import { benchBox } from "./box.ts";
 import { benchConsole } from "./console.ts";
 import { benchLists } from "./lists.ts";
 import { addVerdict, formatTable, type Row } from "./measure.ts";
@@ -16,6 +17,7 @@ import { benchWarm } from "./warm.ts";
 const BENCHES: Record<string, () => Promise<Row[]>> = {
   agents: benchAgents,
   backup: benchBackup,
+  box: benchBox,
   console: benchConsole,
   lists: benchLists,
   reply: benchReply,

@@ -1,11 +1,12 @@
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { createId } from "../base/id.ts";
+import { isWithin } from "../base/paths.ts";
 import { replacePlain } from "../base/plain_file.ts";
 import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
-import { giveFiles } from "./process/box.ts";
+import { type Box, type BoxUser, giveFile } from "./process/box.ts";
 import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
 import { listMountsBelow } from "./process/mounts.ts";
 import { findProgram, type ProcessEnd, runProcess } from "./process/process.ts";
@@ -107,9 +108,7 @@ export class AgentProcess {
           ? request.prompt
           : (input) => process.#openDialogue(input, (link) => startDialogue(order, link)),
         isolation,
-        box: run.box === null
-          ? null
-          : { ...run.box, runDir: place.dir, fixed: command.files?.map(({ path }) => path) ?? [] },
+        box: buildProcessBox(run, place.dir, command),
         umask: machine.umask,
         // Starts without limits, because the turn has limits.
         stopGraceMs: machine.stopGraceMs,
@@ -140,7 +139,7 @@ export class AgentProcess {
     if (this.stays) {
       makeTmp(this.#place.dir);
       writeRunFiles(this.#place.dir, this.#setup, run);
-      if (run.box !== null) giveFiles({ ...run.box, runDir: this.#place.dir });
+      giveRunFiles(this.#place.dir, run.box?.user ?? null);
     }
     this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
   }
@@ -269,6 +268,20 @@ function prepareProcess(
   return { order, command, env: { ...env, BASH_ENV: join(dir, "turn.sh") } };
 }
 
+/** Adapts the box of a run to a process, whose directory may be another one. The agent cannot change the files of its command. */
+function buildProcessBox(run: EngineRun, dir: string, { files = [] }: AgentCommand): Box | null {
+  if (run.box === null) return null;
+  // The box has real paths, and the run may have others.
+  const { runDir, stateDir } = run.box;
+  const real = join(dirname(runDir), basename(dir));
+  const resolve = (path: string) =>
+    [[dir, real], [run.stateDir, stateDir]].reduce(
+      (found, [from, to]) => from && to && isWithin(found, from) ? to + found.slice(from.length) : found,
+      path,
+    );
+  return { ...run.box, runDir: real, fixed: files.map(({ path }) => resolve(path)) };
+}
+
 function adaptEnvironment(dir: string, id: string, { env, runDir }: EngineRun): Record<string, string> {
   return {
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !RUN_VARIABLES.includes(name))),
@@ -319,6 +332,12 @@ function writeRunFiles(dir: string, { config }: AgentSetup, { env }: EngineRun):
   replacePlain(join(dir, "turn.sh"), lines.join(""));
   replacePlain(join(dir, "token"), env.SVC_TOKEN ?? "");
   replacePlain(join(dir, "context.json"), Deno.readTextFileSync(env.SVC_CONTEXT_FILE ?? ""));
+}
+
+// The process is running. It cannot turn these paths into paths to other places.
+function giveRunFiles(dir: string, user: BoxUser | null): void {
+  if (user === null) return;
+  for (const name of ["tmp", "turn.sh", "token", "context.json"]) giveFile(join(dir, name), user);
 }
 
 function readRss(pid: number): number {

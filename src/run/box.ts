@@ -1,6 +1,6 @@
 // Plans the box of a run: what its processes see, as which user they run, and what is refused (contract-3 21).
 import { dirname, join } from "node:path";
-import { type DataPaths, getCtlPath, isWithin, resolveLinks } from "../base/paths.ts";
+import { type DataPaths, getCtlPath, resolveLinks } from "../base/paths.ts";
 import {
   type BoxLimits,
   type BoxNetwork,
@@ -11,7 +11,8 @@ import {
   resolveNetwork,
 } from "../domain/workers/isolation.ts";
 import type { Engine } from "../engine/engine.ts";
-import { type Box, type BoxUser, NO_BOX_USER } from "../engine/process/box.ts";
+import type { Box, BoxUser } from "../engine/process/box.ts";
+import { NO_BOX_USER } from "../engine/process/box_fault.ts";
 import type { OpenBoxSocket } from "../engine/process/box_network.ts";
 import { findProgram, SpawnError } from "../engine/process/process.ts";
 import { findProgramFiles, type ProgramFiles } from "../engine/process/program_files.ts";
@@ -76,12 +77,13 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
   const others = workerId === null ? [] : await listForeignWorkDirs(db, workerId, paths.workers);
   const guarded = findProtectedPaths(paths, configPath, others);
   const workDir = resolveLinks(request.workDir);
-  const isOwn = workerId === null || isWithin(workDir, resolveLinks(paths.workers));
+  const root = resolveLinks(paths.root);
+  const relocate = (path: string) => join(root, path.slice(paths.root.length));
+  // The default directory may have become a link to another worker's.
+  const isOwn = workDir === relocate(workerId === null ? request.workDir : join(paths.workers, workerId));
   const fault = findBoxFault(wanted, isOwn ? null : workDir, guarded);
   if (fault !== null) throw refuse(`${fault.option}: ${fault.reason}`);
   const user = await findUser(config);
-  const root = resolveLinks(paths.root);
-  const relocate = (path: string) => join(root, path.slice(paths.root.length));
   const home = relocate(join(paths.state, workerId ?? "bee", ".home"));
   const stateDir = request.stateDir === null ? null : relocate(request.stateDir);
   for (const folder of [home, ...(stateDir === null ? [] : [stateDir])]) prepareFolder(folder, user);
@@ -96,7 +98,12 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
       relocate(paths.bin),
       ...(wanted.read ?? []).map((path) => resolveLinks(path)),
     ],
-    links: [...programs.links, ...options.ownProgram.links],
+    // The environment of a run has the paths as they were configured.
+    links: [
+      ...programs.links,
+      ...options.ownProgram.links,
+      ...([[paths.root, root], [request.workDir, workDir]] as const).filter(([path, real]) => path !== real),
+    ],
     fixed: [],
     hidden: listProtected(guarded),
     limits: pickLimits(wanted),
@@ -155,7 +162,9 @@ function prepareFolder(path: string, user: BoxUser | null): void {
 
 // Directories of a worker that ran without a box belong to root. A recursive change of owners is the operator's to decide.
 function checkOwner(path: string, { name, uid, gid }: BoxUser, isOwn: boolean): void {
-  if (Deno.statSync(path).uid === uid) return;
+  const info = Deno.lstatSync(path);
+  if (!info.isDirectory) throw new SpawnError(`${path} is a symbolic link or a file`, "isolation");
+  if (info.uid === uid) return;
   const isEmpty = Deno.readDirSync(path)[Symbol.iterator]().next().done === true;
   if (isOwn && isEmpty) return Deno.chownSync(path, uid, gid);
   throw new SpawnError(

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { findBoxFault } from "../../src/engine/process/box.ts";
+import { findBoxFault } from "../../src/engine/process/box_fault.ts";
 import { BOX_SETTINGS } from "../harness/box.ts";
 import { type Client, openClient, PASS_HASH, waitUntilQuiet } from "../harness/service/client.ts";
 import { startServer, SVC } from "../harness/service/process.ts";

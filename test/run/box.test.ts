@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { createBoxGroup, findDelegatedGroup } from "../../src/engine/process/box_group.ts";
-import { findBoxFault } from "../../src/engine/process/box.ts";
+import { findBoxFault } from "../../src/engine/process/box_fault.ts";
 import { BOX_SETTINGS } from "../harness/box.ts";
 import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
@@ -16,7 +16,9 @@ const isRoot = Deno.uid() === 0;
 const HOST = { box: { network: "host" } };
 
 const openBoxed = (script: string, isolation: object = BOX_SETTINGS) =>
-  openApp({ config: { isolation, engines: { default: "sh", sh: buildShellEngine(script) } } });
+  openApp({
+    config: { isolation, engines: { default: "sh", sh: { ...buildShellEngine(script), shell: [] } } },
+  });
 
 async function run(app: App, worker: { id: string }) {
   const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
@@ -39,7 +41,7 @@ describe(`a worker in a box${why} [BOX-1]`, () => {
       expect(worker.isolation_effective).toEqual(HOST);
       const { status, result, error } = await run(app, worker);
       expect([status, error]).toEqual(["completed", ""]);
-      expect(result).toMatch(new RegExp(`^svc \\d.*\n${worker.work_dir}\nCapEff:\t0+\n$`));
+      expect(result).toMatch(new RegExp(`^svc \\d.*\n${worker.work_dir}\nCapEff:\t0+\n?$`));
       expect(await exists(join(worker.work_dir, "made"))).toBe(true);
       expect(await exists(join(app.dataDir, "state", worker.id, ".home", "kept"))).toBe(true);
     },
@@ -73,7 +75,7 @@ describe(`a box that cannot be set up${why} [BOX-2]`, () => {
       status: "fail",
       detail: expect.stringContaining("isolation.box.user"),
     });
-    const [task] = await app.call("GET /api/tasks");
+    const [task] = await app.call(`GET /api/tasks?worker_id=${worker.id}`);
     expect(task.reason).toContain("set isolation.box.user");
   });
 

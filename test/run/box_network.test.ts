@@ -1,6 +1,6 @@
 // Programs in a real box of bubblewrap look for a way out.
 import { expect, it } from "vitest";
-import { findBoxFault } from "../../src/engine/process/box.ts";
+import { findBoxFault } from "../../src/engine/process/box_fault.ts";
 import type { Reach } from "../../src/http/server/run_proxy.ts";
 import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";

@@ -3,7 +3,7 @@ import { resolveBox } from "../../domain/workers/isolation.ts";
 import type { Check } from "../../domain/system/system.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
 import { findDelegatedGroup } from "../../engine/process/box_group.ts";
-import { findBoxFault } from "../../engine/process/box.ts";
+import { findBoxFault } from "../../engine/process/box_fault.ts";
 import { listWorkerIsolations } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
 

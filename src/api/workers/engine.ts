@@ -9,7 +9,7 @@ import type { Deps } from "../call/services.ts";
 import type { WorkerUpdate } from "../../domain/workers/worker.ts";
 import { findReservedFlag } from "../../engine/kinds.ts";
 import { splitArgs } from "../../engine/arguments.ts";
-import { findBoxFault } from "../../engine/process/box.ts";
+import { findBoxFault } from "../../engine/process/box_fault.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 
 type EngineDeps = Deps<"engines" | "db" | "clock" | "isolation">;

@@ -4,6 +4,8 @@ import { dirname, join } from "node:path";
 import type { BoxLimits } from "../../domain/workers/isolation.ts";
 import { concatBytes } from "../../base/bytes.ts";
 import { addRelay, type BoxNetwork, type BoxSocket } from "./box_network.ts";
+import { isWithin } from "../../base/paths.ts";
+import { NO_BUBBLEWRAP } from "./box_fault.ts";
 import { buildNiceArgs, findTool, GIVES_WAY } from "./isolation.ts";
 
 /** A user that owns the processes of a box, when the service runs as root. */
@@ -58,6 +60,7 @@ interface BoxLaunch {
 /** The first line of stdout, written in the box just before the program starts. Without it, nothing has run. */
 const BOX_STARTED = "svc-box-started\n";
 
+const KERNEL_SETTINGS = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
 const SYSTEM_DIRS = ["/usr", "/opt"];
 const SYSTEM_LINKS = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 // Users, hosts, the resolver, certificates without private keys, the time zone, alternatives and the loader's cache.
@@ -83,15 +86,17 @@ const SYSTEM_FILES = [
 ].map((name) => `/etc/${name}`);
 
 // A program outside the box must not load what these name: a worker's files are untrusted.
-const LOADER_VARIABLE = /^(LD_|GCONV_PATH$|LOCPATH$|NLSPATH$|BASH_ENV$|ENV$)/;
+const LOADER_VARIABLE = /^(LD_|BASH_FUNC_|(GCONV_PATH|LOCPATH|NLSPATH|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PS4)$)/;
 
 // The shell opens each source, and checks that no part of its path is a symbolic link. Then bubblewrap mounts it by its descriptor, and
 // compares the mount with the descriptor. So a link that an agent makes meanwhile is not followed.
 const OPEN_DIRECTORY = (fd: number) =>
-  `exec ${fd}<"$1" && cd -P /proc/self/fd/${fd} && [ "$PWD" = "$1" ] || refuse "$1"; shift; `;
+  `[ -d "$1" ] && exec ${fd}<"$1" && cd -P /proc/self/fd/${fd} && [ "$PWD" = "$1" ] || refuse "$1"; shift; `;
 const OPEN_FILE = (fd: number) =>
-  `exec ${fd}<"$1" && [ "$(readlink /proc/self/fd/${fd})" = "$1" ] || refuse "$1"; shift; `;
-const REFUSE = 'refuse() { echo "svc: $1 is a symbolic link, or a part of its path is one" >&2; exit 1; }; ';
+  `[ -f "$1" ] && exec ${fd}<"$1" && [ "$(${requireTool("readlink")} /proc/self/fd/${fd})" = "$1" ] || ` +
+  'refuse "$1"; shift; ';
+const REFUSE =
+  'refuse() { echo "svc: $1 is missing or a symbolic link, or a part of its path is one" >&2; exit 1; }; ';
 const JOIN_GROUP = 'echo 0 >"$1/cgroup.procs" || exit 1; shift; ';
 // Dash supports descriptors of one digit only.
 const FIRST_FD = 3;
@@ -145,16 +150,34 @@ export function buildBoxLaunch(
   };
 }
 
-/** Gives the files that the service made for a run to the user of its box. Follows no links. */
-export function giveFiles({ user, runDir, fixed }: Box): void {
+/**
+ * Gives the files that the service made for a run to the user of its box, before the first program of the run starts. Does not enter `tmp`,
+ * where an agent may have put links.
+ */
+export function giveFiles({ user, runDir, stateDir, fixed }: Box): void {
   if (user === null) return;
-  for (const path of [runDir, ...fixed]) giveTree(path, user);
+  const made = listEntries(runDir).flatMap((path) => [
+    path,
+    ...(Deno.lstatSync(path).isDirectory && path !== join(runDir, "tmp") ? listEntries(path) : []),
+  ]);
+  const folders = fixed.flatMap((path) => listFoldersBetween(stateDir, path));
+  for (const path of [runDir, ...made, ...folders, ...fixed]) giveFile(path, user);
 }
 
-function giveTree(path: string, user: BoxUser): void {
-  lchownSync(path, user.uid, user.gid);
-  if (!Deno.lstatSync(path).isDirectory) return;
-  for (const { name } of Deno.readDirSync(path)) giveTree(join(path, name), user);
+/** Gives a file to the user of a box. Follows no link at its end. */
+export function giveFile(path: string, { uid, gid }: BoxUser): void {
+  lchownSync(path, uid, gid);
+}
+
+/** Lists the folders between the state of the engine and a file in it, which the service may have made. */
+function listFoldersBetween(stateDir: string | null, path: string): string[] {
+  const folder = dirname(path);
+  if (stateDir === null || folder === stateDir || !isWithin(folder, stateDir)) return [];
+  return [...listFoldersBetween(stateDir, folder), folder];
+}
+
+function listEntries(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].map(({ name }) => join(folder, name));
 }
 
 function requireTool(name: string): string {
@@ -218,6 +241,7 @@ function listMounts(box: Box): Mount[] {
 function buildMountArgs(mounts: readonly Mount[], links: Box["links"]): string[] {
   const tree = new MountArgs();
   tree.args.push("--proc", "/proc", "--dev", "/dev");
+  for (const path of KERNEL_SETTINGS.filter(exists)) tree.args.push("--ro-bind", path, path);
   for (const folder of ["/etc", "/run", "/var"]) tree.makeDirectory(folder);
   tree.args.push("--symlink", "../run", "/var/run", "--symlink", "../tmp", "/var/tmp");
   for (const mount of mounts) tree.add(mount);
@@ -327,59 +351,5 @@ export class BoxStart {
   readStderr(chunk: Uint8Array): void {
     if (this.isComplete || this.#stderr.length >= STDERR_MAX_BYTES) return;
     this.#stderr = concatBytes([this.#stderr, chunk]).slice(0, STDERR_MAX_BYTES);
-  }
-}
-
-export const NO_BOX_USER =
-  "the service runs as root, so a box needs another user. Create one (useradd --system svc-box) and set isolation.box.user";
-const NO_BUBBLEWRAP = "bubblewrap is not installed. Install it: apt install bubblewrap";
-
-/** Describes why a box could not be set up, from what bubblewrap wrote, with the way out. */
-export function describeBoxFault(text: string): string {
-  const words = text.trim().split("\n").slice(-3).join(" | ").slice(-500) || "it ended without a reason";
-  const remedy = REMEDIES.find(([pattern]) => pattern.test(words))?.[1];
-  return remedy === undefined ? words : `${words}. ${remedy}`;
-}
-
-const REMEDIES: readonly (readonly [RegExp, string])[] = [
-  [
-    /[Uu]nknown option/,
-    "Install a newer bubblewrap (0.10, or an update of your distribution's): apt install bubblewrap",
-  ],
-  [
-    /namespace|[ug]id map|RTM_NEWADDR|Failed to make \/ slave|pivot_root|mount proc/i,
-    "The kernel or a container refuses namespaces. Allow them: sysctl kernel.unprivileged_userns_clone=1, " +
-    "kernel.apparmor_restrict_unprivileged_userns=0 and user.max_user_namespaces above 0; a container needs " +
-    "more rights (docs/how-to/isolate-agents.md)",
-  ],
-  [/No space left|Disk quota/i, "Free some space on the disk"],
-];
-
-const TRIAL_TIMEOUT_MS = 10_000;
-
-/** Returns why this machine cannot set up a box, or null. Starts a program in a small box. */
-export async function findBoxFault({ box }: { box: { user: string } }): Promise<string | null> {
-  if (Deno.uid() === 0 && box.user === "") return NO_BOX_USER;
-  if (Deno.build.os !== "linux") return "boxes need Linux";
-  const bwrap = findTool("bwrap");
-  if (bwrap === null) return NO_BUBBLEWRAP;
-  const user = Deno.uid() === 0 ? [] : ["--unshare-user"];
-  const args = [
-    ...[...user, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--cap-drop", "ALL"],
-    ...["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--bind-fd", "0", "/tmp"],
-    ...["--", "/bin/sh", "-c", "exit 7"],
-  ];
-  try {
-    const { code, stderr } = await new Deno.Command("/bin/sh", {
-      args: ["-c", 'exec "$@" </tmp', "svc-box", bwrap, ...args],
-      clearEnv: true,
-      stdin: "null",
-      stdout: "null",
-      stderr: "piped",
-      signal: AbortSignal.timeout(TRIAL_TIMEOUT_MS),
-    }).output();
-    return code === 7 ? null : describeBoxFault(new TextDecoder().decode(stderr));
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
   }
 }

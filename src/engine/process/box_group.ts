@@ -10,7 +10,7 @@ export function findDelegatedGroup(root = "/"): string | null {
   try {
     const path = /^0::(\/.*)$/m.exec(Deno.readTextFileSync(join(root, "proc/self/cgroup")))?.[1];
     if (path === undefined) return null;
-    // After the first box, the service is in the group `service` of its own group.
+    // After the first box, the service is in the group `service` below this one.
     const group = join(root, "sys/fs/cgroup", path.replace(/\/service$/, ""));
     const available = Deno.readTextFileSync(join(group, "cgroup.controllers")).split(/\s+/);
     if (!["memory", "pids", "cpu"].every((name) => available.includes(name))) return null;
@@ -36,7 +36,7 @@ export function createBoxGroup(group: string, id: string, limits: BoxLimits, tot
   return own;
 }
 
-// The kernel gives limits only to groups whose parent has no process of its own.
+// The kernel gives limits only to groups whose parent has no processes.
 function moveProcesses(from: string, to: string): void {
   Deno.mkdirSync(to, { recursive: true });
   for (

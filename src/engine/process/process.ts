@@ -1,7 +1,8 @@
 import { delimiter, isAbsolute, join } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
-import { type Box, BoxStart, buildBoxLaunch, describeBoxFault, giveFiles } from "./box.ts";
+import { type Box, BoxStart, buildBoxLaunch, giveFiles } from "./box.ts";
+import { describeBoxFault } from "./box_fault.ts";
 import { createBoxGroup, findDelegatedGroup } from "./box_group.ts";
 import { type BoxSocket, openBoxSocket } from "./box_network.ts";
 import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
