@@ -33,7 +33,8 @@ export function createRemote(
   parts: Omit<Services, "stages">,
   { rules, steps, times }: { rules: Rules; steps: RecentActivity; times: LeaseTimes },
 ): Remote {
-  const { db, clock, wakeups, paths, engines, authority, timeZone, limits, waits, gateways } = parts;
+  const { db, clock, wakeups, paths, engines, authority, timeZone, limits, waits, gateways, isolation } =
+    parts;
   const polls = new ClaimRequests();
   const recorder = new Recorder({
     ...{ db, clock, engines, rules },
@@ -45,7 +46,7 @@ export function createRemote(
     await waitForEnd(db, clock, executionId);
   };
   const claims = new RemoteClaims({
-    ...{ db, clock, polls, times, timeZone, limits },
+    ...{ db, clock, polls, times, timeZone, limits, isolation: isolation.config },
     key: () => authority.key,
     wakeDispatcher: () => wakeups.notify(WAKEUP.dispatcher),
   });

@@ -70,12 +70,14 @@ export function createVariableResolver(
 
 /** Resolves the variables of a runner's engines. A runner has no secrets, and the service sends it the worker's variables. */
 export function createPlainResolver(own: Record<string, string>): VariableResolver {
+  const refuse = (remedy: string) => (variable: string) => {
+    throw new SetupError(`Cannot set ${variable}: a runner has no secrets. ${remedy}`);
+  };
   return async ({ config, adapterVariables }) => {
     checkNames(own, adapterVariables);
-    const { values } = await resolve(config.env, (variable) => {
-      throw new SetupError(`Cannot set ${variable}: a runner has no secrets. Set the value in runner.yaml.`);
-    });
-    return { configured: values, own, secrets: {} };
+    const { values: configured } = await resolve(config.env, refuse("Set the value in runner.yaml."));
+    const { values } = await resolve(own, refuse("Remove the worker's variable, or its labels."));
+    return { configured, own: values, secrets: {} };
   };
 }
 

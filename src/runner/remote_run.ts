@@ -30,6 +30,12 @@ const REFUSED = buildFailedOutcome(
   "The service refused the outcome that the runner sent. See the runner's log",
 );
 
+// The worker may have got its box after the run was given to this runner.
+const NO_BOX_HERE = buildFailedOutcome(
+  "isolation",
+  "Cannot start: its worker needs a box, and this runner offers none",
+);
+
 export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"> {
   link: ServiceClient;
   clock: Clock;
@@ -115,6 +121,7 @@ export class RemoteRun {
   #run(signal: AbortSignal): Promise<RunOutcome> {
     const { execution, work_dir: workDir, verify, briefing, grant, max_log_bytes } = this.order;
     const { config: { limits } } = this.#options;
+    if (this.order.box !== null) return Promise.resolve(NO_BOX_HERE);
     const options = {
       ...this.#options,
       isRunner: true,

@@ -28,7 +28,7 @@ const limits = {
 const boxLimitsSchema = z.strictObject(limits).partial();
 export type BoxLimits = z.output<typeof boxLimitsSchema>;
 
-const boxOptionsSchema = z.strictObject({
+export const boxOptionsSchema = z.strictObject({
   network: boxNetworkSchema,
   read: paths.meta({ description: "more paths that its runs can read" }),
   write: paths.meta({ description: "more paths that its runs can change" }),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { verifiedSchema, verifySchema } from "../work/command.ts";
 import { usageSchema } from "../work/execution.ts";
 import { id, nameText, text, time } from "../call/field.ts";
+import { boxOptionsSchema } from "./isolation.ts";
 import { isInterruption } from "../work/interruption.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { scope } from "../call/scope.ts";
@@ -107,6 +108,10 @@ const wireOrderSchema = z.strictObject({
   work_dir: z.string(),
   verify: verifySchema.nullable(),
   env: z.record(z.string(), z.string()).meta({ description: "variables of the worker" }),
+  box: boxOptionsSchema.nullable().meta({
+    description:
+      "the box of the run, or null for none; a runner that cannot set it up must not start the run",
+  }),
   time_zone: z.string(),
   max_log_bytes: z.int(),
   grant: z.strictObject({ subject: z.string(), scopes: z.array(scope) }),

@@ -124,7 +124,8 @@ export class PlacementRound {
 
   findSlot(task: WaitingTask): PlacementResult {
     if (task.gated === 1) return { kind: "block", block: GATED };
-    if (task.boxed === 1) return { kind: "block", block: BOXED };
+    const missing = this.#findMissing(task);
+    if (missing !== null) return { kind: "block", block: missing };
     const candidates = this.#findCandidates(task);
     const { online } = candidates;
     if (online.size === 0) return { kind: "block", block: buildBlock(task, candidates) };
@@ -135,6 +136,15 @@ export class PlacementRound {
       if (workDir !== null) return { kind: "slot", slot: { request, workDir } };
     }
     return { kind: "later" };
+  }
+
+  /** Returns why no runner can protect a run of this worker as its settings ask, or null. Such a run must not start without them. */
+  #findMissing({ boxed, secret, engine }: WaitingTask): Block | null {
+    if (boxed === 1) return BOXED;
+    if (secret === 1) return SECRET;
+    const found = this.#options.engines.find(engine);
+    const gateway = found?.config.gateway;
+    return gateway === undefined ? null : buildGatewayBlock(found?.name ?? engine, gateway);
   }
 
   // Returns the work directory on the runner. Returns null while the runner has no slot, or the directory has a run.
@@ -191,6 +201,25 @@ const BOXED: Block = {
     "its worker needs a box, and no runner offers one. Set the worker's isolation to namespace, or remove its labels",
   whom: { kind: "all" },
 };
+
+const SECRET: Block = {
+  held: "runner:secrets",
+  until: null,
+  reason:
+    "its worker names a secret in its variables, and runners receive no secrets. Remove the variable, or the worker's labels",
+  whom: { kind: "all" },
+};
+
+function buildGatewayBlock(engine: string, gateway: string): Block {
+  return {
+    held: "runner:gateway",
+    until: null,
+    reason:
+      `engine ${engine} uses the gateway ${gateway}, which engines of runners cannot do yet. Give the ` +
+      "worker another engine, or remove its labels",
+    whom: { kind: "all" },
+  };
+}
 
 function isSubset(some: readonly string[], all: readonly string[]): boolean {
   return some.every((one) => all.includes(one));

@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { createLogger } from "../../base/log.ts";
 import { VERSION } from "../../base/version.ts";
+import { type IsolationConfig, resolveBox } from "../../domain/workers/isolation.ts";
 import type { Verify } from "../../domain/work/command.ts";
 import { conflict, ServiceError } from "../../domain/call/error.ts";
 import {
@@ -23,7 +24,7 @@ import {
   type RunnerRow,
   storeRunnerReport,
 } from "../../store/workers/runner.ts";
-import { findWorkerEnv } from "../../store/workers/worker.ts";
+import { findIsolation, findWorkerEnv } from "../../store/workers/worker.ts";
 import { buildBriefing, buildGrant } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
 import { signRunToken } from "../environment.ts";
@@ -39,6 +40,7 @@ interface RemoteClaimsOptions {
   /** Returns the signing key, which changes at a rotation. */
   key: () => Uint8Array;
   timeZone: string;
+  isolation: IsolationConfig;
   limits: { max_prompt_bytes: number; max_log_bytes: number };
   /** Wakes the dispatcher to find a task. */
   wakeDispatcher: () => void;
@@ -171,7 +173,7 @@ export class RemoteClaims {
   }
 
   async #buildOrder(row: RemoteRunRow, runner: RunnerRow, { engines }: RunnerClaim): Promise<WireOrder> {
-    const { db, clock, key, timeZone, limits } = this.#options;
+    const { db, clock, key, timeZone, limits, isolation } = this.#options;
     const claim = buildClaim(row);
     const { execution } = claim;
     const engine = engines.find(({ name }) => name === execution.engine) ??
@@ -186,8 +188,9 @@ export class RemoteClaims {
       },
       work_dir: claim.workDir,
       verify: JSON.parse(row.verify) as Verify | null,
-      // The write refused references to secrets for workers on runners.
+      // No reference to a secret is among them: a task whose worker names one waits.
       env: await findWorkerEnv(db, worker_id),
+      box: resolveBox(await findIsolation(db, worker_id), isolation),
       time_zone: timeZone,
       max_log_bytes: limits.max_log_bytes,
       grant: { subject: grant.subject, scopes: [...grant.scopes] },

@@ -27,6 +27,8 @@ export interface WaitingTask
   admin: number;
   /** 1 when its worker runs on runners and needs a box. */
   boxed: number;
+  /** 1 when its worker runs on runners and names a secret in its variables. */
+  secret: number;
   /** 1 when no person waits for it: a schedule, or a task of an agent (contract 14). */
   patient: number;
 }
@@ -42,6 +44,8 @@ const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, wo
   task.held, task.held_until, task.reason, worker.runs_on, worker.home, task.gate <> 'null' as gated,
   iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,
   iif(worker.runs_on = '[]', 0, json_extract(${ISOLATION_EFFECTIVE}, '$') <> 'namespace') as boxed,
+  iif(worker.runs_on = '[]', 0, exists (
+    select 1 from json_each(worker.env) where substr(value, 1, 7) = 'secret:')) as secret,
   ${IS_PATIENT} as patient`;
 
 /** Start and size of a page. The tasks after it belong to the next page. */
