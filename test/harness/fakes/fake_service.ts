@@ -88,6 +88,7 @@ export function buildWireOrder(root: string, change: Partial<WireOrder> = {}): W
     work_dir: join(root, "workers", id),
     verify: null,
     env: {},
+    box: null,
     time_zone: "UTC",
     max_log_bytes: 100_000,
     grant: { subject: id, scopes: [] },

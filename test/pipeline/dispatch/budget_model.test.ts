@@ -294,6 +294,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     boxed: 0,
     admin: 0,
     patient: 0,
+    secret: 0,
   };
   const targets = [
     "global",
