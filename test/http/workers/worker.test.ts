@@ -24,6 +24,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       work_dir: join(app.server.parts.paths.workers, reply.body.id),
       status: "idle",
       runs_on: [],
+      gateways: [],
       isolation: null,
       isolation_effective: "namespace",
       home: "",
