@@ -12,6 +12,7 @@ export const CREATE_ENDPOINTS = [
   "POST /api/tasks/batch",
   "POST /api/tasks/:id/run",
   "POST /api/executions/:id/retry",
+  "POST /api/executions/:id/steer",
   "POST /api/messages",
   "POST /api/messages/resend",
   "POST /api/messages/:id/resend",

@@ -14,6 +14,7 @@ import { startRun } from "../../harness/service/run.ts";
 const CHANGES_NOTHING = [
   "POST /api/fleet/plan",
   "POST /api/messages/explain",
+  "POST /api/system/config/check",
   "POST /api/auth/refresh",
   "POST /api/auth/console",
   // Reports of a runner are events of the run.
@@ -94,6 +95,7 @@ describe("the audit trail (contract 4, Journal)", () => {
     const { executionId } = await startRun(app, [], "Retried");
     await app.call(`POST /api/executions/${executionId}/cancel`, {});
     await change("task.created", `POST /api/executions/${executionId}/retry`, {});
+    await change("execution.steered", `POST /api/executions/${executionId}/steer`, { content: "and this" });
     await change("fleet.applied", "POST /api/fleet/apply", { fleet: { memory: { tone: "friendly" } } });
     const paused = await app.call("POST /api/workers", { name: "Paused", paused: true });
     await createTask(app, paused.id, "sleep 60");
@@ -101,6 +103,12 @@ describe("the audit trail (contract 4, Journal)", () => {
       filter: { worker_id: paused.id },
       expected: 1,
     });
+
+    await change("inbox.dismissed", `POST /api/inbox/worker_paused/${paused.id}/dismiss`, {
+      until: Date.now() + 60_000,
+    });
+    await change("secret.created", "PUT /api/secrets/key", { value: "a secret value" });
+    await change("secret.deleted", "DELETE /api/secrets/key");
 
     const limit = { name: "Day", unit: "runs", limit: 1_000, period: "24h" };
     const budget = await change("budget.created", "POST /api/budgets", limit);
