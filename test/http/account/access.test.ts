@@ -121,7 +121,8 @@ describe("access rules (contract 9) [USR-1]", () => {
       }
       for (const { name, headers, may } of kinds) {
         // The unknown parameter gives an allowed caller 400 without an effect.
-        const url = `http://localhost${path.replace(/:\w+/g, UNKNOWN)}?nothing=1`;
+        const known = path.replace(":kind", "worker_paused").replace(/:\w+/g, UNKNOWN);
+        const url = `http://localhost${known}?nothing=1`;
         const reply = await app.server.fetch(new Request(url, { method, headers }));
         const { required_scope } = await reply.json();
         const expected = rule.access === "public" || may(rule.access, rule.only)
