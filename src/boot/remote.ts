@@ -46,7 +46,7 @@ export function createRemote(
     await waitForEnd(db, clock, executionId);
   };
   const claims = new RemoteClaims({
-    ...{ db, clock, polls, times, timeZone, limits, isolation: isolation.config },
+    ...{ db, clock, paths, polls, times, timeZone, limits, isolation: isolation.config },
     key: () => authority.key,
     wakeDispatcher: () => wakeups.notify(WAKEUP.dispatcher),
   });

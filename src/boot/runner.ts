@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { isUuid } from "../base/id.ts";
-import { buildDataPaths } from "../base/paths.ts";
+import { buildDataPaths, type DataPaths } from "../base/paths.ts";
 import { writeWhole } from "../base/whole_file.ts";
 import { configureLog, createLogger } from "../base/log.ts";
 import { ConfigError, readSecretFile } from "../config/file.ts";
@@ -11,22 +11,30 @@ import { endOpenProcesses } from "../engine/agent_process.ts";
 import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
 import { OrphanRuns } from "../runner/orphan_runs.ts";
 import { RefusedError, ServiceClient } from "../runner/service_client.ts";
-import { NO_BOX } from "../run/box.ts";
+import { forwardToService } from "../runner/box_link.ts";
+import { findBoxFault } from "../engine/process/box_fault.ts";
+import { toProblem } from "../http/problem.ts";
+import { checkBoxPath } from "../http/box_paths.ts";
+import { openRunSocket } from "../http/server/run_socket.ts";
+import type { BoxMachine } from "../run/box.ts";
 import { RunnerLoop } from "../runner/loop.ts";
 import { EXIT, getExitCode } from "./exit_code.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory } from "./lock.ts";
 import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { createCatalog } from "./host_limits.ts";
-import { installShim } from "./shim.ts";
+import { findOwnProgram, installShim } from "./shim.ts";
 
 const STOP_GRACE_MS = 30_000;
+// Each box has a loopback of its own, so no other program has the port.
+const RELAY_PORT = 8080;
 
 const log = createLogger("runner");
 
 interface RunnerOptions {
   url: string;
   token: string;
+  tokenFile: string;
   config: RunnerConfig;
   warnings: string[];
 }
@@ -53,7 +61,9 @@ export async function runner(args: readonly string[]): Promise<number> {
   }
 }
 
-async function serveRuns({ url, token, config }: RunnerOptions, umask: number): Promise<number> {
+async function serveRuns(options: RunnerOptions, umask: number): Promise<number> {
+  const { url, token, config } = options;
+  const hasBox = await canBox(config);
   const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
@@ -69,8 +79,8 @@ async function serveRuns({ url, token, config }: RunnerOptions, umask: number): 
     });
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
-      ...{ clock, paths, config, umask },
-      planBox: NO_BOX,
+      ...{ clock, paths, config, umask, hasBox },
+      boxMachine: buildBoxMachine(options, paths),
       engines,
       leftovers: new OrphanRuns(paths),
       maxRuns: config.max_runs,
@@ -85,6 +95,47 @@ async function serveRuns({ url, token, config }: RunnerOptions, umask: number): 
     return EXIT.done;
   } finally {
     lock.close();
+  }
+}
+
+/** Returns whether this machine can set up a box. Throws ConfigError when every run needs one and it cannot. */
+async function canBox({ isolation }: RunnerConfig): Promise<boolean> {
+  const fault = await findBoxFault(isolation);
+  if (fault === null) return true;
+  if (isolation.default === "box") {
+    throw new ConfigError(`isolation.default: this runner cannot set up a box: ${fault}`);
+  }
+  log.info("This runner gets no workers that need a box: {fault}", { fault });
+  return false;
+}
+
+function buildBoxMachine({ url, tokenFile, config }: RunnerOptions, paths: DataPaths): BoxMachine {
+  return {
+    paths,
+    configPaths: [...(config.path === null ? [] : [config.path]), tokenFile],
+    ownProgram: findOwnProgram(),
+    port: () => RELAY_PORT,
+    openSocket: (request) =>
+      openRunSocket({
+        async handle(asked) {
+          const { pathname } = new URL(asked.url);
+          try {
+            // The service sees a runner there and not a box, so the runner closes the same paths, however they are written.
+            for (const path of [pathname, decodePath(pathname)]) checkBoxPath(path);
+            return await forwardToService(url, asked);
+          } catch (error) {
+            return toProblem(error);
+          }
+        },
+      }, request),
+  };
+}
+
+function decodePath(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return "";
   }
 }
 
@@ -139,6 +190,7 @@ async function parseOptions(args: readonly string[]): Promise<RunnerOptions> {
   return {
     url: parseUrl(values.url),
     token,
+    tokenFile: resolve(values["token-file"]),
     config: await loadRunnerConfig(values.config),
     warnings: listWarnings(values["token-file"]),
   };

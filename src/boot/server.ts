@@ -23,7 +23,7 @@ import { createLogger, redact } from "../base/log.ts";
 import { Admission } from "../pipeline/dispatch/admission.ts";
 import { Bee } from "../pipeline/intake/bee.ts";
 import { Dispatcher } from "../pipeline/dispatch/dispatcher.ts";
-import { createBoxPlanner } from "../run/box.ts";
+import { createServicePlanner } from "../run/box.ts";
 import { createEnvironmentBuilder, signRunToken } from "../run/environment.ts";
 import { RunMasks } from "../run/run_masks.ts";
 import { createVariableResolver } from "../run/variables.ts";
@@ -138,8 +138,9 @@ export class Server {
     });
     const masks = new RunMasks();
     const endGateways = (executionId: string) => gateways.closeRun(executionId);
-    const planBox = createBoxPlanner({
-      ...{ db, paths, config: config.isolation, configPath: loaded.path },
+    const planBox = createServicePlanner({
+      paths,
+      configPaths: loaded.path === null ? [] : [loaded.path],
       ownProgram: findOwnProgram(),
       port: () => (port.addr as Deno.NetAddr).port,
       openSocket: (request) =>
@@ -147,7 +148,7 @@ export class Server {
           { handle: (asked, peer) => this.#listener.handle(asked, peer), reach: replaced.reach },
           request,
         ),
-    });
+    }, { db, config: config.isolation });
     const running = {
       ...base,
       config,

@@ -9,12 +9,15 @@ const runnerConfigSchema = z.strictObject({
   work_root: z.string().min(1).default("runner"),
   max_runs: buildCountSchema(4, 1, RUNS_PER_RUNNER_MAX),
   engines: configSchema.shape.engines,
+  isolation: configSchema.shape.isolation,
 });
 
 /** A runner's settings, with absolute paths. */
 export interface RunnerConfig extends z.output<typeof runnerConfigSchema> {
   /** The defaults of a service, for ending programs and limiting their output. */
   limits: z.output<typeof configSchema>["limits"];
+  /** The file of these settings, or null. */
+  path: string | null;
 }
 
 /** Reads the file of `-c`, or uses the defaults. Throws ConfigError with position and remedy. */
@@ -22,7 +25,7 @@ export async function loadRunnerConfig(flag: string | undefined): Promise<Runner
   const { limits } = configSchema.parse({});
   if (flag === undefined) {
     const config = runnerConfigSchema.parse({});
-    return { ...config, limits, work_root: resolveConfigPath(Deno.cwd(), config.work_root) };
+    return { ...config, limits, path: null, work_root: resolveConfigPath(Deno.cwd(), config.work_root) };
   }
   const source = await readConfigSource(flag);
   const input = source.document?.toJS() ?? {};
@@ -35,5 +38,10 @@ export async function loadRunnerConfig(flag: string | undefined): Promise<Runner
   }
   const config = result.data;
   checkEngines(config.engines, source);
-  return { ...config, limits, work_root: resolveConfigPath(source.base, config.work_root) };
+  return {
+    ...config,
+    limits,
+    path: source.path,
+    work_root: resolveConfigPath(source.base, config.work_root),
+  };
 }

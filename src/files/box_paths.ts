@@ -5,7 +5,8 @@ import type { BoxOptions } from "../domain/workers/isolation.ts";
 /** Real paths that no box may show. */
 interface ProtectedPaths {
   data: readonly string[];
-  config: string | null;
+  /** Configuration files, and the token of a runner. */
+  config: readonly string[];
   homes: readonly string[];
   /** Work directories of other workers. */
   others: readonly string[];
@@ -14,14 +15,14 @@ interface ProtectedPaths {
 /** Finds the real paths that boxes may not show. `others` are the work directories of other workers. */
 export function findProtectedPaths(
   { root, files }: DataPaths,
-  configPath: string | null,
+  configPaths: readonly string[],
   others: readonly string[],
 ): ProtectedPaths {
   const homes = ["/root", homedir(), Deno.env.get("HOME") ?? "", "/home", "/Users"];
   const resolveAll = (paths: readonly string[]) => [...new Set(paths.map((path) => resolveLinks(path)))];
   return {
     data: resolveAll([root, files]),
-    config: configPath === null ? null : resolveLinks(configPath),
+    config: resolveAll(configPaths),
     homes: resolveAll(homes.filter((home) => home.startsWith("/") && home !== "/")),
     others: resolveAll(others),
   };
@@ -29,7 +30,7 @@ export function findProtectedPaths(
 
 /** Lists the protected paths, which a box covers where something else would show them. */
 export function listProtected({ data, config, homes, others }: ProtectedPaths): string[] {
-  return [...data, ...(config === null ? [] : [config]), ...homes, ...others];
+  return [...data, ...config, ...homes, ...others];
 }
 
 /**
@@ -71,7 +72,7 @@ function findPathFault(
   if (data.some((one) => isWithin(one, path) || isWithin(path, one))) {
     return "is, holds or is in the data directory";
   }
-  if (config !== null && isWithin(config, path)) return "is or holds the configuration file";
+  if (config.some((one) => isWithin(one, path))) return "is or holds the configuration file";
   // /home/ada/project is fine, /home/ada is not.
   if (homes.some((home) => isWithin(home, path) || isHomeBelow(path, home))) {
     return "is or holds a home directory";

@@ -36,15 +36,22 @@ interface BoxRequest {
 /** Returns the box of a run, or null for a run without one. Throws SpawnError with `failure: isolation`. */
 export type BoxPlanner = (request: BoxRequest) => Promise<Box | null>;
 
-/** Used where no box is planned: a runner has its own rules. */
-export const NO_BOX: BoxPlanner = () => Promise.resolve(null);
-
-interface BoxOptionsOfService {
-  db: Database;
-  paths: DataPaths;
+/** What the settings ask for a run. */
+export interface BoxWish {
+  box: BoxOptions;
+  /** The bounds of the box. */
   config: IsolationConfig;
-  /** The configuration file, or null. */
-  configPath: string | null;
+  /** Work directories of other workers, which the box must not show. */
+  others: readonly string[];
+  /** More paths that the run can read. */
+  read?: readonly string[];
+}
+
+/** The machine of a box: the service's or a runner's. */
+export interface BoxMachine {
+  paths: DataPaths;
+  /** Configuration files and the token of a runner, which no box shows. */
+  configPaths: readonly string[];
   /** Files and directories of the service's own program, for `svc ctl`. */
   ownProgram: ProgramFiles;
   /** The service's port, where the relay of a box listens, too. */
@@ -52,14 +59,29 @@ interface BoxOptionsOfService {
   openSocket: OpenBoxSocket;
 }
 
-export function createBoxPlanner(options: BoxOptionsOfService): BoxPlanner {
-  return async (request) => {
-    const { db, config } = options;
-    const own = request.workerId === null ? null : await findIsolation(db, request.workerId);
-    const box = resolveBox(own, config);
+/** Creates the planner of the service, which reads the settings of workers. */
+export function createServicePlanner(
+  machine: BoxMachine,
+  { db, config }: { db: Database; config: IsolationConfig },
+): BoxPlanner {
+  return createBoxPlanner(machine, async (id) => {
+    const box = resolveBox(id === null ? null : await findIsolation(db, id), config);
     if (box === null) return null;
+    const others = id === null ? [] : await listForeignWorkDirs(db, id, machine.paths.workers);
+    return { box, config, others };
+  });
+}
+
+/** Creates a planner. `findWish` returns null for a run without a box. */
+export function createBoxPlanner(
+  machine: BoxMachine,
+  findWish: (workerId: string | null) => Promise<BoxWish | null>,
+): BoxPlanner {
+  return async (request) => {
+    const wish = await findWish(request.workerId);
+    if (wish === null) return null;
     try {
-      return await planBox(options, request, box);
+      return await planBox(machine, request, wish);
     } catch (error) {
       // A full disk and a directory that cannot be read end here, too.
       throw new SpawnError(error instanceof Error ? error.message : String(error), "isolation");
@@ -67,16 +89,16 @@ export function createBoxPlanner(options: BoxOptionsOfService): BoxPlanner {
   };
 }
 
-async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted: BoxOptions): Promise<Box> {
-  const { db, paths, config, configPath } = options;
+async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish): Promise<Box> {
+  const { paths, configPaths } = options;
+  const { box: wanted, config, others } = wish;
   const { engine, runDir, workerId } = request;
   const excess = findExcess(wanted, config);
   if (excess !== null) throw refuse(`${excess.option}: ${excess.reason}`);
   if (engine.agent && engine.config.state === "shared") {
     throw refuse(`engines.${engine.name}.state is shared, so its login would be shared with every run`);
   }
-  const others = workerId === null ? [] : await listForeignWorkDirs(db, workerId, paths.workers);
-  const guarded = findProtectedPaths(paths, configPath, others);
+  const guarded = findProtectedPaths(paths, configPaths, others);
   const workDir = resolveLinks(request.workDir);
   const root = resolveLinks(paths.root);
   const relocate = (path: string) => join(root, path.slice(paths.root.length));
@@ -97,7 +119,7 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
       ...programs.read,
       ...options.ownProgram.read,
       relocate(paths.bin),
-      ...(wanted.read ?? []).map((path) => resolveLinks(path)),
+      ...[...wanted.read ?? [], ...wish.read ?? []].map((path) => resolveLinks(path)),
     ],
     // The environment of a run has the paths as they were configured.
     links: [
@@ -114,7 +136,7 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
 }
 
 function planNetwork(
-  { paths, port, openSocket }: BoxOptionsOfService,
+  { paths, port, openSocket }: BoxMachine,
   network: BoxNetwork,
   relocate: (path: string) => string,
 ): Box["network"] {

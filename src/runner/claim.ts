@@ -21,11 +21,13 @@ interface ClaimOptions {
   paths: DataPaths;
   maxRuns: number;
   place: string;
+  /** Whether this machine can set up a box. */
+  hasBox: boolean;
 }
 
 /** Builds a claim request of this process. `epoch` is the last one from the service, or 0 after a start. */
 export function buildClaim(
-  { engines, paths, maxRuns, place }: ClaimOptions,
+  { engines, paths, maxRuns, place, hasBox }: ClaimOptions,
   process: string,
   epoch: number,
 ): RunnerClaim {
@@ -42,6 +44,7 @@ export function buildClaim(
       const engine = engines.find(name);
       return engine === null ? [] : [{ name, agent: engine.agent }];
     }),
+    box: hasBox,
     wait_ms: CLAIM_WAIT_MAX_MS,
   };
 }

@@ -26,6 +26,8 @@ interface LoopOptions extends RemoteRunOptions {
   maxRuns: number;
   /** Identifies the work_root. The same after a restart. */
   place: string;
+  /** Whether this machine can set up a box. */
+  hasBox: boolean;
 }
 
 // Time for an engine to end after SIGTERM before it is killed.

@@ -7,9 +7,13 @@ import { createLogger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { getEventsPath, getLogPath } from "../base/paths.ts";
 import type { RunEnd, WireOrder } from "../domain/workers/runner.ts";
+import type { RunnerConfig } from "../config/runner.ts";
+import { resolveRemoteBox } from "../domain/workers/isolation.ts";
 import type { Catalog } from "../engine/catalog.ts";
 import { buildFailedOutcome } from "../engine/engine.ts";
 import type { EngineRunOptions } from "../run/local/engine_run.ts";
+import { type BoxMachine, type BoxPlanner, type BoxWish, createBoxPlanner } from "../run/box.ts";
+import { type BoxUser, giveFile } from "../engine/process/box.ts";
 import { createEnvironmentBuilder, type EnvironmentBuilder } from "../run/environment.ts";
 import { createPlainResolver } from "../run/variables.ts";
 import { addCost } from "../run/usage_recorder.ts";
@@ -30,13 +34,14 @@ const REFUSED = buildFailedOutcome(
   "The service refused the outcome that the runner sent. See the runner's log",
 );
 
-// The worker may have got its box after the run was given to this runner.
-const NO_BOX_HERE = buildFailedOutcome(
+const NO_CHECK = buildFailedOutcome(
   "isolation",
-  "Cannot start: its worker needs a box, and this runner offers none",
+  "Cannot start: a check cannot run in a box with an engine that is no program",
 );
 
-export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"> {
+export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf" | "planBox" | "config"> {
+  config: Pick<RunnerConfig, "limits" | "isolation">;
+  boxMachine: BoxMachine;
   link: ServiceClient;
   clock: Clock;
   paths: DataPaths;
@@ -120,13 +125,15 @@ export class RemoteRun {
 
   #run(signal: AbortSignal): Promise<RunOutcome> {
     const { execution, work_dir: workDir, verify, briefing, grant, max_log_bytes } = this.order;
-    const { config: { limits } } = this.#options;
-    if (this.order.box !== null) return Promise.resolve(NO_BOX_HERE);
+    const { config: { limits }, engines } = this.#options;
+    const isProgram = engines.find(execution.engine)?.external === true;
+    if (this.#boxWish !== null && verify !== null && !isProgram) return Promise.resolve(NO_CHECK);
     const options = {
       ...this.#options,
       isRunner: true,
       config: { limits: { ...limits, max_log_bytes } },
       environmentOf: this.#createEnvironmentBuilder(),
+      planBox: this.#createBoxPlanner(),
     };
     return runWorker(options, {
       ...{ execution, workDir, verify },
@@ -149,6 +156,28 @@ export class RemoteRun {
         onWindows: () => {},
       }),
     });
+  }
+
+  get #boxWish(): BoxWish | null {
+    const { config, paths } = this.#options;
+    const { isolation, files } = this.order;
+    const found = resolveRemoteBox(isolation, config.isolation);
+    if (found === null) return null;
+    return {
+      ...found,
+      others: isolation.hidden,
+      read: files.length === 0 ? [] : [resolveFiles(paths, this.id)],
+    };
+  }
+
+  #createBoxPlanner(): BoxPlanner {
+    const wish = this.#boxWish;
+    const plan = createBoxPlanner(this.#options.boxMachine, () => Promise.resolve(wish));
+    return async (request) => {
+      const box = await plan(request);
+      for (const folder of wish?.read ?? []) if (box?.user) giveFolder(folder, box.user);
+      return box;
+    };
   }
 
   // The service sends the token, because a runner has no key to sign one.
@@ -206,4 +235,10 @@ export class RemoteRun {
       return error.final;
     }
   }
+}
+
+/** Gives a folder of downloaded files to the user of a box. */
+function giveFolder(folder: string, user: BoxUser): void {
+  for (const { name } of Deno.readDirSync(folder)) giveFile(join(folder, name), user);
+  giveFile(folder, user);
 }

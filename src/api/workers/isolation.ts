@@ -25,11 +25,10 @@ export async function checkIsolation(
 ): Promise<void> {
   const box = resolveBox(isolation, config);
   if (box === null) return;
-  if (runs_on.length > 0) {
-    throw invalid(`${field}isolation`, "cannot be a box for a worker that runs on a runner. Set namespace.");
-  }
   const excess = findExcess(box, config);
   if (excess !== null) throw invalid(`${field}isolation.box.${excess.option}`, excess.reason);
+  // Paths and engines of a runner are its own, so it checks them at each run.
+  if (runs_on.length > 0) return;
   const engine = engines.find(name);
   if (engine?.agent && engine.config.state === "shared") {
     throw invalid(
@@ -38,7 +37,8 @@ export async function checkIsolation(
         "worker. Set state: per_worker.",
     );
   }
-  const guarded = findProtectedPaths(paths, configPath, await listForeignWorkDirs(db, id, paths.workers));
+  const others = await listForeignWorkDirs(db, id, paths.workers);
+  const guarded = findProtectedPaths(paths, configPath === null ? [] : [configPath], others);
   const fault = findBoxFault(box, workDir, guarded);
   if (fault === null) return;
   const at = fault.option === "work_dir" ? "work_dir" : `isolation.box.${fault.option}`;

@@ -56,6 +56,7 @@ function planRunner({ clock }: Deps<"clock">, call: Call, input: RunnerCreate): 
     draining: false,
     version: "",
     engines: [],
+    box: false,
     max_runs: 0,
     running: 0,
     last_seen_at: null,

@@ -16,7 +16,7 @@ const host = z.string().max(253).regex(/^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
 });
 
 /** The network of a box: the machine's, none, or the named hosts. */
-const boxNetworkSchema = z.union([z.enum(["host", "none"]), z.array(host).max(BOX_HOSTS_MAX)]);
+export const boxNetworkSchema = z.union([z.enum(["host", "none"]), z.array(host).max(BOX_HOSTS_MAX)]);
 export type BoxNetwork = z.output<typeof boxNetworkSchema>;
 
 /** Limits of the processes in a box. They need control groups that systemd delegates to the service. */
@@ -90,10 +90,48 @@ export function resolveNetwork(
   provider: readonly string[],
 ): BoxNetwork {
   if (network !== undefined) return network;
-  const wanted = box.network ?? [...provider];
-  if (isNetworkWithin(wanted, box.max_network)) return wanted;
-  if (wanted === "host" || wanted === "none") return box.max_network;
-  return wanted.filter((name) => isNetworkWithin([name], box.max_network));
+  return narrowNetwork(box.network ?? [...provider], box.max_network);
+}
+
+/** Returns what a bound leaves of a network. */
+function narrowNetwork(wanted: BoxNetwork, bound: BoxNetwork): BoxNetwork {
+  if (isNetworkWithin(wanted, bound)) return wanted;
+  if (wanted === "host" || wanted === "none") return bound;
+  return wanted.filter((name) => isNetworkWithin([name], bound));
+}
+
+/** The isolation that the service asks of a runner: the worker's, and the service's own network for boxes. */
+export const remoteIsolationSchema = z.strictObject({
+  box: boxOptionsSchema.nullable().meta({
+    description:
+      "null: none is needed; a runner that cannot set up a box must not start a run that needs one",
+  }),
+  network: boxNetworkSchema.nullable().meta({ description: "network of a box that names none, or null" }),
+  max_network: boxNetworkSchema,
+  hidden: z.array(z.string()).meta({ description: "work directories of other workers on runners" }),
+});
+export type RemoteIsolation = z.output<typeof remoteIsolationSchema>;
+
+/**
+ * Returns the box of a run on a runner and the bounds for it: what the service asks, within the runner's own bounds. Null for a run without a
+ * box, which both have to allow.
+ */
+export function resolveRemoteBox(
+  wanted: RemoteIsolation,
+  config: IsolationConfig,
+): { box: BoxOptions; config: IsolationConfig } | null {
+  if (wanted.box === null) return config.default === "box" ? { box: {}, config } : null;
+  const max_network = narrowNetwork(wanted.max_network, config.box.max_network);
+  const both = [config.box.network, wanted.network ?? undefined].filter((one) => one !== undefined);
+  const network = both.length === 0 ? undefined : both.reduce((one, other) => narrowNetwork(one, other));
+  const own = wanted.box.network;
+  return {
+    box: { ...wanted.box, ...(own === undefined ? {} : { network: narrowNetwork(own, max_network) }) },
+    config: {
+      ...config,
+      box: { ...config.box, max_network, ...(network === undefined ? {} : { network }) },
+    },
+  };
 }
 
 function isNetworkWithin(network: BoxNetwork, bound: BoxNetwork): boolean {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { verifiedSchema, verifySchema } from "../work/command.ts";
 import { usageSchema } from "../work/execution.ts";
 import { id, nameText, text, time } from "../call/field.ts";
-import { boxOptionsSchema } from "./isolation.ts";
+import { remoteIsolationSchema } from "./isolation.ts";
 import { isInterruption } from "../work/interruption.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { scope } from "../call/scope.ts";
@@ -50,6 +50,7 @@ export const runnerSchema = z.strictObject({
   draining: z.boolean().meta({ description: "gets no new runs, online or not" }),
   version: z.string(),
   engines: z.array(z.string()),
+  box: z.boolean().meta({ description: "whether it can run workers in a box" }),
   max_runs: z.int(),
   running: z.int().meta({ description: "current runs" }),
   last_seen_at: time.nullable(),
@@ -85,6 +86,7 @@ export const runnerClaimSchema = z.strictObject({
   work_root: text(4_000),
   max_runs: z.int().min(1).max(RUNS_PER_RUNNER_MAX),
   engines: z.array(z.strictObject({ name: text(64), agent: z.boolean() })).max(ENGINES_MAX),
+  box: z.boolean().default(false).meta({ description: "whether it can set up a box" }),
   // No upper limit: a newer runner may wait longer.
   wait_ms: z.int().min(0).default(CLAIM_WAIT_MAX_MS).meta({
     description: `longest wait; the service responds after at most ${CLAIM_WAIT_MAX_MS} ms`,
@@ -108,10 +110,7 @@ const wireOrderSchema = z.strictObject({
   work_dir: z.string(),
   verify: verifySchema.nullable(),
   env: z.record(z.string(), z.string()).meta({ description: "variables of the worker" }),
-  box: boxOptionsSchema.nullable().meta({
-    description:
-      "the box of the run, or null for none; a runner that cannot set it up must not start the run",
-  }),
+  isolation: remoteIsolationSchema,
   time_zone: z.string(),
   max_log_bytes: z.int(),
   grant: z.strictObject({ subject: z.string(), scopes: z.array(scope) }),

@@ -96,6 +96,7 @@ interface Candidates {
   engine: string;
   labelled: RunnerRow[];
   allowed: RunnerRow[];
+  boxing: RunnerRow[];
   able: RunnerRow[];
   online: ReadonlyMap<string, RunnerRow>;
 }
@@ -139,8 +140,7 @@ export class PlacementRound {
   }
 
   /** Returns why no runner can protect a run of this worker as its settings ask, or null. Such a run must not start without them. */
-  #findMissing({ boxed, secret, engine }: WaitingTask): Block | null {
-    if (boxed === 1) return BOXED;
+  #findMissing({ secret, engine }: WaitingTask): Block | null {
     if (secret === 1) return SECRET;
     const found = this.#options.engines.find(engine);
     const gateway = found?.config.gateway;
@@ -159,7 +159,7 @@ export class PlacementRound {
   #findCandidates(task: WaitingTask): Candidates {
     const { engines } = this.#options;
     const engine = engines.find(task.engine)?.name ?? task.engine;
-    const key = JSON.stringify([task.home, task.runs_on, task.admin, engine]);
+    const key = JSON.stringify([task.home, task.runs_on, task.admin, task.boxed, engine]);
     const before = this.#candidates.get(key);
     if (before !== undefined) return before;
     const wanted = JSON.parse(task.runs_on) as string[];
@@ -167,11 +167,12 @@ export class PlacementRound {
       task.home === "" ? isSubset(wanted, JSON.parse(labels) as string[]) : name === task.home
     );
     const allowed = labelled.filter(({ allow_admin }) => task.admin === 0 || allow_admin === 1);
-    const able = allowed.filter(({ engines }) =>
+    const boxing = allowed.filter(({ box }) => task.boxed === 0 || box === 1);
+    const able = boxing.filter(({ engines }) =>
       (JSON.parse(engines) as { name: string }[]).some(({ name }) => name === engine)
     );
     const online = new Map(able.filter((row) => this.#isOnline(row)).map((row) => [row.id, row]));
-    const found = { wanted, engine, labelled, allowed, able, online };
+    const found = { wanted, engine, labelled, allowed, boxing, able, online };
     this.#candidates.set(key, found);
     return found;
   }
@@ -191,14 +192,6 @@ const GATED: Block = {
   until: null,
   reason:
     "gates run on the service's machine only, but its worker runs on runners. Remove the gate, or the worker's labels",
-  whom: { kind: "all" },
-};
-
-const BOXED: Block = {
-  held: "runner:box",
-  until: null,
-  reason:
-    "its worker needs a box, and no runner offers one. Set the worker's isolation to namespace, or remove its labels",
   whom: { kind: "all" },
 };
 
@@ -232,7 +225,7 @@ function buildLock(runnerId: string, workDir: string): string {
 /** Builds the block that names the first requirement without a runner. */
 function buildBlock(
   { home, runs_on }: WaitingTask,
-  { wanted, engine, labelled, allowed, able }: Candidates,
+  { wanted, engine, labelled, allowed, boxing, able }: Candidates,
 ): Block {
   const who = home === "" ? `runner with the labels ${wanted.join(", ")}` : `runner ${home}`;
   const only = labelled.length === 1 || home !== "";
@@ -242,6 +235,8 @@ function buildBlock(
       : `its home, the ${who}, was removed. Give it another with: svc ctl worker rehome`
     : allowed.length === 0
     ? `no ${who} may run a worker that holds *:*. Add one with --allow-admin`
+    : boxing.length === 0
+    ? `its worker needs a box, and no ${who} can set one up. Install bubblewrap there and restart it`
     : able.length === 0
     ? `no ${who} has the engine ${engine}`
     : able.some(({ draining }) => draining === 1)

@@ -2,8 +2,9 @@
 import { basename, join } from "node:path";
 import { type Clock, sleep } from "../../base/clock.ts";
 import { createLogger } from "../../base/log.ts";
+import type { DataPaths } from "../../base/paths.ts";
 import { VERSION } from "../../base/version.ts";
-import { type IsolationConfig, resolveBox } from "../../domain/workers/isolation.ts";
+import { type IsolationConfig, type RemoteIsolation, resolveBox } from "../../domain/workers/isolation.ts";
 import type { Verify } from "../../domain/work/command.ts";
 import { conflict, ServiceError } from "../../domain/call/error.ts";
 import {
@@ -24,7 +25,7 @@ import {
   type RunnerRow,
   storeRunnerReport,
 } from "../../store/workers/runner.ts";
-import { findIsolation, findWorkerEnv } from "../../store/workers/worker.ts";
+import { findIsolation, findWorkerEnv, listRemoteWorkDirs } from "../../store/workers/worker.ts";
 import { buildBriefing, buildGrant } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
 import { signRunToken } from "../environment.ts";
@@ -40,6 +41,7 @@ interface RemoteClaimsOptions {
   /** Returns the signing key, which changes at a rotation. */
   key: () => Uint8Array;
   timeZone: string;
+  paths: DataPaths;
   isolation: IsolationConfig;
   limits: { max_prompt_bytes: number; max_log_bytes: number };
   /** Wakes the dispatcher to find a task. */
@@ -173,7 +175,7 @@ export class RemoteClaims {
   }
 
   async #buildOrder(row: RemoteRunRow, runner: RunnerRow, { engines }: RunnerClaim): Promise<WireOrder> {
-    const { db, clock, key, timeZone, limits, isolation } = this.#options;
+    const { db, clock, key, timeZone, limits } = this.#options;
     const claim = buildClaim(row);
     const { execution } = claim;
     const engine = engines.find(({ name }) => name === execution.engine) ??
@@ -190,7 +192,7 @@ export class RemoteClaims {
       verify: JSON.parse(row.verify) as Verify | null,
       // No reference to a secret is among them: a task whose worker names one waits.
       env: await findWorkerEnv(db, worker_id),
-      box: resolveBox(await findIsolation(db, worker_id), isolation),
+      isolation: await this.#findIsolation(worker_id, runner),
       time_zone: timeZone,
       max_log_bytes: limits.max_log_bytes,
       grant: { subject: grant.subject, scopes: [...grant.scopes] },
@@ -202,6 +204,15 @@ export class RemoteClaims {
         maxPromptBytes: limits.max_prompt_bytes,
       }),
     };
+  }
+
+  async #findIsolation(workerId: string, runner: RunnerRow): Promise<RemoteIsolation> {
+    const { db, paths, isolation } = this.#options;
+    const box = resolveBox(await findIsolation(db, workerId), isolation);
+    const { network = null, max_network } = isolation.box;
+    // A runner may put every run into a box.
+    const hidden = runner.box === 0 ? [] : await listRemoteWorkDirs(db, workerId, paths.workers);
+    return { box, network, max_network, hidden };
   }
 }
 
@@ -231,8 +242,9 @@ function isEnded({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boole
   return lease_until === null || lease_until === 0 || epoch !== runner.epoch;
 }
 
-function isChanged(row: RunnerRow, { max_runs, engines, version }: RunnerClaim): boolean {
-  return row.max_runs !== max_runs || row.version !== version || row.engines !== JSON.stringify(engines);
+function isChanged(row: RunnerRow, { max_runs, engines, box, version }: RunnerClaim): boolean {
+  return row.box !== Number(box) || row.max_runs !== max_runs || row.version !== version ||
+    row.engines !== JSON.stringify(engines);
 }
 
 /** Builds the error for a replaced process. */

@@ -169,6 +169,7 @@ export const WORKERS_SCHEMA: string[] = [
     -- The last report of its process.
     version text not null default '',
     engines text not null default '[]' check (json_valid(engines)),
+    box integer not null default 0 check (box in (0, 1)),
     max_runs integer not null default 0,
     work_root text not null default '',
     -- Its directory and its process; each new process has the next epoch.

@@ -72,12 +72,15 @@ export interface RunnerRow
   /** JSON list. */
   labels: string;
   allow_admin: number;
+  /** 1 when it can set up a box. */
+  box: number;
   draining: number;
   /** JSON list of objects. */
   engines: string;
 }
 
-const ROW = `id, name, labels, allow_admin, draining, version, engines, max_runs, work_root, place, process,
+const ROW =
+  `id, name, labels, allow_admin, draining, version, engines, box, max_runs, work_root, place, process,
   epoch, last_seen_at`;
 
 export function findRunnerRow(db: Database, id: string): Promise<RunnerRow | null> {
@@ -98,13 +101,14 @@ export function storeRunnerReport(id: string, epoch: number, now: number, claim?
   return guard(
     `update runner
     set last_seen_at = ?, version = coalesce(?, version), engines = coalesce(?, engines),
-      max_runs = coalesce(?, max_runs)
+      max_runs = coalesce(?, max_runs), box = coalesce(?, box)
     where id = ? and epoch = ?`,
     [
       now,
       claim?.version ?? null,
       claim === undefined ? null : JSON.stringify(claim.engines),
       claim?.max_runs ?? null,
+      claim?.box ?? null,
       id,
       epoch,
     ],
@@ -113,14 +117,14 @@ export function storeRunnerReport(id: string, epoch: number, now: number, claim?
 
 /** Makes another process this runner. The runs of the process before are lost. Guarded by the previous epoch. */
 export function replaceRunnerProcess(row: RunnerRow, claim: RunnerClaim, now: number): Statement[] {
-  const { version, engines, max_runs, work_root, place, process } = claim;
+  const { version, engines, box, max_runs, work_root, place, process } = claim;
   return [
     ...guard(
       `update runner
-      set version = ?, engines = ?, max_runs = ?, work_root = ?, place = ?, process = ?, epoch = epoch + 1,
+      set version = ?, engines = ?, box = ?, max_runs = ?, work_root = ?, place = ?, process = ?, epoch = epoch + 1,
         last_seen_at = ?
       where id = ? and epoch = ?`,
-      [version, JSON.stringify(engines), max_runs, work_root, place, process, now, row.id, row.epoch],
+      [version, JSON.stringify(engines), box, max_runs, work_root, place, process, now, row.id, row.epoch],
     ),
     {
       sql: "update remote_run set lease_until = 0 where runner_id = ? and lease_until is not null",

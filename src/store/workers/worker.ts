@@ -246,13 +246,17 @@ export async function listWorkerIsolations(
 }
 
 /** Lists the work directories of other local workers that are not below `workers`, where the service makes them. */
-export async function listForeignWorkDirs(
-  db: Database,
-  exceptId: string,
-  workers: string,
-): Promise<string[]> {
-  return await db.readColumn<string>(
+export function listForeignWorkDirs(db: Database, exceptId: string, workers: string): Promise<string[]> {
+  return db.readColumn<string>(
     "select work_dir from worker where id <> ? and runs_on = '[]' and work_dir <> ? || '/' || id",
+    [exceptId, workers],
+  );
+}
+
+/** Lists the work directories of other workers on runners that are not the default ones. */
+export function listRemoteWorkDirs(db: Database, exceptId: string, workers: string): Promise<string[]> {
+  return db.readColumn<string>(
+    "select distinct work_dir from worker where id <> ? and runs_on <> '[]' and work_dir <> ? || '/' || id",
     [exceptId, workers],
   );
 }

@@ -1,4 +1,3 @@
-import { NO_BOX } from "../../../src/run/box.ts";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { buildDataPaths } from "../../../src/base/paths.ts";
@@ -71,7 +70,14 @@ export function buildRunOptions(link: ServiceClient, root: string) {
   return {
     ...{ link, clock: systemClock, paths: buildDataPaths(root), umask: 0o022 },
     config: configSchema.parse({}),
-    planBox: NO_BOX,
+    hasBox: false,
+    boxMachine: {
+      paths: buildDataPaths(root),
+      configPaths: [],
+      ownProgram: { read: [], links: [] },
+      port: () => 0,
+      openSocket: () => ({ close() {} }),
+    },
     leftovers: new OrphanRuns(buildDataPaths(root)),
     engines: new Catalog({ defaultName: "echo", configured: {}, defaultsFor }, MACHINE),
   };
@@ -88,7 +94,7 @@ export function buildWireOrder(root: string, change: Partial<WireOrder> = {}): W
     work_dir: join(root, "workers", id),
     verify: null,
     env: {},
-    box: null,
+    isolation: { box: null, network: null, max_network: "host", hidden: [] },
     time_zone: "UTC",
     max_log_bytes: 100_000,
     grant: { subject: id, scopes: [] },
