@@ -149,7 +149,7 @@ describe("/mcp", () => {
     await using app = await openApp();
     const send = async (body: string) => {
       const response = await post(app, body);
-      return [response.status, (await response.text()).includes("Cannot accept a batch")];
+      return [response.status, (await response.text()).includes("Cannot accept a JSON-RPC batch")];
     };
     expect(await send(LIST)).toEqual([200, false]);
     for (const batch of [`[${LIST}]`, ` \n[${LIST},${LIST}]`, `\ufeff[${LIST}]`, "[]"]) {
