@@ -231,7 +231,9 @@ function checkMayChange(call: Call, { changes }: UnhashedPlan): void {
     if (name === "gateways" && JSON.stringify(before ?? []) !== JSON.stringify(after ?? [])) {
       checkMaySet(call, name);
     }
-    if (name === "isolation") checkMaySet(call, name);
+    if (name === "isolation" && JSON.stringify(before ?? null) !== JSON.stringify(after ?? null)) {
+      checkMaySet(call, name);
+    }
     // Only workers have scopes.
     if (name === "scopes") checkGrant(call.caller, (after ?? []) as string[], (before ?? []) as string[]);
   }
