@@ -76,13 +76,16 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
     throw refuse(`engines.${engine.name}.state is shared, so its login would be shared with every run`);
   }
   const others = workerId === null ? [] : await listForeignWorkDirs(db, workerId, paths.workers);
-  const guarded = findProtectedPaths(paths, configPath, others);
+  const guarded = findProtectedPaths(paths, configPath, others, config);
   const workDir = resolveLinks(request.workDir);
   const root = resolveLinks(paths.root);
   const relocate = (path: string) => join(root, path.slice(paths.root.length));
   // The default directory may have become a link to another worker's.
   const isOwn = workDir === relocate(workerId === null ? request.workDir : join(paths.workers, workerId));
-  const fault = findBoxFault(wanted, isOwn ? null : workDir, guarded);
+  // Resolved once: an agent can make another link after the check.
+  const read = (wanted.read ?? []).map((path) => resolveLinks(path));
+  const write = (wanted.write ?? []).map((path) => resolveLinks(path));
+  const fault = findBoxFault({ read, write }, isOwn ? null : workDir, guarded);
   if (fault !== null) throw refuse(`${fault.option}: ${fault.reason}`);
   const user = await findUser(config);
   const home = relocate(join(paths.state, workerId ?? "bee", ".home"));
@@ -92,13 +95,8 @@ async function planBox(options: BoxOptionsOfService, request: BoxRequest, wanted
   const programs = findEngineFiles(engine);
   return {
     ...{ workDir, stateDir, runDir: relocate(runDir), home, user },
-    write: (wanted.write ?? []).map((path) => resolveLinks(path)),
-    read: [
-      ...programs.read,
-      ...options.ownProgram.read,
-      relocate(paths.bin),
-      ...(wanted.read ?? []).map((path) => resolveLinks(path)),
-    ],
+    ...{ write, readOnly: read },
+    read: [...programs.read, ...options.ownProgram.read, relocate(paths.bin)],
     // The environment of a run has the paths as they were configured.
     links: [
       ...programs.links,

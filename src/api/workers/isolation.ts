@@ -38,7 +38,8 @@ export async function checkIsolation(
         "worker. Set state: per_worker.",
     );
   }
-  const guarded = findProtectedPaths(paths, configPath, await listForeignWorkDirs(db, id, paths.workers));
+  const others = await listForeignWorkDirs(db, id, paths.workers);
+  const guarded = findProtectedPaths(paths, configPath, others, config);
   const fault = findBoxFault(box, workDir, guarded);
   if (fault === null) return;
   const at = fault.option === "work_dir" ? "work_dir" : `isolation.box.${fault.option}`;
