@@ -381,11 +381,10 @@ function writeRunFiles(dir: string, { env, ownEnv, runDir }: EngineRun): void {
   replace("context.json", context);
 }
 
-// The process is running. It cannot turn these paths into paths to other places.
 function giveRunFiles(dir: string, user: BoxUser | null): void {
   if (user === null) return;
   const input = ["turn.sh", "token", "context.json"].map((name) => join(getInputDir(dir), name));
-  for (const path of [getTempDir(dir), ...input]) giveFile(path, user);
+  for (const path of [getTempDir(dir), ...input]) giveFile(placeInRunDir(path, dir), user);
 }
 
 function readRss(pid: number): number {

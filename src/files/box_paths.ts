@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { type DataPaths, isWithin, resolveLinks } from "../base/paths.ts";
-import type { BoxOptions } from "../domain/workers/isolation.ts";
+import type { BoxOptions, IsolationConfig } from "../domain/workers/isolation.ts";
 
 /** Real paths that no box may show. */
 interface ProtectedPaths {
@@ -10,13 +10,16 @@ interface ProtectedPaths {
   homes: readonly string[];
   /** Work directories of other workers. */
   others: readonly string[];
+  /** What the configuration lets boxes read and change. */
+  bounds: { read: readonly string[]; write: readonly string[] };
 }
 
-/** Finds the real paths that boxes may not show. `others` are the work directories of other workers. */
+/** Finds the real paths that boxes may not show, and their bounds. `others` are the work directories of other workers. */
 export function findProtectedPaths(
   { root, files }: DataPaths,
   configPaths: readonly string[],
   others: readonly string[],
+  { box }: IsolationConfig,
 ): ProtectedPaths {
   const homes = ["/root", homedir(), Deno.env.get("HOME") ?? "", "/home", "/Users"];
   const resolveAll = (paths: readonly string[]) => [...new Set(paths.map((path) => resolveLinks(path)))];
@@ -25,6 +28,7 @@ export function findProtectedPaths(
     config: resolveAll(configPaths),
     homes: resolveAll(homes.filter((home) => home.startsWith("/") && home !== "/")),
     others: resolveAll(others),
+    bounds: { read: resolveAll([...box.read, ...box.write]), write: resolveAll(box.write) },
   };
 }
 
@@ -48,8 +52,11 @@ export function findBoxFault(
     ...write.map((path) => ["write", path] as const),
   ];
   for (const [option, path] of wanted) {
-    const fault = findPathFault(option, resolveLinks(path), guarded);
-    if (fault !== null) return { option, reason: `${path} ${fault}` };
+    const real = resolveLinks(path);
+    const fault = findPathFault(option, real, guarded);
+    if (fault !== null) {
+      return { option, reason: `${path}${real === path ? "" : `, really ${real},`} ${fault}` };
+    }
   }
   return null;
 }
@@ -64,8 +71,12 @@ const CLOSED_TREES = /^\/(proc|sys|dev|run|var\/run|boot)(\/|$)/;
 function findPathFault(
   use: "work_dir" | "read" | "write",
   path: string,
-  { data, config, homes, others }: ProtectedPaths,
+  { data, config, homes, others, bounds }: ProtectedPaths,
 ): string | null {
+  // An agent may have made the link.
+  if (use !== "work_dir" && !bounds[use].some((bound) => isWithin(path, bound))) {
+    return `is not in isolation.box.${use}`;
+  }
   if (SYSTEM_DIRS.test(path) || path === "/" || (use === "read" ? CLOSED_TREES : SYSTEM_TREES).test(path)) {
     return "is a path of the system";
   }

@@ -98,13 +98,16 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
   if (engine.agent && engine.config.state === "shared") {
     throw refuse(`engines.${engine.name}.state is shared, so its login would be shared with every run`);
   }
-  const guarded = findProtectedPaths(paths, configPaths, others);
+  const guarded = findProtectedPaths(paths, configPaths, others, config);
   const workDir = resolveLinks(request.workDir);
   const root = resolveLinks(paths.root);
   const relocate = (path: string) => join(root, path.slice(paths.root.length));
   // The default directory may have become a link to another worker's.
   const isOwn = workDir === relocate(workerId === null ? request.workDir : join(paths.workers, workerId));
-  const fault = findBoxFault(wanted, isOwn ? null : workDir, guarded);
+  // Resolved once: an agent can make another link after the check.
+  const read = (wanted.read ?? []).map((path) => resolveLinks(path));
+  const write = (wanted.write ?? []).map((path) => resolveLinks(path));
+  const fault = findBoxFault({ read, write }, isOwn ? null : workDir, guarded);
   if (fault !== null) throw refuse(`${fault.option}: ${fault.reason}`);
   const user = await findUser(config);
   const home = relocate(join(paths.state, workerId ?? "bee", ".home"));
@@ -114,12 +117,12 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
   const programs = findEngineFiles(engine);
   return {
     ...{ workDir, stateDir, runDir: relocate(runDir), home, user },
-    write: (wanted.write ?? []).map((path) => resolveLinks(path)),
+    ...{ write, readOnly: read },
     read: [
       ...programs.read,
       ...options.ownProgram.read,
       relocate(paths.bin),
-      ...[...wanted.read ?? [], ...wish.read ?? []].map((path) => resolveLinks(path)),
+      ...(wish.read ?? []).map((path) => resolveLinks(path)),
     ],
     // The environment of a run has the paths as they were configured.
     links: [

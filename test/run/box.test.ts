@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import { type Box, buildBoxLaunch, giveFiles } from "../../src/engine/process/box.ts";
 import { createBoxGroup, findDelegatedGroup } from "../../src/engine/process/box_group.ts";
 import { findBoxFault } from "../../src/engine/process/box_fault.ts";
+import { makeRunDir } from "../../src/engine/run_dir.ts";
 import { BOX_SETTINGS } from "../harness/box.ts";
 import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
@@ -132,6 +134,48 @@ describe(`a box that cannot be set up${why} [BOX-2]`, () => {
     },
   );
 
+  it.skipIf(fault !== null)(
+    "never shows what a link leads to that an agent makes of a path to read after the check",
+    async () => {
+      await using folder = await createTempDir();
+      await Deno.chmod(folder.path, 0o755);
+      const [shown, away] = ["shown", "away"].map((name) => join(folder.path, name)) as [string, string];
+      for (const path of [shown, away]) await Deno.mkdir(path);
+      await Deno.writeTextFile(join(away, "foreign"), "foreign");
+      const box = buildBox(folder.path, { readOnly: [shown] });
+      const read = async () => {
+        const { command, args, env } = buildBoxLaunch(box, {
+          ...{ command: "/bin/cat", args: [join(shown, "foreign")], cwd: "/", env: {}, umask: 0o022 },
+        });
+        const { stdout, stderr } = await new Deno.Command(command, { args, env, clearEnv: true }).output();
+        return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+      };
+      expect(await read()).toMatch(/svc-box-started\n.*No such file/);
+      await Deno.remove(shown);
+      await Deno.symlink(away, shown);
+      expect(await read()).toMatch(/^svc: .*shown is missing or a symbolic link/);
+    },
+  );
+
+  it("gives no file outside its directories to the user of the box", async (context) => {
+    if (!isRoot) context.skip("the tests do not run as root");
+    await using folder = await createTempDir();
+    const box = buildBox(folder.path, { user: { name: "nobody", uid: 65534, gid: 65534 } });
+    const { runDir, stateDir = null } = box;
+    const victim = join(folder.path, "victim");
+    await Deno.mkdir(victim);
+    for (const name of ["settings.json", "token"]) await Deno.writeTextFile(join(victim, name), "");
+    await Deno.symlink(victim, join(stateDir ?? "", "config"));
+    const fixed = [join(stateDir ?? "", "config", "settings.json")];
+    expect(() => giveFiles({ ...box, fixed })).toThrow("symbolic link");
+    await Deno.remove(join(runDir, "input"));
+    await Deno.symlink(victim, join(runDir, "input"));
+    expect(() => giveFiles(box)).toThrow("symbolic link");
+    for (const name of ["", "settings.json", "token"]) {
+      expect((await Deno.stat(join(victim, name))).uid, name).toBe(0);
+    }
+  });
+
   it.skipIf(fault !== null)("fails the run for each fault of bubblewrap, and says the way out", async () => {
     await using folder = await createTempDir();
     await Deno.chmod(folder.path, 0o755);
@@ -241,9 +285,48 @@ describe("a box that a worker cannot have is refused with the field", () => {
     expect((await send({ network: "host" })).body.detail).toContain("max_network");
     expect((await send({ read: ["/srv/docs/a"], network: "none" })).status).toBe(201);
   });
+
+  it("a path that leads out of the bounds of the configuration [BOX-2]", async () => {
+    await using folder = await createTempDir();
+    const inside = join(folder.path, "inside");
+    await Deno.mkdir(inside);
+    await Deno.mkdir(join(folder.path, "outside"));
+    await Deno.symlink(join(folder.path, "outside"), join(inside, "link"));
+    await using app = await openApp({
+      config: { isolation: { box: { read: [inside], write: [inside] } } },
+    });
+    for (const path of [`${inside}/../outside`, join(inside, "link"), join(inside, "link", "new")]) {
+      for (const option of ["read", "write"]) {
+        const isolation = { box: { [option]: [path] } };
+        const { status, body } = await app.send("POST /api/workers", { name: "Ada", isolation });
+        expect([path, status, body.detail]).toEqual([
+          path,
+          400,
+          expect.stringContaining("not in isolation.box"),
+        ]);
+      }
+    }
+  });
 });
 
 const box = (options: object) => ({ box: options });
+
+/** Builds a box with its directories in a folder, on the machine's network. */
+function buildBox(folder: string, more: Partial<Box>): Box {
+  const [workDir, runDir, home] = ["work", "runs/one", "home"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const stateDir = join(folder, "state", "worker", "engine");
+  makeRunDir(runDir);
+  for (const path of [workDir, home, stateDir]) Deno.mkdirSync(path, { recursive: true });
+  return {
+    ...{ workDir, runDir, home, stateDir, network: "host", user: null },
+    ...{ read: [], readOnly: [], write: [], links: [], fixed: [], hidden: [], limits: {}, total: {} },
+    ...more,
+  };
+}
 
 describe("control groups of boxes", () => {
   it("are made in a delegated group of version 2 only, with the limits of the box and of all boxes", async () => {

@@ -38,7 +38,7 @@ export async function checkIsolation(
     );
   }
   const others = await listForeignWorkDirs(db, id, paths.workers);
-  const guarded = findProtectedPaths(paths, configPath === null ? [] : [configPath], others);
+  const guarded = findProtectedPaths(paths, configPath === null ? [] : [configPath], others, config);
   const fault = findBoxFault(box, workDir, guarded);
   if (fault === null) return;
   const at = fault.option === "work_dir" ? "work_dir" : `isolation.box.${fault.option}`;

@@ -148,6 +148,9 @@ export function parseGatewayTarget(raw: string): GatewayTarget | null {
   return { name, segments: parseSegments(at === -1 ? rest : rest.slice(0, at)), rest };
 }
 
+// Dots, also before the parameters that some servers cut off (`..;a`), and what a server that decodes twice would read as a dot or a slash.
+const AMBIGUOUS = /^\.\.?(;|$)|[/\\\0]|%(2e|2f|5c|00)/i;
+
 /** Decodes a path once, segment by segment. Returns null for a segment that a server could resolve to another path. */
 function parseSegments(path: string): string[] | null {
   if (path === "" || path === "/") return [];
@@ -155,7 +158,7 @@ function parseSegments(path: string): string[] | null {
   for (const raw of path.slice(1).split("/")) {
     if (!/^[\x21-\x7e]+$/.test(raw) || /[\\#]/.test(raw)) return null;
     const segment = decodeOnce(raw);
-    if (segment === null || segment === "." || segment === ".." || /[/\\\0]/.test(segment)) return null;
+    if (segment === null || AMBIGUOUS.test(segment)) return null;
     segments.push(segment);
   }
   return segments;

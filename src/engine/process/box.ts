@@ -4,8 +4,10 @@ import { dirname, join } from "node:path";
 import type { BoxLimits } from "../../domain/workers/isolation.ts";
 import { concatBytes } from "../../base/bytes.ts";
 import { addRelay, type BoxNetwork, type BoxSocket } from "./box_network.ts";
-import { isWithin } from "../../base/paths.ts";
+import { openDirectory, type Place, usingParent } from "../../base/files/open_directory.ts";
+import { getStateRoot, isWithin } from "../../base/paths.ts";
 import { NO_BUBBLEWRAP } from "./box_fault.ts";
+import { getInputDir, getOutputDir, getTempDir, placeInRunDir } from "../run_dir.ts";
 import { buildNiceArgs, findTool, GIVES_WAY } from "./isolation.ts";
 
 /** A user that owns the processes of a box, when the service runs as root. */
@@ -23,8 +25,10 @@ export interface Box {
   /** The private directory of the run. Its `tmp` is /tmp in the box. */
   runDir: string;
   home: string;
-  /** Read-only paths: programs of the engine, the service's own program, and more paths of the worker. */
+  /** Read-only paths that no agent can replace: programs of the engine, and the service's own program. */
   read: readonly string[];
+  /** More paths that the run can read and not change. They may be below paths that agents can change. */
+  readOnly: readonly string[];
   /** More paths that the run can change. */
   write: readonly string[];
   /** Symbolic links to create: path and target. */
@@ -151,33 +155,37 @@ export function buildBoxLaunch(
 }
 
 /**
- * Gives the files that the service made for a run to the user of its box, before the first program of the run starts. Does not enter `tmp`,
- * where an agent may have put links.
+ * Gives the files that the service made for a run to the user of its box. Follows no link, because processes of an agent may be running.
+ * Throws UnsafePathError.
  */
 export function giveFiles({ user, runDir, stateDir, fixed }: Box): void {
   if (user === null) return;
-  const made = listEntries(runDir).flatMap((path) => [
-    path,
-    ...(Deno.lstatSync(path).isDirectory && path !== join(runDir, "tmp") ? listEntries(path) : []),
-  ]);
-  const folders = fixed.flatMap((path) => listFoldersBetween(stateDir, path));
-  for (const path of [runDir, ...made, ...folders, ...fixed]) giveFile(path, user);
+  const input = getInputDir(runDir);
+  for (const path of [runDir, input, getOutputDir(runDir), getTempDir(runDir)]) {
+    giveFile(placeInRunDir(path, runDir), user);
+  }
+  giveEntries(placeInRunDir(input, runDir), user);
+  if (stateDir === null) return;
+  const root = getStateRoot(stateDir);
+  for (const file of fixed.filter((path) => isWithin(path, stateDir))) {
+    for (const path of [...listFoldersBetween(stateDir, file), file]) giveFile({ root, path }, user);
+  }
 }
 
-/** Gives a file to the user of a box. Follows no link at its end. */
-export function giveFile(path: string, { uid, gid }: BoxUser): void {
-  lchownSync(path, uid, gid);
+/** Gives a file to the user of a box. Follows no link. Throws UnsafePathError. */
+export function giveFile(place: Place, { uid, gid }: BoxUser): void {
+  usingParent(place, (parent, name) => lchownSync(join(parent.address, name), uid, gid));
+}
+
+function giveEntries(place: Place, { uid, gid }: BoxUser): void {
+  using folder = openDirectory(place);
+  for (const { name } of Deno.readDirSync(folder.address)) lchownSync(join(folder.address, name), uid, gid);
 }
 
 /** Lists the folders between the state of the engine and a file in it, which the service may have made. */
-function listFoldersBetween(stateDir: string | null, path: string): string[] {
+function listFoldersBetween(stateDir: string, path: string): string[] {
   const folder = dirname(path);
-  if (stateDir === null || folder === stateDir || !isWithin(folder, stateDir)) return [];
-  return [...listFoldersBetween(stateDir, folder), folder];
-}
-
-function listEntries(folder: string): string[] {
-  return [...Deno.readDirSync(folder)].map(({ name }) => join(folder, name));
+  return folder === stateDir ? [] : [...listFoldersBetween(stateDir, folder), folder];
 }
 
 function requireTool(name: string): string {
@@ -231,7 +239,7 @@ function listMounts(box: Box): Mount[] {
     ...box.read.map(build("read")),
     { kind: "write", path: "/tmp", source: join(runDir, "tmp") },
     ...write.map(build("write")),
-    ...box.fixed.map(build("fixed")),
+    ...[...box.readOnly, ...box.fixed].map(build("fixed")),
   ];
   const places = new Map([...box.hidden.map(build("hide")), ...shown].map((mount) => [mount.path, mount]));
   const depth = ({ path }: Mount) => path === "/" ? 0 : path.split("/").length;

@@ -4,8 +4,15 @@ import type { IncomingMessage } from "node:http";
 const HOP_BY_HOP =
   /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 // Keys of the client, and headers that name another host, method or client (contract-3 22).
-const REMOVED =
-  /^(authorization|x-api-key|x-goog-api-key|api-key|cookie|host|forwarded|x-forwarded-.*|x-http-method.*|traceparent|baggage)$/;
+const REMOVED = new RegExp(
+  `^(${
+    [
+      "authorization|x-api-key|x-goog-api-key|api-key|cookie|traceparent|baggage",
+      "host|x-host|forwarded|via|x-forwarded-.*|x-original-.*|x-rewrite-.*|x-http-method.*|x-method-override",
+      "x-real-ip|client-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-connecting-ip",
+    ].join("|")
+  })$`,
+);
 
 /** Reads the run's token or its process's key. It may stand where a provider's programs put their key, but never in the query. */
 export function readGatewayToken({ headers }: Request): string | null {
