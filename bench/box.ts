@@ -30,6 +30,7 @@ export async function benchBox(): Promise<Row[]> {
       links: [],
       fixed: [],
       hidden: [],
+      readOnly: [],
       limits: {},
       total: {},
       network: "host" as const,

@@ -1,5 +1,5 @@
 // Runs one execution on this runner and reports it to the service.
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { openDirectory, type Place } from "../base/files/open_directory.ts";
 import { removeTree } from "../base/files/tree_removal.ts";
@@ -239,6 +239,7 @@ export class RemoteRun {
 
 /** Gives a folder of downloaded files to the user of a box. */
 function giveFolder(folder: string, user: BoxUser): void {
-  for (const { name } of Deno.readDirSync(folder)) giveFile(join(folder, name), user);
-  giveFile(folder, user);
+  const root = dirname(folder);
+  for (const { name } of Deno.readDirSync(folder)) giveFile({ root, path: join(folder, name) }, user);
+  giveFile({ root, path: folder }, user);
 }

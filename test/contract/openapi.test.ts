@@ -84,7 +84,11 @@ describe("/openapi.json (contract 5)", () => {
     const warns = Object.values(document.paths).flatMap((methods) => Object.values(methods)).filter((one) =>
       Object.values(one.responses).some((response) => "Warning" in ((response as Headed).headers ?? {}))
     );
-    expect(warns.map((one) => one.operationId).sort()).toEqual(["secret.put", "worker.create", "worker.update"]);
+    expect(warns.map((one) => one.operationId).sort()).toEqual([
+      "secret.put",
+      "worker.create",
+      "worker.update",
+    ]);
   });
 
   it("every request body has an example, and every example is valid", async () => {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { buildShellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
+import { createSchedule } from "../harness/model/workload.ts";
 import { createTempDir, svc } from "../harness/service/process.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -117,6 +118,17 @@ describe("the value of a secret [KEY-1]", () => {
       const bytes = Buffer.from(form).toString("latin1");
       expect(texts.filter((text) => text.includes(bytes)).length, form).toBe(0);
     }
+  });
+
+  it("reaches no gate of a schedule, which gets the other variables [KEY-1]", async () => {
+    const { app, worker } = await openLeaky();
+    await using _app = app;
+    const print = 'echo "gate ${API_KEY-unset} ${SHORT-unset} ${PRIVATE-unset} $PLAIN"';
+    const task = await createSchedule(app, worker.id, "leak", { gate: { command: ["sh", "-c", print] } });
+    await app.call(`POST /api/tasks/${task}/run`, {});
+    await app.until("execution.completed");
+    const [{ instruction }] = await app.call("GET /api/executions");
+    expect(instruction).toContain("gate unset unset unset text of the worker");
   });
 
   it("is needed at the run: a lost, missing or revoked secret fails the run with setup and the way out", async () => {

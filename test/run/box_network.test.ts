@@ -1,4 +1,5 @@
 // Programs in a real box of bubblewrap look for a way out.
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { findBoxFault } from "../../src/engine/process/box_fault.ts";
 import type { Reach } from "../../src/http/server/run_proxy.ts";
@@ -13,6 +14,7 @@ const fault = await findBoxFault({ box: { user: "", ...box } }) ??
 const skipped = fault === null ? "" : ` (skipped: ${fault})`;
 const boxed = it.skipIf(fault !== null);
 
+const POLL = { timeout: 30_000 };
 const PUBLIC = "93.184.215.14";
 
 async function hasProgram(name: string): Promise<boolean> {
@@ -46,6 +48,21 @@ function openOutside(): { reach: Reach; requests: string[] } & Disposable {
   };
 }
 
+/** Lists the sockets of all boxes, as this machine sees them. */
+function listSockets(app: App): string[] {
+  const runs = join(Deno.realPathSync(app.dataDir), "runs");
+  return [...Deno.readDirSync(runs)].flatMap(({ name }) => {
+    const input = join(runs, name, "input");
+    try {
+      return [...Deno.readDirSync(input)].filter((file) => file.name.startsWith("net"))
+        .map((file) => join(input, file.name));
+    } catch {
+      // The directory of a run that has ended may be gone.
+      return [];
+    }
+  });
+}
+
 interface RunEnd {
   result: string;
   log: string;
@@ -60,15 +77,22 @@ async function open(script: string, reach: Reach): Promise<App> {
   });
 }
 
-async function run(app: App, network: unknown): Promise<RunEnd> {
+/** Starts a run of a new worker, and returns the worker's id. */
+async function start(app: App, network: unknown, env: Record<string, string> = {}): Promise<string> {
   const worker = await app.call("POST /api/workers", {
     name: crypto.randomUUID(),
     isolation: { box: network === undefined ? {} : { network } },
+    env,
   });
   const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
   await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "x" });
+  return worker.id;
+}
+
+async function run(app: App, network: unknown): Promise<RunEnd> {
+  const workerId = await start(app, network);
   await app.settle();
-  const execution = (await app.call(`GET /api/executions?worker_id=${worker.id}`))[0];
+  const execution = (await app.call(`GET /api/executions?worker_id=${workerId}`))[0];
   const log = (await app.send(`GET /api/executions/${execution.id}/logs`)).body;
   expect([execution.status, execution.error]).toEqual(["completed", ""]);
   return { result: execution.result, log: String(log), execution };
@@ -178,14 +202,33 @@ boxed(`the socket ends with the run, and another run does not see it [BOX-3]${sk
   using outside = openOutside();
   await using app = await open(
     // Searching the whole machine takes a minute under load. Run directories lie side by side.
-    `cd "$(dirname $SVC_CONTEXT_FILE)/../.." && find "$PWD" -type s; dirname $SVC_CONTEXT_FILE`,
+    `[ -n "$STAYS" ] && echo staying && exec sleep 60
+      cd "$(dirname $SVC_CONTEXT_FILE)/../.." && find "$PWD" -type s; dirname $SVC_CONTEXT_FILE`,
     outside.reach,
   );
-  const { result } = await run(app, "none");
+  const stays = await start(app, "none", { STAYS: "yes" });
+  const readLog = async () => {
+    const [execution] = await app.call(`GET /api/executions?worker_id=${stays}`);
+    return execution === undefined
+      ? ""
+      : String((await app.send(`GET /api/executions/${execution.id}/logs`)).body);
+  };
+  await expect.poll(readLog, POLL).toContain("staying");
+  const [other = ""] = listSockets(app);
+  const workerId = await start(app, "none");
+  const find = async () => (await app.call(`GET /api/executions?worker_id=${workerId}`))[0];
+  await expect.poll(async () => (await find())?.status, POLL).toBe("completed");
+  const { result } = await find();
   const [socket = "", folder = "", ...more] = result.trim().split("\n");
   expect(socket.startsWith(folder)).toBe(true);
   expect(more).toEqual([]);
+  expect(socket).not.toBe(other);
+  expect(listSockets(app)).toEqual([other]);
   await expect(Deno.connect({ transport: "unix", path: socket })).rejects.toThrow();
+  const [{ id }] = await app.call(`GET /api/executions?worker_id=${stays}`);
+  await app.call(`POST /api/executions/${id}/cancel`);
+  await app.settle();
+  expect(listSockets(app)).toEqual([]);
 });
 
 boxed(

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
+import { startRun } from "../../harness/service/run.ts";
 import { createUser } from "../../harness/model/people.ts";
 import { findSecret } from "../../../src/store/account/secret.ts";
 
@@ -37,6 +39,22 @@ describe("secrets (contract-3 22)", () => {
     expect(await secrets.read("a")).toEqual({ state: "value", value: "value of a" });
     expect(await secrets.read("b")).toEqual({ state: "lost" });
     expect(await secrets.read("c")).toEqual({ state: "missing" });
+  });
+
+  it("no run reaches secrets, whatever its scopes", async () => {
+    await using app = await openApp({ config: { engines: buildFakeEngines() } });
+    await app.call("PUT /api/secrets/x", { value: CANARY });
+    const { headers } = await startRun(app, ["*:*", "write:secrets", "read:secrets"]);
+    const requests: [string, unknown?][] = [
+      ["GET /api/secrets"],
+      ["GET /api/secrets/x"],
+      ["PUT /api/secrets/x", { value: "other" }],
+      ["DELETE /api/secrets/x"],
+    ];
+    for (const [operation, body] of requests) {
+      expect([operation, (await app.send(operation, body, headers)).status]).toEqual([operation, 403]);
+    }
+    expect(await app.server.parts.secrets.read("x")).toEqual({ state: "value", value: CANARY });
   });
 
   it("only admins reach secrets; an error does not repeat the value", async () => {

@@ -14,7 +14,10 @@ beforeAll(async () => {
   app = await openApp({
     config: {
       engines: buildFakeEngines(),
-      gateways: { anthropic: { kind: "anthropic", ...settings }, openai: { kind: "openai", ...settings } },
+      gateways: {
+        anthropic: { kind: "anthropic", ...settings },
+        openai: { kind: "openai", ...settings, allow: ["GET /v1/responses/*", "DELETE /v1/responses/*"] },
+      },
     },
   });
   await app.call("PUT /api/secrets/key", { value: "sk-canary-0123456789" });
@@ -67,7 +70,11 @@ describe("a gateway of Anthropic", () => {
   it("adds the key and passes a message byte for byte", async () => {
     const text = '{ "model":"m",  "max_tokens": 1.0, "big": 12345678901234567890, "stream":true}';
     const body = answerWithEvents(...buildMessageEvents(25, 40));
-    const answer = await post("anthropic/v1/messages?beta=true", text, { "anthropic-version": "2023-06-01" });
+    const answer = await post("anthropic/v1/messages?beta=true", text, {
+      "anthropic-version": "2023-06-01",
+      // Another key would go along with the gateway's own.
+      authorization: `Bearer ${run.token}`,
+    });
     expect(answer).toMatchObject({ status: 200, text: body });
     expect(upstream.received).toMatchObject([{
       url: "/v1/messages?beta=true",
@@ -179,6 +186,37 @@ describe("a gateway of OpenAI", () => {
     await app.call(`PUT /api/workers/${run.workerId}`, { gateways: ["openai"] });
     expect((await post("openai/v1/responses", { previous_response_id: "resp_1" })).status).toBe(403);
     await app.call(`POST /api/executions/${own.executionId}/cancel`);
+  });
+
+  it("reads and deletes a stored response for its own conversation only", async () => {
+    const request = async (method: string, id: string) => {
+      const { status, body } = await fetch(`${app.url}/gateway/openai/v1/responses/${id}`, {
+        method,
+        headers: { "x-api-key": run.token },
+      });
+      await body?.cancel();
+      return status;
+    };
+    answerWithEvents(completed);
+    await post("openai/v1/responses", { stream: true });
+    const own = run;
+    expect([await request("GET", "resp_1"), await request("GET", "resp_2")]).toEqual([200, 403]);
+    run = await startRun(app, [], "Reader");
+    await app.call(`PUT /api/workers/${run.workerId}`, { gateways: ["openai"] });
+    upstream.received.length = 0;
+    expect([await request("GET", "resp_1"), await request("DELETE", "resp_1")]).toEqual([403, 403]);
+    expect(upstream.received).toEqual([]);
+    await app.call(`POST /api/executions/${own.executionId}/cancel`);
+  });
+
+  it("stores no completion either", async () => {
+    answerWith("{}");
+    await post("openai/v1/chat/completions", '{"store":true,"model":"m"}');
+    await post("openai/v1/chat/completions", '{"model":"m","stream":true,"store":true}');
+    expect(upstream.received.map(({ body }) => body)).toEqual([
+      '{"model":"m","store":false}',
+      '{"model":"m","stream":true,"store":false,"stream_options":{"include_usage":true}}',
+    ]);
   });
 
   const chunk = { id: "c", choices: [{ delta: { content: "Hello" } }] };

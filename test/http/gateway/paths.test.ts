@@ -54,6 +54,7 @@ describe("a gateway", () => {
       `authorization: Bearer ${run.token}`,
       "x-api-key: other",
       "api-key: other",
+      "x-goog-api-key: other",
       "cookie: a=1",
       "forwarded: for=1",
       "x-forwarded-for: 1.2.3.4",
