@@ -16,7 +16,7 @@ const host = z.string().max(253).regex(/^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
 });
 
 /** The network of a box: the machine's, none, or the named hosts. */
-export const boxNetworkSchema = z.union([z.enum(["host", "none"]), z.array(host).max(BOX_HOSTS_MAX)]);
+const boxNetworkSchema = z.union([z.enum(["host", "none"]), z.array(host).max(BOX_HOSTS_MAX)]);
 export type BoxNetwork = z.output<typeof boxNetworkSchema>;
 
 /** Limits of the processes in a box. They need control groups that systemd delegates to the service. */
@@ -28,7 +28,7 @@ const limits = {
 const boxLimitsSchema = z.strictObject(limits).partial();
 export type BoxLimits = z.output<typeof boxLimitsSchema>;
 
-export const boxOptionsSchema = z.strictObject({
+const boxOptionsSchema = z.strictObject({
   network: boxNetworkSchema,
   read: paths.meta({ description: "more paths that its runs can read" }),
   write: paths.meta({ description: "more paths that its runs can change" }),
