@@ -43,7 +43,10 @@ for my $line (split /\n/, $ENV{SEEK}) {
 }
 
 for my $file (glob('/proc/[0-9]*/environ /proc/[0-9]*/cmdline')) {
-  $reached{'another process'} = 1 if $file !~ m{^/proc/(?:$$|self)/} && holds($file);
+  next if $file =~ m{^/proc/(?:$$|self)/} || !open(my $environment, '<', $file);
+  # The shells that started this program have its variables.
+  my @foreign = grep { !/^SEEK=/ } split /\0/, join('', <$environment>);
+  $reached{'another process'} = 1 if grep { $_ =~ $canary } @foreign;
 }
 $reached{'own environment'} = 1 if grep { $_ ne 'SEEK' && $ENV{$_} =~ $canary } keys %ENV;
 for my $link (glob('/proc/self/fd/*')) {
