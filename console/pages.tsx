@@ -42,6 +42,7 @@ export const PAGES: readonly Route[] = [
   { path: `${SYSTEM}/events`, load: () => import("./pages/system/events.tsx") },
   { path: `${SYSTEM}/doctor`, load: () => import("./pages/system/doctor.tsx") },
   { path: `${SYSTEM}/users`, load: () => import("./pages/account/users.tsx") },
+  { path: `${SYSTEM}/secrets`, load: () => import("./pages/account/secrets.tsx") },
   { path: `${SYSTEM}/webhooks`, load: () => import("./pages/system/webhooks.tsx") },
   { path: `${SYSTEM}/webhooks/:id`, load: () => import("./pages/system/webhook.tsx") },
   { path: `${SYSTEM}/backup`, load: () => import("./pages/system/backup.tsx") },

@@ -111,6 +111,8 @@ interface FormDialogProps<V extends Values> {
   onClose: () => void;
   /** Content above the fields. */
   children?: ComponentChildren;
+  /** Content below the fields. */
+  below?: ComponentChildren;
   narrow?: boolean;
   /** The secret of the created object. The dialog shows it once, instead of the form. */
   secret?: Secret | null;
@@ -119,7 +121,8 @@ interface FormDialogProps<V extends Values> {
 }
 
 export function FormDialog<V extends Values>(props: FormDialogProps<V>) {
-  const { form, title, action, fields, onClose, children, narrow = false, secret = null, remove } = props;
+  const { form, title, action, fields, onClose, children, below } = props;
+  const { narrow = false, secret = null, remove } = props;
   if (secret !== null) return <SecretDialog {...secret} onClose={onClose} />;
   async function deleteSubject(): Promise<void> {
     if (remove === undefined) return;
@@ -132,6 +135,7 @@ export function FormDialog<V extends Values>(props: FormDialogProps<V>) {
         <ErrorNotice error={form.error} />
         {children}
         <Fields form={form} fields={fields} />
+        {below}
         <div class="actions end">
           {remove !== undefined && (
             <button

@@ -57,6 +57,7 @@ const STATES: Record<string, [LucideIcon, Tone, string]> = {
   awaited: [CircleDashed, "quiet", "not connected yet"],
   draining: [CirclePause, "quiet", "draining"],
   active: [CircleCheck, "good", "active"],
+  lost: [OctagonX, "bad", "lost"],
   disabled: [CircleSlash, "quiet", "disabled"],
 };
 

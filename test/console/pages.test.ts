@@ -1,5 +1,5 @@
-import { createRequire } from "node:module";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { findViolations } from "../harness/axe.ts";
 import { type App, openApp, type TestSettings } from "../harness/service/app.ts";
 import { FakeRunner } from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
@@ -8,8 +8,6 @@ import { describeConsole, DESK, PHONE, type Visitor } from "../harness/browser.t
 import { createSchedule } from "../harness/model/workload.ts";
 
 const POLL = { timeout: 30_000 };
-const AXE = Deno.readTextFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"));
-const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 
 const VIEWS = {
   desk: DESK,
@@ -53,6 +51,8 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
   const schedule = await createSchedule(app, worker.id, HOSTILE);
   await hide(app, { worker: worker.id, chat: chat.id, message: sent.message_id });
   await app.call("POST /api/users", { name: name.slice(0, 100), role: "viewer" });
+  await app.call("PUT /api/secrets/key", { value: HOSTILE, workers: [worker.id] });
+  await app.call(`PUT /api/workers/${worker.id}`, { env: { TEXT: HOSTILE, KEY: "secret:key" } });
   await app.call("POST /api/tokens", { name: name.slice(0, 100), scopes: ["read:tasks"] });
   await app.settle();
   await app.call("POST /api/budgets", {
@@ -115,6 +115,7 @@ async function fill(app: App, fake: FakeTelegram): Promise<string[]> {
     "/console/system/events",
     "/console/system/doctor",
     "/console/system/users",
+    "/console/system/secrets",
     "/console/system/webhooks",
     `/console/system/webhooks/${webhook.id}`,
     "/console/system/backup",
@@ -238,7 +239,7 @@ describeConsole("every page of the console", ({ visit }) => {
       it(`runs no code of hostile texts, has no axe violations, and fits the screen: ${name}, ${part + 1} of ${PARTS} [CNS-1]`, async () => {
         await using visitor = await visit(app.url, { view });
         await visitor.goto("/");
-        const faults: unknown[] = await examine(visitor);
+        const faults: unknown[] = await findViolations(visitor.page);
         await visitor.signIn();
         for (const each of pages.filter((_, index) => index % PARTS === part)) {
           for (const fault of await look(visitor, each)) faults.push([each, fault]);
@@ -270,14 +271,5 @@ async function look(visitor: Visitor, address: string): Promise<unknown[]> {
   expect([address, state]).toEqual([address, [undefined, false, false]]);
   const made = page.locator("a[href^='javascript'], a[href^='data'], main iframe, main img");
   expect([address, await made.count()]).toEqual([address, 0]);
-  return await examine(visitor);
-}
-
-async function examine({ page }: Visitor): Promise<unknown[]> {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(
-    `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then((result) => result.violations.map((one) =>
-      [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160) + node.failureSummary)]))`,
-  );
-  return found as unknown[];
+  return await findViolations(visitor.page);
 }

@@ -9,6 +9,7 @@ const TABS: readonly (readonly [href: string, name: string, scope?: string])[] =
   ["/console/system/events", "Events"],
   ["/console/system/doctor", "Doctor"],
   ["/console/system/users", "Users", "read:users"],
+  ["/console/system/secrets", "Secrets", "write:secrets"],
   ["/console/system/webhooks", "Webhooks", "read:webhooks"],
   ["/console/system/backup", "Backup", "write:system"],
 ];

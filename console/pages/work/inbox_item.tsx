@@ -221,7 +221,12 @@ function describe(item: InboxItem): Description {
         },
       };
     case "secret_lost":
-      return { href: "/console/inbox", status: "failed", title: `The secret ${title} is lost`, note: detail };
+      return {
+        href: "/console/system/secrets",
+        status: "failed",
+        title: `The secret ${title} is lost`,
+        note: detail,
+      };
     case "worker_paused":
       return {
         href: `/console/workers/${worker_id}`,

@@ -16,7 +16,8 @@ import { ExecutionList } from "../work/execution_row.tsx";
 import { listPlacement, MoveForm, REMOTE_DIRECTORY } from "./placement.tsx";
 import { WorkerBudgets } from "./worker_budgets.tsx";
 import { WorkerContexts } from "./worker_contexts.tsx";
-import { formatField, WORKER_FIELDS } from "./worker_fields.ts";
+import { formatEnv, formatField, WORKER_FIELDS } from "./worker_fields.ts";
+import { listIsolation } from "./worker_isolation.tsx";
 
 type Worker = Schemas["Worker"];
 
@@ -99,6 +100,7 @@ function WorkerState({ worker }: { worker: Worker }) {
   const { id } = worker;
   const status = useGet("/api/workers/{id}/status", { path: { id } }, (event) => event.worker_id === id).data;
   const [moving, setMoving] = useState(false);
+  const variables = formatEnv(worker);
   const facts = {
     Status: <Status value={worker.status} />,
     Engine: (
@@ -110,6 +112,9 @@ function WorkerState({ worker }: { worker: Worker }) {
     Scheduled: status && pluralize(status.scheduled, "task"),
     Departments: worker.departments.map(({ name }) => name).join(", "),
     ...listFieldFacts(worker),
+    ...listIsolation(worker),
+    Gateways: worker.gateways.join(", "),
+    [VARIABLES]: hasScope("write:commands") && variables !== "" && <code>{variables}</code>,
     ...listPlacement(worker, () => setMoving(true)),
     Created: <Ago at={worker.created_at} />,
     ID: <ShortId value={id} subject="worker id" />,
@@ -128,7 +133,8 @@ function WorkerState({ worker }: { worker: Worker }) {
 }
 
 const CODE_FIELDS = WORKER_FIELDS.filter(({ show }) => show === "code").map(({ label }) => label);
-const WIDE = [...CODE_FIELDS, "Directory", REMOTE_DIRECTORY];
+const VARIABLES = "Variables";
+const WIDE = [...CODE_FIELDS, VARIABLES, "Directory", REMOTE_DIRECTORY];
 
 function listFieldFacts(worker: Worker): NamedFacts {
   const fields = WORKER_FIELDS.filter(({ show }) => show === "fact" || show === "code");

@@ -69,6 +69,18 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
       text === (before === null ? "" : formatCheck(before)) ? undefined : parseCommand(text),
   },
   {
+    name: "env",
+    label: "Variables",
+    rows: 3,
+    hint:
+      "One per line, e.g. LOG_LEVEL=debug. GITHUB_TOKEN=secret:github-token sets the value of a secret that the " +
+      "worker may use",
+    more: true,
+    scope: "write:commands",
+    format: formatEnv,
+    parse: parseEnv,
+  },
+  {
     name: "runs_on",
     label: "Runner labels",
     hint:
@@ -111,4 +123,31 @@ function parseEngineArgs(text: string, before: Worker | null): Record<string, st
     return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
   });
   return Object.fromEntries([...removed, ...given]);
+}
+
+// A text area of lines cannot hold a value with line breaks, so the form leaves it unchanged.
+function isOneLine(value: string): boolean {
+  return !/[\r\n]/.test(value);
+}
+
+/** Formats the variables as lines. A value with line breaks is left out. */
+export function formatEnv({ env }: Worker): string {
+  return Object.entries(env).filter(([, value]) => isOneLine(value))
+    .map(([name, value]) => `${name}=${value}`).join("\n");
+}
+
+// When a request omits a variable, the API keeps it. Null deletes it.
+function parseEnv(text: string, before: Worker | null): Record<string, string | null> {
+  const old = before?.env ?? {};
+  const given = new Map(text.split("\n").filter((line) => line.trim() !== "").map(splitVariable));
+  const removed = Object.entries(old).filter(([name, value]) => !given.has(name) && isOneLine(value))
+    .map(([name]): [string, null] => [name, null]);
+  const changed = [...given].filter(([name, value]) => value !== old[name]);
+  return Object.fromEntries([...removed, ...changed]);
+}
+
+// Spaces after the first = belong to the value.
+function splitVariable(line: string): [name: string, value: string] {
+  const at = line.indexOf("=");
+  return at < 0 ? [line.trim(), ""] : [line.slice(0, at).trim(), line.slice(at + 1)];
 }

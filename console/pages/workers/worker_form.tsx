@@ -11,10 +11,12 @@ import { showToast } from "../../parts/toast.tsx";
 import { useDepartments } from "./department_tree.ts";
 import { readEngineNames } from "./engines.ts";
 import { buildRequest, formatField, WORKER_FIELDS } from "./worker_fields.ts";
+import { GatewayFields } from "./worker_gateways.tsx";
+import { buildIsolation, IsolationFields, readIsolation } from "./worker_isolation.tsx";
 
 type Worker = Schemas["Worker"];
 
-/** The values by field name; `departments` holds ids, separated by spaces. */
+/** The values by field name; `departments` holds ids and `gateways` names, separated by spaces. */
 type Values = Record<string, string>;
 
 export function Page({ params: { id = "" } }: PageProps) {
@@ -33,8 +35,7 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
     draft: `worker.${worker?.id ?? "new"}`,
     initial: readValues(worker),
     async send(values) {
-      const departments = splitWords(values.departments ?? "");
-      const body = { ...buildRequest(values, worker), engine: values.engine ?? "", departments };
+      const body = buildBody(values, worker);
       const saved = worker === null
         ? await load(api.POST("/api/workers", { body }))
         : await load(api.PUT("/api/workers/{id}", { params: { path: { id: worker.id } }, body }));
@@ -47,6 +48,7 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
     (scope === undefined || hasScope(scope)) && (worker === null || !createOnly)
   );
   const more = listed.filter((field) => field.more === true);
+  const filled = [...more.map(({ name }) => name), "isolation", "gateways"];
   return (
     <>
       <Heading
@@ -57,13 +59,25 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
         <Fields form={form} fields={listed.filter((field) => field.more !== true)} />
         <EngineField form={form} />
         <DepartmentFields form={form} />
-        <details open={form.error !== null || more.some(({ name }) => form.values[name] !== "")}>
+        <details open={form.error !== null || filled.some((name) => form.values[name] !== "")}>
           <summary>More options</summary>
           <Fields form={form} fields={more} />
+          {hasScope("write:commands") && <ReachFields form={form} />}
         </details>
       </Form>
     </>
   );
+}
+
+function buildBody(values: Values, worker: Worker | null): Schemas["WorkerCreate"] {
+  const isolation = buildIsolation(values, worker);
+  return {
+    ...buildRequest(values, worker),
+    ...(isolation === undefined ? {} : { isolation }),
+    gateways: splitWords(values.gateways ?? ""),
+    engine: values.engine ?? "",
+    departments: splitWords(values.departments ?? ""),
+  };
 }
 
 function readValues(worker: Worker | null): Values {
@@ -71,6 +85,8 @@ function readValues(worker: Worker | null): Values {
     ...Object.fromEntries(
       WORKER_FIELDS.map((field) => [field.name, worker === null ? "" : formatField(field, worker)]),
     ),
+    ...readIsolation(worker?.isolation ?? null),
+    gateways: worker?.gateways.join(" ") ?? "",
     engine: worker?.engine ?? "",
     departments: worker?.departments.map(({ id }) => id).join(" ") ?? "",
   };
@@ -116,5 +132,18 @@ function DepartmentFields({ form }: { form: FormState<Values> }) {
         </div>
       ))}
     </fieldset>
+  );
+}
+
+/** The fields that decide what runs can reach. The configuration names the gateways and the default isolation. */
+function ReachFields({ form }: { form: FormState<Values> }) {
+  const settings = useGet("/api/system/config", {}).data?.settings ?? [];
+  const fallback = settings.find(({ key }) => key === "isolation.default")?.value ?? "";
+  const gateways = settings.flatMap(({ key }) => /^gateways\.([^.]+)\.kind$/.exec(key)?.[1] ?? []);
+  return (
+    <>
+      <IsolationFields form={form} fallback={fallback} />
+      <GatewayFields form={form} names={gateways} />
+    </>
   );
 }

@@ -42,16 +42,11 @@ for my $line (split /\n/, $ENV{SEEK}) {
   }
 }
 
-# The relay of its own box has the same list in its environment.
-sub is_own {
-  my ($path) = @_;
-  return 0 unless open(my $file, '<', $path);
-  my $count = read($file, my $text, 1_000_000);
-  return defined $count && $text =~ /(?:^|\0)SEEK=/;
-}
-for my $folder (glob('/proc/[0-9]*')) {
-  next if is_own("$folder/environ");
-  $reached{'another process'} = 1 if grep { holds("$folder/$_") } 'environ', 'cmdline';
+for my $file (glob('/proc/[0-9]*/environ /proc/[0-9]*/cmdline')) {
+  next if $file =~ m{^/proc/(?:$$|self)/} || !open(my $environment, '<', $file);
+  # The shells that started this program have its variables.
+  my @foreign = grep { !/^SEEK=/ } split /\0/, join('', <$environment>);
+  $reached{'another process'} = 1 if grep { $_ =~ $canary } @foreign;
 }
 $reached{'own environment'} = 1 if grep { $_ ne 'SEEK' && $ENV{$_} =~ $canary } keys %ENV;
 for my $link (glob('/proc/self/fd/*')) {
