@@ -157,6 +157,21 @@ describe(`a box that cannot be set up${why} [BOX-2]`, () => {
     },
   );
 
+  it.skipIf(fault !== null)("makes no directory where a link in its /tmp leads", async (context) => {
+    await using folder = await createTempDir();
+    const [, top, name = ""] = folder.path.split("/");
+    if (top !== "tmp") context.skip("the folder of the tests is not in /tmp");
+    const victim = join(folder.path, "victim");
+    await Deno.mkdir(victim);
+    const box = buildBox(folder.path, {});
+    await Deno.symlink(join("/oldroot", victim), join(box.runDir, "tmp", name));
+    const { command, args, env } = buildBoxLaunch(box, {
+      ...{ command: "/bin/true", args: [], cwd: "/", env: {}, umask: 0o022 },
+    });
+    await new Deno.Command(command, { args, env, clearEnv: true }).output();
+    expect([...Deno.readDirSync(victim)]).toEqual([]);
+  });
+
   it("gives no file outside its directories to the user of the box", async (context) => {
     if (!isRoot) context.skip("the tests do not run as root");
     await using folder = await createTempDir();

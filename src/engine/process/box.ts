@@ -285,7 +285,10 @@ class MountArgs {
   makeDirectory(path: string): void {
     if (this.#places.has(path) || this.#findOwner(path) === "machine") return;
     this.makeDirectory(dirname(path));
-    this.args.push("--perms", "0755", "--dir", path);
+    // In /tmp an agent may have put a link, which bubblewrap follows: without a file system of its own, it would make the directories below
+    // where the link leads, as root.
+    if (dirname(path) === "/tmp") this.#addEmpty(path);
+    else this.args.push("--perms", "0755", "--dir", path);
     this.#places.set(path, "box");
   }
 
@@ -296,10 +299,14 @@ class MountArgs {
   #hide(path: string): void {
     if (this.#findOwner(path) === "box" || !exists(path)) return;
     if (isDirectory(path)) {
-      this.args.push("--perms", "0755", "--tmpfs", path);
-      this.#covers.push(path);
+      this.#addEmpty(path);
       this.#places.set(path, "box");
     } else this.args.push("--ro-bind", "/dev/null", path);
+  }
+
+  #addEmpty(path: string): void {
+    this.args.push("--perms", "0755", "--tmpfs", path);
+    this.#covers.push(path);
   }
 
   /** Finds what the nearest known parent is. */
