@@ -353,7 +353,8 @@ it("all files of the service are private to its user under any umask [SEC-7]", a
   expect(modes).toContain(`f 666 ${own}`);
   // The user of a box may run svc, in a data directory that only the service's user can enter.
   const wrong = modes.filter((line) =>
-    !/^(d 700|f 600) /.test(line) && !line.endsWith(own) && !/^(d 755 \/svc\/bin|f 755 \/svc\/bin\/svc)$/.test(line)
+    !/^(d 700|f 600) /.test(line) && !line.endsWith(own) &&
+    !/^(d 755 \/svc\/bin|f 755 \/svc\/bin\/svc)$/.test(line)
   );
   expect(wrong).toEqual([]);
   expect(modes.length).toBeGreaterThan(20);
