@@ -21,7 +21,7 @@ const SYNONYMS: Record<string, string> = {
   stop: "cancel",
 };
 
-/** Returns what a refused command line most likely means, as a sentence, or "". */
+/** Returns what a refused command line most likely means, or where its flags are listed, as a sentence, or "". */
 export async function suggest(code: string, message: string, words: string[]): Promise<string> {
   const wrong = /'([^']*)'/.exec(message)?.[1] ?? "";
   const group = words.find((word) => Object.hasOwn(GROUPS, word));
@@ -33,8 +33,10 @@ export async function suggest(code: string, message: string, words: string[]): P
     return ask(findNames(wrong, specs.map(({ name }) => name)).map((name) => `svc ctl ${group} ${name}`));
   }
   if (spec === undefined) return "";
-  if (code === "commander.unknownOption") return suggestFlag(wrong, spec);
   const path = Array.isArray(specs) ? `${group} ${spec.name}` : group;
+  if (code === "commander.unknownOption") {
+    return suggestFlag(wrong, spec) || `Run \`svc ctl help ${path}\` for the flags.`;
+  }
   return code === "commander.excessArguments" ? suggestQuotes(path, spec, names) : "";
 }
 

@@ -21,8 +21,10 @@ describe("svc says what a refused line most likely means", () => {
     expect(err).toMatch(/^svc: [^\n]+\n$/);
   });
 
-  it("suggests nothing where nothing is close", async () => {
-    expect((await ctl(null, "worker list --zzz")).err).toBe("svc: unknown flag '--zzz'\n");
+  it("names the help where no flag is close", async () => {
+    expect((await ctl(null, "worker list --zzz")).err).toBe(
+      "svc: unknown flag '--zzz'. Run `svc ctl help worker list` for the flags.\n",
+    );
   });
 
   it("a command of svc itself", () => {

@@ -144,7 +144,7 @@ function UserForm({ user, onClose }: { user: User; onClose: () => void }) {
           label: "New password",
           type: "password",
           autocomplete: "new-password",
-          hint: "Empty: keep the password. A new one ends the user's sessions",
+          hint: "Leave it empty to keep the password. A new password ends the user's sessions",
         },
       ]}
       remove={{

@@ -1,10 +1,11 @@
 import { UserPlus } from "lucide-preact";
 import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import { api, load, type Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { useGet } from "../../live/resource.ts";
 import { hasScope } from "../../live/session.ts";
-import { Button } from "../../parts/button.tsx";
+import { Button, LinkButton } from "../../parts/button.tsx";
 import { formatDuration, pluralize } from "../../parts/format.ts";
 import { ShortListing } from "../../parts/listing.tsx";
 import { Empty } from "../../parts/notice.tsx";
@@ -16,6 +17,7 @@ import { PairingForm } from "./pairing_form.tsx";
 
 // The console itself needs no connection and no pairing.
 const CONSOLE = "local";
+const SETUP = "/console/system/setup";
 
 export function Page() {
   const [pairing, setPairing] = useState(false);
@@ -25,14 +27,17 @@ export function Page() {
     <>
       <Heading title="Platforms">
         {platforms !== undefined && platforms.length > 0 && (
-          <Button
-            scope="write:platforms"
-            class="primary"
-            icon={UserPlus}
-            press={() => setPairing(true)}
-          >
-            Pair a sender
-          </Button>
+          <>
+            <LinkButton scope="write:system" href={SETUP}>Add a platform</LinkButton>
+            <Button
+              scope="write:platforms"
+              class="primary"
+              icon={UserPlus}
+              press={() => setPairing(true)}
+            >
+              Pair a sender
+            </Button>
+          </>
         )}
       </Heading>
       <div class="scrolled">
@@ -43,8 +48,11 @@ export function Page() {
           empty={
             <Empty title="No chat platforms yet.">
               <p>
-                To connect one, add it to <code>platforms</code> in <code>config.yaml</code>{" "}
-                and restart the service. Until then users write in this console.
+                {hasScope("write:system") && (
+                  <>
+                    To connect one, <Link href={SETUP}>follow the guide</Link>.
+                  </>
+                )} Until then users write in this console.
               </p>
             </Empty>
           }

@@ -24,9 +24,9 @@ export function Page() {
         : (
           <Form form={form} action={form.busy ? "Creating backup" : "Create backup"} page>
             <p class="lead">
-              An archive of the database, uploaded files and logs. To restore it, run <code>svc restore</code>
+              An archive of the database, uploaded files and logs. To restore it, stop the service and run
               {" "}
-              on the machine of the service.
+              <code>svc restore</code> on its machine.
             </p>
             <Fields
               form={form}

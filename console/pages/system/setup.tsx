@@ -64,7 +64,8 @@ function GuideSteps(
           <p>
             Save the {file.content}{" "}
             in a file that only the service can read. Run this as the service's user, paste the{" "}
-            {file.content}, and press Ctrl-D:
+            {file.content}, and press Ctrl-D. If that user cannot write to this directory, choose another path
+            here and in the lines below:
           </p>
           <p class="secret">
             <code>install -m 600 /dev/stdin {file.path}</code>

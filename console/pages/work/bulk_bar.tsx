@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { confirm, type Confirmation } from "../../parts/dialog.tsx";
+import { toApiError } from "../../live/api_error.ts";
 import type { Selection } from "../../parts/selection.ts";
 import { showToast } from "../../parts/toast.tsx";
 
@@ -16,8 +17,8 @@ export function BulkBar({ selection, children }: { selection: Selection; childre
 }
 
 /**
- * Asks, then calls `send` for each item, and says how many succeeded. An item that ended meanwhile is refused, and the others
- * continue.
+ * Asks, then calls `send` for each item, and says how many succeeded and why the first of the others failed. An item that ended
+ * meanwhile is refused, and the others continue.
  */
 export async function applyToEach<T>(
   items: readonly T[],
@@ -26,7 +27,11 @@ export async function applyToEach<T>(
   done: (succeeded: number, all: number) => string,
 ): Promise<void> {
   if (items.length === 0 || !await confirm(question)) return;
-  let succeeded = 0;
-  for (const item of items) if (await send(item).then(() => true, () => false)) succeeded++;
-  showToast(done(succeeded, items.length), succeeded < items.length);
+  const failures: unknown[] = [];
+  for (const item of items) await send(item).catch((error) => failures.push(error));
+  const text = done(items.length - failures.length, items.length);
+  showToast(
+    failures.length === 0 ? text : `${text}. ${toApiError(failures[0]).message}`,
+    failures.length > 0,
+  );
 }

@@ -232,7 +232,7 @@ function describe(item: InboxItem): Description {
         href: `/console/workers/${worker_id}`,
         status: "paused",
         title: `${worker_name} is paused`,
-        note: "Its tasks are waiting",
+        note: "Its tasks wait until you resume it",
         action: {
           label: "Resume",
           scope: "write:workers",

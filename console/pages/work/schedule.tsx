@@ -37,6 +37,12 @@ export function Page({ params: { id = "" } }: PageProps) {
   );
 }
 
+/** Formats a reason as the end of a sentence that starts with "Paused". */
+function describePause(reason: string): string {
+  if (reason === "") return "";
+  return reason.startsWith("paused ") ? reason.slice("paused".length) : `: ${reason}`;
+}
+
 function isOpen({ status }: Task): boolean {
   return ["scheduled", "pending", "running"].includes(status);
 }
@@ -47,7 +53,7 @@ function Details({ schedule }: { schedule: Task }) {
     <>
       {paused && (
         <Notice tone="warn">
-          Paused{reason === "" ? "" : `: ${reason}`}. Runs that are due meanwhile are skipped.
+          Paused{describePause(reason)}. Runs that are due meanwhile are skipped.
         </Notice>
       )}
       <BlockedNotice task={schedule} />

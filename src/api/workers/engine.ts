@@ -86,7 +86,7 @@ export function checkEngines(
   if (isElsewhere && input.engine !== undefined && gateway !== undefined) {
     throw invalid(
       `${prefix}engine`,
-      `uses the gateway ${gateway}, which engines of runners cannot do yet. Choose another engine, or remove runs_on.`,
+      `uses the gateway ${gateway}, which engines on runners cannot use yet. Choose another engine, or remove runs_on.`,
     );
   }
   for (const [name, text] of Object.entries(input.engine_args ?? {})) {

@@ -20,7 +20,7 @@ export const messageRoutes = [
   defineRoute("POST /api/messages", {
     access: "write:messages",
     operation: "message.send",
-    summary: "Send another message into the conversation of a message",
+    summary: "Send a message into the conversation of an earlier message",
     description:
       "Accepts text as JSON, or a form with the fields `message_id`, `content` (optional) and `file`.",
     body: messageSendSchema,

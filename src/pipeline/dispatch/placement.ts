@@ -208,7 +208,7 @@ function buildGatewayBlock(engine: string, gateway: string): Block {
     held: "runner:gateway",
     until: null,
     reason:
-      `engine ${engine} uses the gateway ${gateway}, which engines of runners cannot do yet. Give the ` +
+      `engine ${engine} uses the gateway ${gateway}, which engines on runners cannot use yet. Give the ` +
       "worker another engine, or remove its labels",
     whom: { kind: "all" },
   };
