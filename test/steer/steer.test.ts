@@ -37,6 +37,24 @@ it("words for a run whose engine takes none become one task of the same conversa
   );
 });
 
+it("words that have a task get no second one, and words that the agent has confirmed get none [STR-1]", async () => {
+  await using app = await openApp({ config: { engines: buildFakeEngines() } });
+  const { worker, execution } = await startRun(app, "sleep 3");
+  const steer = (content: string) => app.call(`POST /api/executions/${execution.id}/steer`, { content });
+  const { id } = await steer("confirmed");
+  await app.db.write([{ sql: "update steer set status = 'delivered' where id = ?", args: [id] }]);
+  await steer("words");
+  await app.settle();
+  await steer("after the end");
+  await app.settle();
+  const tasks = await listTasks(app, worker.id);
+  expect(tasks.map((task: { instruction: string }) => task.instruction).sort()).toEqual([
+    "after the end",
+    "sleep 3",
+    "words",
+  ]);
+});
+
 it("words for a run that has ended become a task immediately, and a repeated request makes no second one [STR-1]", async () => {
   await using app = await openApp({ config: { engines: buildFakeEngines() } });
   const { worker, execution } = await startRun(app, "both");

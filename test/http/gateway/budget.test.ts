@@ -3,6 +3,7 @@ import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { buildMessageEvents, formatEvents, Upstream } from "../../harness/fakes/upstream.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { type ActiveRun, startRun } from "../../harness/service/run.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 let upstream: Upstream;
 let app: App;
@@ -93,4 +94,15 @@ it("the end of a run counts the answers that it cuts off [GTW-2]", async () => {
   expect(usage).toMatchObject({ input_tokens: 120, output_tokens: 3 * Math.ceil(start.length / 4) });
   const [row] = await app.db.read("select tokens from ledger where target = 'global'");
   expect(row?.tokens).toBe(usage.input_tokens + usage.output_tokens);
+});
+
+it("the end of a run counts a request whose answer has not begun [GTW-2]", async () => {
+  upstream.answer = () => {};
+  const asked = ask().catch(() => null);
+  await waitUntil("the request has arrived", () => upstream.received.length === 1);
+  await app.call(`POST /api/executions/${run.executionId}/cancel`);
+  await asked;
+  await app.until("execution.failed");
+  const { usage } = await app.call(`GET /api/executions/${run.executionId}`);
+  expect(usage).toMatchObject({ input_tokens: Math.ceil('{"stream":true}'.length / 4), output_tokens: 0 });
 });
