@@ -25,7 +25,6 @@ export async function benchBox(): Promise<Row[]> {
   const box = {
     ...{ workDir: place("work"), stateDir: null, runDir: place("run"), home: place("home"), user },
     ...{
-      readOnly: [],
       read: [],
       write: [],
       links: [],
