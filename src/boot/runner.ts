@@ -26,7 +26,7 @@ import { createCatalog } from "./host_limits.ts";
 import { findOwnProgram, installShim } from "./shim.ts";
 
 const STOP_GRACE_MS = 30_000;
-// Each box has a loopback of its own, so no other program has the port.
+// Each box has a separate loopback, so no other program has the port.
 const RELAY_PORT = 8080;
 
 const log = createLogger("runner");

@@ -10,7 +10,7 @@ interface ProtectedPaths {
   homes: readonly string[];
   /** Work directories of other workers. */
   others: readonly string[];
-  /** What the configuration lets boxes read and change. */
+  /** The paths that the configuration allows boxes to read and change. */
   bounds: { read: readonly string[]; write: readonly string[] };
 }
 

@@ -36,7 +36,7 @@ interface BoxRequest {
 /** Returns the box of a run, or null for a run without one. Throws SpawnError with `failure: isolation`. */
 export type BoxPlanner = (request: BoxRequest) => Promise<Box | null>;
 
-/** What the settings ask for a run. */
+/** The box that the settings request for a run. */
 export interface BoxWish {
   box: BoxOptions;
   /** The bounds of the box. */

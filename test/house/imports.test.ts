@@ -45,7 +45,7 @@ const PACKAGES: Record<string, RegExp> = {
 // start fast (contract 6.9).
 const DOMAIN_OF_CLI = /^src\/domain\/call\/(vocabulary|error|name_key|closest)\.ts$/;
 
-const TYPES_OF_CONFIG = ["api", "run", "pipeline"];
+const TYPES_OF_CONFIG = ["api", "run", "pipeline", "runner"];
 
 function findRoom(path: string): string {
   const [top = "", second = ""] = path.split("/");
