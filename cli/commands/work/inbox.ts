@@ -35,9 +35,8 @@ export const group: AnyCommand[] = [
       since: SINCE,
     },
     examples: [
-      "inbox dismiss $id",
       "inbox dismiss --kind run_failed",
-      "inbox dismiss $id --until +2h",
+      "inbox dismiss --kind worker_paused --until +2h",
     ],
     async run({ client, out, args: [ref], options: { kind, until, since } }) {
       if ((ref === undefined) === (kind === undefined)) {

@@ -1,3 +1,4 @@
+import { memoize } from "../../base/memoize.ts";
 import { findClosest } from "../call/closest.ts";
 import { normalizeName } from "../call/name_key.ts";
 import { hideCodeAndQuotes } from "./addressed_text.ts";
@@ -52,13 +53,21 @@ function listMentions(given: string): Mention[] {
   return found;
 }
 
+// The names of workers repeat with each message.
+const NAMES_KNOWN_MAX = 1_000;
+const readName = memoize(NAMES_KNOWN_MAX, (name) => ({
+  key: normalizeName(name),
+  length: name.split(/\s+/).length,
+}));
+
 function compare({ word, rest }: Mention, names: readonly string[]): UnknownMention | null {
   const words = rest.split(/\s+/);
   const close: string[] = [];
+  const key = normalizeName(word);
   for (const name of names) {
-    const length = name.split(/\s+/).length;
+    const { key: known, length } = readName(name);
     const typed = length === 1 ? word : words.slice(0, length).join(" ").replace(/[.,:;!?-]+$/, "");
-    if (normalizeName(typed) === normalizeName(name)) return null;
+    if ((length === 1 ? key : normalizeName(typed)) === known) return null;
     if (findClosest(typed, [name]).length > 0) close.push(name);
   }
   return { word, close: findClosest(word, close).length > 0 ? findClosest(word, close) : close.slice(0, 3) };

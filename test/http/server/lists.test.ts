@@ -7,7 +7,7 @@ type Json = any;
 
 /** Parameters that are not filters of rows. */
 const NO_FILTER =
-  /^(page|page_size|cursor|limit|text|days|after|before|token|last|ref|by|step|from|to|since|paused|failing|recursive|no_recursive)$|_(from|to)$/;
+  /^(page|page_size|cursor|limit|text|days|failure|after|before|token|last|ref|by|step|from|to|since|paused|failing|recursive|no_recursive)$|_(from|to)$/;
 
 /** Every list of the API with its address and parameters. */
 async function lists(app: App): Promise<{ path: string; parameters: Json[]; headers: string[] }[]> {
