@@ -9,7 +9,7 @@ interface ProtectedPaths {
   homes: readonly string[];
   /** Work directories of other workers. */
   others: readonly string[];
-  /** What the configuration lets boxes read and change. */
+  /** Real paths that boxes may read and change (`isolation.box`). */
   bounds: { read: readonly string[]; write: readonly string[] };
 }
 

@@ -285,8 +285,7 @@ class MountArgs {
   makeDirectory(path: string): void {
     if (this.#places.has(path) || this.#findOwner(path) === "machine") return;
     this.makeDirectory(dirname(path));
-    // In /tmp an agent may have put a link, which bubblewrap follows: without a file system of its own, it would make the directories below
-    // where the link leads, as root.
+    // In /tmp an agent may have put a link, which bubblewrap follows as root. It makes the directories below in an empty file system instead.
     if (dirname(path) === "/tmp") this.#addEmpty(path);
     else this.args.push("--perms", "0755", "--dir", path);
     this.#places.set(path, "box");
