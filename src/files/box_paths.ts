@@ -10,7 +10,7 @@ interface ProtectedPaths {
   homes: readonly string[];
   /** Work directories of other workers. */
   others: readonly string[];
-  /** The paths that the configuration allows boxes to read and change. */
+  /** Real paths that boxes may read and change (`isolation.box`). */
   bounds: { read: readonly string[]; write: readonly string[] };
 }
 

@@ -51,7 +51,7 @@ describeConsole("runners in the console", ({ visit }) => {
     expect((await runner.claim()).body.run).not.toBeNull();
     await page.getByText("1 of 4", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Remove" }).click();
-    await page.getByText("1 run is lost and retried later. 1 worker has its directory there")
+    await page.getByText("1 run is lost and retried later. The directory of 1 worker is on it.")
       .waitFor();
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
     await page.getByRole("button", { name: "Remove runner" }).click();
@@ -133,7 +133,7 @@ describeConsole("runners in the console", ({ visit }) => {
     await page.getByLabel("Name, label or engine").fill("");
     await page.getByLabel("State").selectOption("silent");
     await page.getByText("1 of 10").waitFor();
-    expect(new URL(page.url()).search).toBe("?state=silent");
+    await expect.poll(() => new URL(page.url()).search).toBe("?state=silent");
     await page.reload();
     // The row shows both states: not responding and draining.
     await page.getByRole("button", { name: /not responding mac1.*draining/ }).click();

@@ -5,9 +5,10 @@ import { createBoxGroup, findDelegatedGroup } from "../../src/engine/process/box
 import { findBoxFault } from "../../src/engine/process/box_fault.ts";
 import { makeRunDir } from "../../src/engine/run_dir.ts";
 import { BOX_SETTINGS } from "../harness/box.ts";
-import { buildShellEngine } from "../harness/fakes/agents.ts";
+import { buildFakeEngines, buildShellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { openClient, PASS_HASH, waitUntilQuiet } from "../harness/service/client.ts";
+import { startRun } from "../harness/service/run.ts";
 import { createTempDir, startServer } from "../harness/service/process.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -342,6 +343,16 @@ function buildBox(folder: string, more: Partial<Box>): Box {
     ...more,
   };
 }
+
+it("a worker that a run creates has the box of the run's worker", async () => {
+  await using app = await openApp({ config: { engines: buildFakeEngines() } });
+  const run = await startRun(app, ["*:*"]);
+  const isolation = { box: { network: "none" } };
+  await app.call(`PUT /api/workers/${run.workerId}`, { isolation });
+  const made = await app.call("POST /api/workers", { name: "New" }, { authorization: `Bearer ${run.token}` });
+  expect(made).toMatchObject({ isolation, isolation_effective: isolation });
+  expect((await app.call(`GET /api/workers/${made.id}`)).isolation).toEqual(isolation);
+});
 
 describe("control groups of boxes", () => {
   it("are made in a delegated group of version 2 only, with the limits of the box and of all boxes", async () => {

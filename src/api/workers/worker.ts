@@ -17,6 +17,7 @@ import type { Database, Statement } from "../../store/db/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../../store/workers/department.ts";
 import { deleteForeignContexts, discardWorkerRunContexts } from "../../store/chat/conversation_context.ts";
 import {
+  findIsolation,
   findWorker,
   findWorkerJson,
   insertWorker,
@@ -50,8 +51,11 @@ export async function createWorker(
 }
 
 async function planWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Promise<Creation<Worker>> {
-  const { db, clock, paths, isolation } = deps;
+  const { db, clock, paths, isolation: { config } } = deps;
   await checkNewWorker(deps, call, input);
+  const { run } = call.caller;
+  // Else a run would leave its box by a worker that it creates.
+  const isolation = run === null ? input.isolation : await findIsolation(db, run.worker_id);
   const id = createId();
   const now = clock.now();
   const workDir = findWorkDir(id, input, paths);
@@ -63,7 +67,8 @@ async function planWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Pr
     engine_args: omitEmpty(input.engine_args),
     departments,
     work_dir: workDir,
-    isolation_effective: input.isolation ?? isolation.config.default,
+    isolation,
+    isolation_effective: isolation ?? config.default,
     home: "",
     status: paused ? "paused" : "idle",
     paused,

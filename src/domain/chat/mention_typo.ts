@@ -54,8 +54,8 @@ function listMentions(given: string): Mention[] {
 }
 
 // The names of workers repeat with each message.
-const NAMES_KNOWN_MAX = 1_000;
-const readName = memoize(NAMES_KNOWN_MAX, (name) => ({
+const NAMES_KEPT = 1_000;
+const readName = memoize(NAMES_KEPT, (name) => ({
   key: normalizeName(name),
   length: name.split(/\s+/).length,
 }));
