@@ -266,7 +266,6 @@ describe("a box that a worker cannot have is refused with the field", () => {
       ({ link = "" }) => ({ isolation: box({ read: [link] }) }),
       /data directory/,
     ],
-    ["a runner", () => ({ isolation: "box", runs_on: ["gpu"] }), /runner/],
     ["an engine with a shared login", () => ({ isolation: "box", engine: "shared" }), /shared/],
     ["a relative path", () => ({ isolation: box({ read: ["x"] }) }), /absolute/],
     ["an unknown option", () => ({ isolation: { box: { colour: "red" } } }), /colour|isolation/],
