@@ -1,5 +1,5 @@
 // Builds the command that starts a program in a box: its own view of the file system, made by bubblewrap (decision 0031).
-import { lchownSync } from "node:fs";
+import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import type { BoxLimits } from "../../domain/workers/isolation.ts";
 import { concatBytes } from "../../base/bytes.ts";
@@ -174,12 +174,18 @@ export function giveFiles({ user, runDir, stateDir, fixed }: Box): void {
 
 /** Gives a file to the user of a box. Follows no link. Throws UnsafePathError. */
 export function giveFile(place: Place, { uid, gid }: BoxUser): void {
-  usingParent(place, (parent, name) => lchownSync(join(parent.address, name), uid, gid));
+  usingParent(place, (parent, name) => giveEntry(join(parent.address, name), uid, gid));
+}
+
+// Before Deno 2.9 there is no lchownSync(). Then the box fails, and the service runs.
+function giveEntry(path: string, uid: number, gid: number): void {
+  if (fs.lchownSync === undefined) throw new Error("a box of a service that runs as root needs Deno 2.9");
+  fs.lchownSync(path, uid, gid);
 }
 
 function giveEntries(place: Place, { uid, gid }: BoxUser): void {
   using folder = openDirectory(place);
-  for (const { name } of Deno.readDirSync(folder.address)) lchownSync(join(folder.address, name), uid, gid);
+  for (const { name } of Deno.readDirSync(folder.address)) giveEntry(join(folder.address, name), uid, gid);
 }
 
 /** Lists the folders between the state of the engine and a file in it, which the service may have made. */
