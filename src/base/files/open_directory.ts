@@ -30,7 +30,19 @@ type OpenDirectory = Directory & Disposable;
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY;
 // Opens nothing but the name: neither waits for a pipe nor wakes a device. Linux only; Node.js has no constant for it.
 export const O_PATH = 0o10000000;
-export const IS_LINUX = Deno.build.os === "linux";
+/** Whether `/proc/self/fd` has the descriptors of this process: on Linux, since Deno 2.9. */
+export const HAS_DESCRIPTOR_PATHS = Deno.build.os === "linux" && hasKernelDescriptors();
+
+function hasKernelDescriptors(): boolean {
+  const descriptor = openSync("/", DIRECTORY);
+  try {
+    return Deno.readLinkSync(`/proc/self/fd/${descriptor}`) === "/";
+  } catch {
+    return false;
+  } finally {
+    closeSync(descriptor);
+  }
+}
 
 /**
  * Opens the directory at a place. With `makeMode` it creates missing directories below the root. Throws UnsafePathError for a link and
@@ -55,7 +67,7 @@ export function openDirectory({ root, path }: Place, makeMode?: number): OpenDir
 export function enter(parent: Directory, name: string): OpenDirectory {
   const address = join(parent.address, name);
   const path = join(parent.path, name);
-  if (!IS_LINUX) {
+  if (!HAS_DESCRIPTOR_PATHS) {
     requireDirectory(lstatSync(address), path);
     return { address, path, [Symbol.dispose]() {} };
   }
@@ -93,7 +105,7 @@ export function nameRealPath(error: unknown, path: string): unknown {
 
 /** Gives a new file or directory to the owner of its directory, where the service is root and the run is not. */
 export function adoptOwner(descriptor: number | string, parent: Directory): void {
-  if (!IS_LINUX || Deno.uid() !== 0) return;
+  if (!HAS_DESCRIPTOR_PATHS || Deno.uid() !== 0) return;
   const { uid, gid } = Deno.statSync(parent.address);
   const address = typeof descriptor === "string" ? descriptor : `/proc/self/fd/${descriptor}`;
   if (uid !== 0) Deno.chownSync(address, uid, gid);
@@ -120,7 +132,7 @@ function getCode(error: unknown): string {
 }
 
 function openRoot(root: string): OpenDirectory {
-  if (IS_LINUX) return wrap(openSync(root, DIRECTORY), root);
+  if (HAS_DESCRIPTOR_PATHS) return wrap(openSync(root, DIRECTORY), root);
   return { address: root, path: root, [Symbol.dispose]() {} };
 }
 

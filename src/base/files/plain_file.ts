@@ -15,7 +15,7 @@ import { join } from "node:path";
 import {
   adoptOwner,
   type Directory,
-  IS_LINUX,
+  HAS_DESCRIPTOR_PATHS,
   nullIfMissing,
   O_PATH,
   openDirectory,
@@ -104,7 +104,7 @@ function usingFile<T>(
 ): T {
   const address = join(parent.address, name);
   const path = join(parent.path, name);
-  const held = IS_LINUX ? openSync(address, O_PATH | constants.O_NOFOLLOW) : null;
+  const held = HAS_DESCRIPTOR_PATHS ? openSync(address, O_PATH | constants.O_NOFOLLOW) : null;
   try {
     const found = held === null ? lstatSync(address) : fstatSync(held);
     requireFile(found, path);

@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import {
   type Directory,
   enter,
-  IS_LINUX,
+  HAS_DESCRIPTOR_PATHS,
   nameRealPath,
   nullIfMissing,
   O_PATH,
@@ -100,7 +100,7 @@ async function removeOne(address: string): Promise<"removed" | "missing" | "kept
 
 /** Opens a directory, and takes back the permissions that an agent has removed. */
 function enterForced(parent: Directory, name: string): Directory & Disposable {
-  if (IS_LINUX && Deno.uid() !== 0) grantOwner(join(parent.address, name));
+  if (HAS_DESCRIPTOR_PATHS && Deno.uid() !== 0) grantOwner(join(parent.address, name));
   return enter(parent, name);
 }
 
