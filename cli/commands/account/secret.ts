@@ -6,7 +6,7 @@ import { readInputFile, readText } from "../../terminal/input_text.ts";
 import type { Io } from "../../terminal/io.ts";
 import { SecretPrompt } from "../../terminal/prompt.ts";
 import { type AnyCommand, command, type Context, option } from "../command.ts";
-import { pageOptions, requestCommand } from "../resource.ts";
+import { confirmLoss, pageOptions, requestCommand, YES } from "../resource.ts";
 import { resolveRef } from "../../client/resource_ref.ts";
 
 /** The service's limit, and some bytes for a line break at the end. */
@@ -94,7 +94,13 @@ export const group: AnyCommand[] = [
     endpoint: "DELETE /api/secrets/:name",
     args: ["secret"],
     examples: ["secret delete github-token"],
+    options: { yes: YES },
     id: (_row, [name = ""]) => name,
+    async input({ yes }, context) {
+      const [name = ""] = context.args;
+      if (!yes) await confirmLoss(context, `Delete secret ${name}? Its value cannot be restored.`);
+      return {};
+    },
   }),
 ];
 
