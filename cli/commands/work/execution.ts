@@ -72,7 +72,7 @@ export const group: AnyCommand[] = [
   execution.verb("retry", "Run an execution again as a new task", "POST /api/executions/:id/retry", {
     examples: [
       "execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235",
-      "execution list --status failed --text 'no such report' -q | xargs -n 1 svc ctl execution retry",
+      "execution list --status failed --text 'no such report' -q | xargs -rn1 svc ctl execution retry",
     ],
   }),
 ];
