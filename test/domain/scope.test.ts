@@ -46,7 +46,17 @@ describe("scopes (contract 2)", () => {
     const all = RESOURCES.flatMap((resource) => VERBS.map((verb): Scope => `${verb}:${resource}`));
     expect(all.filter((one) => !mayCall({ ...caller, run: null }, one))).toEqual([]);
     const refused = all.filter((one) => !mayCall({ ...caller, run }, one));
-    const closed = ["users", "tokens", "platforms", "webhooks", "notices", "fleet", "runners", "runs"];
+    const closed = [
+      "users",
+      "tokens",
+      "platforms",
+      "webhooks",
+      "notices",
+      "fleet",
+      "runners",
+      "runs",
+      "secrets",
+    ];
     expect(refused.sort()).toEqual([
       ...closed.flatMap((resource) => [`read:${resource}`, `write:${resource}`]),
       ...["budgets", "engines", "commands"].map((resource) => `write:${resource}`),

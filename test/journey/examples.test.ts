@@ -31,6 +31,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
     /^svc ctl webhook (create|test|update ci --enable)/,
     "would send to another machine: test/harness/model/walk.ts",
   ],
+  [/^svc ctl secret (?!list)/, "needs a typed value: test/journey/commands.test.ts"],
   [/^svc ctl execution steer/, "needs a run in progress: test/steer/steer.test.ts"],
   [/^svc ctl chat '@Shouty/, "needs the engine of its page: test/journey/readme.test.ts"],
   [/^svc ctl chat$/, "stays until Ctrl-D: test/cli/chat.test.ts"],

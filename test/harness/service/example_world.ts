@@ -63,6 +63,7 @@ export class ExampleWorld implements AsyncDisposable {
       type: "immediate",
     };
     await this.#write("tasks.jsonl", `${JSON.stringify(task)}\n`);
+    await this.#write("telegram.yaml", "platforms: {}\n");
     await this.#write("config.yaml", "limits: { max_concurrent_runs: 2 }\n");
     await this.#write("bin/svc", `#!/bin/sh\nexec ${SVC.join(" ")} "$@"\n`);
     await Deno.chmod(join(this.folder, "bin/svc"), 0o755);
