@@ -71,7 +71,7 @@ const ANSWERS_NOTHING = new Set(["login", "logout", "context use"]);
 const NO_IDS = new Set([
   ...["execution logs", "config schema", "config show", "config validate", "session list", "chat"],
   ...["login", "logout", "whoami", "context list", "context use", "usage", "queue cancel", "audit"],
-  ...["system resume", "schedule preview", "export", "apply", "diff"],
+  ...["system resume", "system check-config", "schedule preview", "export", "apply", "diff"],
 ]);
 
 describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
