@@ -6,7 +6,7 @@ import { openWorld } from "./worlds/open.ts";
 
 const open = (world: DiscordWorld) => openWorld("guild", world, { more: { allow: ["7"] } });
 const offered = (world: DiscordWorld) =>
-  waitUntil("six commands", () => world.fake.commands.filter(({ type }) => type === 1).length === 6);
+  waitUntil("seven commands", () => world.fake.commands.filter(({ type }) => type === 1).length === 7);
 const hears = (world: DiscordWorld, text: string) =>
   waitUntil(text, () => world.sent().some((one) => one.text.includes(text)));
 const told = (world: DiscordWorld) => world.fake.callbacks.map(({ data }) => data.content);
@@ -22,16 +22,16 @@ it("are registered once, next to other commands of the bot, and again after a ch
   });
   {
     await using _app = await open(world);
-    await waitUntil("all commands", () => fake.commandsMade === 6);
+    await waitUntil("all commands", () => fake.commandsMade === 7);
   }
   expect(fake.commands.map(({ name }) => name)).toEqual([
-    ...["menu", "help", "workers", "status", "stop", "new", "answer"],
+    ...["menu", "help", "workers", "status", "steer", "stop", "new", "answer"],
   ]);
   await using _again = await open(world);
   await waitUntil("it is connected again", () => fake.gateway.listening === 1);
   await world.say("/help");
   await hears(world, "list the commands");
-  expect(fake.commandsMade).toBe(6);
+  expect(fake.commandsMade).toBe(7);
   expect(world.faults()).toEqual([]);
 });
 
