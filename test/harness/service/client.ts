@@ -78,8 +78,9 @@ export async function waitUntilQuiet(api: Client, stuckMs = 60_000): Promise<voi
   let least = Infinity;
   let leastAt = performance.now();
   while (performance.now() - leastAt < stuckMs) {
-    const { tasks, executions } = await api.call("GET /api/system/overview");
+    // Messages first: one that is routed between the two requests has its task in the second.
     const unrouted = await api.call("GET /api/messages/inbound?status=received,feeding&page_size=1");
+    const { tasks, executions } = await api.call("GET /api/system/overview");
     const open = tasks.pending + tasks.running + executions.pending + executions.running + unrouted.length;
     if (open === 0) return;
     if (open < least) [least, leastAt] = [open, performance.now()];
