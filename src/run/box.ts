@@ -12,12 +12,13 @@ import {
 } from "../domain/workers/isolation.ts";
 import type { Engine } from "../engine/engine.ts";
 import { getInputDir } from "../engine/run_dir.ts";
-import type { Box, BoxUser } from "../engine/process/box.ts";
+import { type Box, type BoxUser, giveFile } from "../engine/process/box.ts";
 import { NO_BOX_USER } from "../engine/process/box_fault.ts";
 import type { OpenBoxSocket } from "../engine/process/box_network.ts";
 import { findProgram, SpawnError } from "../engine/process/process.ts";
 import { findProgramFiles, type ProgramFiles } from "../engine/process/program_files.ts";
 import { findBoxUser } from "../engine/process/box_user.ts";
+import { listParts } from "../store/chat/inbound_part.ts";
 import type { Database } from "../store/db/database.ts";
 import { findIsolation, listForeignWorkDirs } from "../store/workers/worker.ts";
 import { findBoxFault, findProtectedPaths, listProtected } from "../files/box_paths.ts";
@@ -31,6 +32,8 @@ interface BoxRequest {
   workDir: string;
   stateDir: string | null;
   runDir: string;
+  /** The message of the run, whose files the box shows. "" for a gate. */
+  messageId: string;
 }
 
 /** Returns the box of a run, or null for a run without one. Throws SpawnError with `failure: isolation`. */
@@ -43,7 +46,7 @@ export interface BoxWish {
   config: IsolationConfig;
   /** Work directories of other workers, which the box must not show. */
   others: readonly string[];
-  /** More paths that the run can read. */
+  /** The files of the run's message, or their folder. */
   read?: readonly string[];
 }
 
@@ -64,21 +67,26 @@ export function createServicePlanner(
   machine: BoxMachine,
   { db, config }: { db: Database; config: IsolationConfig },
 ): BoxPlanner {
-  return createBoxPlanner(machine, async (id) => {
+  return createBoxPlanner(machine, async ({ workerId: id, messageId }) => {
     const box = resolveBox(id === null ? null : await findIsolation(db, id), config);
     if (box === null) return null;
     const others = id === null ? [] : await listForeignWorkDirs(db, id, machine.paths.workers);
-    return { box, config, others };
+    return { box, config, others, read: await listMessageFiles(db, messageId) };
   });
+}
+
+async function listMessageFiles(db: Database, messageId: string): Promise<string[]> {
+  const parts = messageId === "" ? [] : await listParts(db, messageId);
+  return parts.flatMap(({ media }) => media === null ? [] : [media.path]);
 }
 
 /** Creates a planner. `findWish` returns null for a run without a box. */
 export function createBoxPlanner(
   machine: BoxMachine,
-  findWish: (workerId: string | null) => Promise<BoxWish | null>,
+  findWish: (request: BoxRequest) => Promise<BoxWish | null>,
 ): BoxPlanner {
   return async (request) => {
-    const wish = await findWish(request.workerId);
+    const wish = await findWish(request);
     if (wish === null) return null;
     try {
       return await planBox(machine, request, wish);
@@ -114,6 +122,8 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
   const stateDir = request.stateDir === null ? null : relocate(request.stateDir);
   for (const folder of [home, ...(stateDir === null ? [] : [stateDir])]) prepareFolder(folder, user);
   if (user !== null) checkOwner(workDir, user, isOwn);
+  const files = (wish.read ?? []).map((path) => resolveLinks(path));
+  if (user !== null) { for (const path of files) giveFile({ root: dirname(path), path }, user); }
   const programs = findEngineFiles(engine);
   return {
     ...{ workDir, stateDir, runDir: relocate(runDir), home, user },
@@ -122,7 +132,7 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
       ...programs.read,
       ...options.ownProgram.read,
       relocate(paths.bin),
-      ...(wish.read ?? []).map((path) => resolveLinks(path)),
+      ...files,
     ],
     // The environment of a run has the paths as they were configured.
     links: [

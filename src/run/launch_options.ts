@@ -3,6 +3,7 @@ import { replacePlain } from "../base/files/plain_file.ts";
 import { type DataPaths, getStateDir } from "../base/paths.ts";
 import { buildRelayVariables } from "../base/proxy.ts";
 import { BEE_SUBJECT } from "../domain/call/scope.ts";
+import type { Verify } from "../domain/work/command.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
 import type { BoxPlanner } from "./box.ts";
@@ -23,6 +24,8 @@ export interface LaunchRequest {
   /** Called, like `brief`, only for an engine outside this process. */
   grant: () => Promise<Grant>;
   brief: () => Promise<Briefing>;
+  /** The check of the work, or null (contract 13). */
+  verify?: Verify | null;
   /** Total time limit of the run, when it exceeds the engine's limit. */
   lifeMs?: number | undefined;
 }
@@ -48,7 +51,7 @@ interface LaunchOptions extends
   secretNames: string[];
 }
 
-/** An engine inside this process needs no launch options. */
+/** An engine inside this process needs no launch options. Its check may need a box. */
 const NO_OPTIONS: LaunchOptions = {
   runDir: "",
   stateDir: null,
@@ -72,10 +75,17 @@ export async function prepareLaunch(
     environmentOf: EnvironmentBuilder;
     planBox: BoxPlanner;
   },
-  { engine, identity, grant, brief, stateOwner, workDir, lifeMs }: LaunchRequest & Pick<EngineRun, "workDir">,
+  request: LaunchRequest & Pick<EngineRun, "workDir">,
   runDir: string,
 ): Promise<LaunchOptions> {
-  if (!engine.external) return NO_OPTIONS;
+  const { engine, identity, grant, brief, stateOwner, workDir, lifeMs, verify = null } = request;
+  const workerId = stateOwner === BEE_SUBJECT ? null : stateOwner;
+  const place = { workerId, engine, workDir, runDir, messageId: identity.message_id };
+  if (!engine.external) {
+    if (!verify) return NO_OPTIONS;
+    makeRunDir(runDir);
+    return { ...NO_OPTIONS, runDir, box: await planBox({ ...place, stateDir: null }) };
+  }
   const contextPath = join(getInputDir(runDir), "context.json");
   const [{ rights, env, ...variables }, { context, ...briefing }] = await Promise.all([
     grant().then(async (grant) => ({
@@ -87,8 +97,7 @@ export async function prepareLaunch(
   makeRunDir(runDir);
   replacePlain(placeInRunDir(contextPath, runDir), context);
   const stateDir = getStateDir(paths, stateOwner, engine);
-  const workerId = stateOwner === BEE_SUBJECT ? null : stateOwner;
-  const box = await planBox({ workerId, engine, workDir, stateDir, runDir });
+  const box = await planBox({ ...place, stateDir });
   if (box !== null) env.HOME = box.home;
   if (box !== null && box.network !== "host") Object.assign(env, buildRelayVariables(box.network.port));
   return { ...briefing, runDir, stateDir, box, env, ...variables, tools: buildTools(env, engine), rights };

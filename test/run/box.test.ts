@@ -8,6 +8,7 @@ import { BOX_SETTINGS } from "../harness/box.ts";
 import { buildFakeEngines, buildShellEngine } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { openClient, PASS_HASH, waitUntilQuiet } from "../harness/service/client.ts";
+import { upload } from "../http/requests.ts";
 import { startRun } from "../harness/service/run.ts";
 import { createTempDir, startServer } from "../harness/service/process.ts";
 
@@ -53,6 +54,40 @@ describe(`a worker in a box${why} [BOX-1]`, () => {
   it.skipIf(fault !== null)("runs its check and its gate in the box, too", async () => {
     await using app = await openBoxed("touch ran");
     const look = ["sh", "-c", `ls ${app.dataDir}/secret.key && exit 9; touch looked; exit 0`];
+    const worker = await app.call("POST /api/workers", {
+      name: "Ada",
+      isolation: HOST,
+      verify: { command: look },
+    });
+    const execution = await run(app, worker);
+    expect(execution).toMatchObject({ status: "completed", verify: { status: "passed" } });
+    expect(await exists(join(worker.work_dir, "looked"))).toBe(true);
+  });
+});
+
+describe(`what else belongs to a run in a box${why} [BOX-1]`, () => {
+  it.skipIf(fault !== null)("the files of its message can be read, and other uploads cannot", async () => {
+    const script =
+      'sed -n \'s/.*"path": *"\\([^"]*uploads[^"]*\\)".*/\\1/p\' "$SVC_CONTEXT_FILE" | head -1 > name; ' +
+      'cat "$(cat name)"; echo " changed" >> "$(cat name)" && echo bad; ls "$(dirname "$(cat name)")" | wc -l';
+    await using app = await openBoxed(script);
+    const worker = await app.call("POST /api/workers", { name: "Ada", isolation: HOST });
+    const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+    await upload(app, session.id, "of another message");
+    const { path } = await upload(app, session.id, "the attachment\n");
+    await app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "x", media_path: path });
+    await app.settle();
+    const [{ status, result, error }] = await app.call("GET /api/executions");
+    expect([status, error]).toEqual(["completed", ""]);
+    expect(result.trim()).toBe("the attachment\n1");
+  });
+
+  it.skipIf(fault !== null)("the check of an engine in the service runs in the box", async () => {
+    const commands = { kind: "echo", shell: [] };
+    await using app = await openApp({
+      config: { isolation: BOX_SETTINGS, engines: { default: "own", own: commands } },
+    });
+    const look = ["sh", "-c", `ls ${app.dataDir}/secret.key && exit 9; touch looked`];
     const worker = await app.call("POST /api/workers", {
       name: "Ada",
       isolation: HOST,

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import type { Verify, VerifyResult } from "../../domain/work/command.ts";
+import type { VerifyResult } from "../../domain/work/command.ts";
 import { formatStep } from "../../domain/work/progress.ts";
 import type { Config } from "../../config/schema.ts";
 import { addUsage, USAGE_UNKNOWN } from "../../domain/work/execution.ts";
@@ -54,8 +54,6 @@ interface EngineRequest
   opening: string;
   /** Returns the log's last line, or null for none. */
   closing: (outcome: EngineOutcome) => string | null;
-  /** The check of the work, or null (contract 13). */
-  verify?: Verify | null;
   reports: Partial<RunReports>;
 }
 
@@ -113,7 +111,7 @@ export async function runEngine(
       await Promise.all([log.close(), events?.close()]);
     }
   } finally {
-    if (engine.external) void removeRunDir(runDir);
+    if (engine.external || request.verify) void removeRunDir(runDir);
   }
 }
 

@@ -112,7 +112,9 @@ export class Gates {
     const { umask, config } = this.#options;
     const { execution: { run_id: runId, worker_id: workerId }, workDir } = claim;
     const { env, secrets } = await this.#buildEnvironment(claim, engine, runDir);
-    const box = await this.#options.planBox({ workerId, engine, workDir, stateDir: null, runDir });
+    makeRunDir(runDir);
+    const place = { workerId, engine, workDir, runDir, stateDir: null, messageId: "" };
+    const box = await this.#options.planBox(place);
     const stopGraceMs = config.limits.stop_grace;
     const context = { runId, engine, workDir, box, env, umask, stopGraceMs, signal };
     if (box !== null) env.HOME = box.home;
@@ -146,7 +148,6 @@ export class Gates {
     const grant = await findGrant(db, claim);
     const request = { identity, grant, engine, runDir, contextPath: "", withoutSecrets: true } as const;
     const { env, ...keys } = await environmentOf(request);
-    makeRunDir(runDir);
     return { env: removeKeys(env, keys, context), secrets: keys.secrets };
   }
 
