@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { type Box, buildBoxLaunch, giveFiles } from "../../src/engine/process/box.ts";
 import { createBoxGroup, findDelegatedGroup } from "../../src/engine/process/box_group.ts";
 import { findBoxFault } from "../../src/engine/process/box_fault.ts";
+import { findMarked } from "../../src/engine/process/isolation.ts";
 import { makeRunDir } from "../../src/engine/run_dir.ts";
 import { BOX_SETTINGS } from "../harness/box.ts";
 import { buildFakeEngines, buildShellEngine } from "../harness/fakes/agents.ts";
@@ -81,6 +82,20 @@ describe(`what else belongs to a run in a box${why} [BOX-1]`, () => {
     expect([status, error]).toEqual(["completed", ""]);
     expect(result.trim()).toBe("the attachment\n1");
   });
+
+  it.skipIf(fault !== null)(
+    "the processes that it leaves have ended when its outcome is stored",
+    async () => {
+      await using app = await openBoxed(
+        "for i in $(seq 50); do (exec sleep 300 </dev/null >/dev/null 2>&1) & done; echo left",
+      );
+      const worker = await app.call("POST /api/workers", { name: "Ada", isolation: HOST });
+      const { status, result } = await run(app, worker);
+      const marks = await app.db.read<{ run_id: string }>("select run_id from execution");
+      expect(await findMarked(new Set(marks.map(({ run_id }) => run_id)))).toEqual([]);
+      expect([status, result]).toEqual(["completed", "left"]);
+    },
+  );
 
   it.skipIf(fault !== null)("the check of an engine in the service runs in the box", async () => {
     const commands = { kind: "echo", shell: [] };

@@ -104,8 +104,9 @@ async function runToEnd(spec: ProcessSpec, socket: BoxSocket | null): Promise<Pr
   if (spec.isolation === "group") {
     // Ends the processes that the first process left in its group or elsewhere.
     send(-child.pid, "SIGKILL");
-    await sweep(new Set([spec.runId]));
   }
+  // The kernel ends the other processes of a box only after bubblewrap has exited, on a busy machine up to a second later.
+  if (spec.isolation === "group" || spec.box !== null) await sweep(new Set([spec.runId]));
   await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS))]);
   if (start !== null && !start.isComplete && ending.reason === "exited") {
     throw new SpawnError(`its box cannot be set up: ${describeBoxFault(start.stderr)}`, "isolation");
