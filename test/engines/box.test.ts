@@ -15,7 +15,7 @@ describePins("$kind $version in a box, $way", WAYS, 300_000, (pin) => {
   it.skipIf(fault !== null)(
     "edits a file, runs a command, calls svc and MCP, continues its session, and sees no key",
     async () => {
-      await using rig = await Rig.open(pin, { box: true, timeout: "165s" });
+      await using rig = await Rig.open(pin, { box: "host", timeout: "165s" });
       const look = `cat ${rig.app.dataDir}/secret.key ${rig.app.dataDir}/svc.db > stolen.txt 2> refused.txt`;
       const { execution, log } = await rig.say(
         `Work. [[tool:echo hi > out.txt; svc ctl worker list -q > workers.txt; ${look}; true]]`,

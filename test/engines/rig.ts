@@ -109,8 +109,8 @@ interface RigOptions extends EngineWishes {
   /** Makes the engine the coordinator, with two workers that repeat their instructions. */
   bee?: boolean;
   clock?: Clock;
-  /** Runs the worker in a box that shares the machine's network. */
-  box?: boolean;
+  /** Runs the worker in a box with this network. */
+  box?: "host" | "none";
 }
 
 /** A CLI, with its settings if it stays open between turns. */
@@ -168,7 +168,7 @@ export class Rig implements AsyncDisposable {
     if (kind !== undefined) await app.call("PUT /api/secrets/model-key", { value: GATEWAY_SECRET });
     const worker = await app.call("POST /api/workers", {
       name: "Ada",
-      isolation: options.box ? { box: { network: "host" } } : null,
+      isolation: options.box === undefined ? null : { box: { network: options.box } },
     });
     if (options.bee) await app.call("POST /api/workers", { name: "Grace" });
     const session = await app.call("POST /api/local/sessions", options.bee ? {} : { worker_id: worker.id });
