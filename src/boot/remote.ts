@@ -9,6 +9,8 @@ import { Placement } from "../pipeline/dispatch/placement.ts";
 import type { Rules } from "../run/ending.ts";
 import { ClaimRequests } from "../run/remote/claim_requests.ts";
 import { Recorder } from "../run/recorder.ts";
+import type { RunMasks } from "../run/run_masks.ts";
+import { createSentVariables } from "../run/variables.ts";
 import { RemoteClaims } from "../run/remote/remote_claims.ts";
 import { RemoteReports } from "../run/remote/remote_reports.ts";
 import type { Database } from "../store/db/database.ts";
@@ -31,14 +33,34 @@ const CHECK_EVERY_MS = 250;
 
 export function createRemote(
   parts: Omit<Services, "stages">,
-  { rules, steps, times }: { rules: Rules; steps: RecentActivity; times: LeaseTimes },
+  { rules, steps, times, masks }: {
+    rules: Rules;
+    steps: RecentActivity;
+    times: LeaseTimes;
+    masks: RunMasks;
+  },
 ): Remote {
-  const { db, clock, wakeups, paths, engines, authority, timeZone, limits, waits, gateways, isolation } =
-    parts;
+  const {
+    db,
+    clock,
+    wakeups,
+    paths,
+    engines,
+    authority,
+    timeZone,
+    limits,
+    waits,
+    gateways,
+    isolation,
+    secrets,
+  } = parts;
   const polls = new ClaimRequests();
   const recorder = new Recorder({
     ...{ db, clock, engines, rules },
-    endGateways: (executionId) => gateways.closeRun(executionId),
+    endGateways: async (executionId) => {
+      masks.delete(executionId);
+      await gateways.closeRun(executionId);
+    },
   });
   const endRun = async (executionId: string, reason: string) => {
     if (!await isRemote(db, executionId)) return;
@@ -46,7 +68,12 @@ export function createRemote(
     await waitForEnd(db, clock, executionId);
   };
   const claims = new RemoteClaims({
-    ...{ db, clock, paths, polls, times, timeZone, limits, isolation: isolation.config },
+    ...{ db, clock, paths, polls, times, timeZone, limits, engines, masks, isolation: isolation.config },
+    findGatewayKind: (name) => gateways.findKind(name),
+    resolveVariables: createSentVariables({
+      ...{ db, secrets },
+      findGatewayProblem: (name) => gateways.findProblem(name),
+    }),
     key: () => authority.key,
     wakeDispatcher: () => wakeups.notify(WAKEUP.dispatcher),
   });
@@ -61,10 +88,14 @@ export function createRemote(
     report: (...given) => reports.storeReports(...given),
     media: (...given) => reports.openMedia(...given),
     end: (...given) => reports.storeEnd(...given),
-    placement: new Placement({ db, clock, paths, engines, polls, times }),
+    placement: new Placement({
+      ...{ db, clock, paths, engines, polls, times },
+      findGatewayKind: (name) => gateways.findKind(name),
+    }),
     interrupt: (executionId) => endRun(executionId, "cancelled"),
     stopFor: (executionId, words) => endRun(executionId, `budget: ${words}`),
     async renew() {
+      await claims.maskOpenRuns();
       await db.write([renewAllLeases(clock.now() + times.lease_ms)]);
     },
   };

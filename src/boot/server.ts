@@ -168,7 +168,12 @@ export class Server {
     });
     const steps = new RecentActivity();
     this.executor = new Executor({ ...running, rules, logWakeup: buildLogWakeup, waits, steps });
-    this.#remote = createRemote(this.parts, { rules, steps, times: replaced.leaseTimes ?? LEASE_TIMES });
+    this.#remote = createRemote(this.parts, {
+      rules,
+      steps,
+      masks,
+      times: replaced.leaseTimes ?? LEASE_TIMES,
+    });
     this.dispatcher = new Dispatcher({
       ...base,
       engines,

@@ -7,6 +7,7 @@ import { buildAgentEngine } from "./agent.ts";
 import { buildBuiltInEngine } from "./built_in.ts";
 import { buildCacheOptions } from "../base/memoize.ts";
 import type { Availability, Engine, EngineRun, Machine } from "./engine.ts";
+import type { GatewayKind } from "../domain/call/vocabulary.ts";
 import { buildProgramEngine } from "./program.ts";
 
 // An engine has one entry for each worker with a login problem.
@@ -17,11 +18,13 @@ export class Catalog {
   readonly defaultName: string;
   readonly configured: readonly string[];
   readonly #engines = new Map<string, Engine>();
+  readonly #machine: Machine;
   /** By engine, the state directories of the workers for which the engine could not be started. "" means every worker. */
   readonly #unusable = new Map<string, LRUCache<string, true>>();
 
   constructor({ defaultName, configured, defaultsFor }: EngineConfigs, machine: Machine) {
     this.defaultName = defaultName;
+    this.#machine = machine;
     this.configured = Object.keys(configured);
     for (const adapter of ADAPTERS.filter(needsNoConfiguration)) {
       const { kind } = adapter;
@@ -43,6 +46,19 @@ export class Catalog {
   /** Returns the engine of this name, or the default engine for "". Returns null if there is none. */
   find(name: string): Engine | null {
     return this.#engines.get(name === "" ? this.defaultName : name) ?? null;
+  }
+
+  /**
+   * Builds a variant of an agent engine that reaches its model through a gateway of the service, for one run on a runner. Its processes end
+   * with the run, because the service knows no other key than the run's token there. Returns null if there is no such engine.
+   */
+  buildThrough(name: string, gateway: { name: string; kind: GatewayKind }): Engine | null {
+    const engine = this.find(name);
+    const adapter = findAdapter(engine?.kind);
+    if (engine === null || adapter?.driver !== "agent") return null;
+    const config = { ...engine.config, gateway: gateway.name, warm: undefined };
+    const machine = { ...this.#machine, gateways: { [gateway.name]: gateway.kind }, keepAlive: null };
+    return buildEngine(engine.name, config, machine, adapter);
   }
 
   /** Whether a budget can be tested: US dollars need prices, or an engine that reports its cost (contract 14). */

@@ -42,17 +42,14 @@ interface ResolverOptions {
 export function createVariableResolver(
   { db, secrets, findGatewayProblem }: ResolverOptions,
 ): VariableResolver {
+  const read = buildReader(secrets);
   return async (engine, workerId, withoutSecrets) => {
     if (!withoutSecrets) {
-      for (const name of [engine.config.gateway ?? [], await listWorkerGateways(db, workerId)].flat()) {
-        const problem = await findGatewayProblem(name);
-        if (problem !== null) throw new SetupError(`Cannot use the gateway ${name}: ${problem}`);
-      }
+      await checkGateways(
+        [engine.config.gateway ?? [], await listWorkerGateways(db, workerId)].flat(),
+        findGatewayProblem,
+      );
     }
-    const read = (variable: string, reference: string) =>
-      secrets.resolve(reference).catch((error) => {
-        throw new SetupError(`Cannot set ${variable}: ${error instanceof Error ? error.message : error}`);
-      });
     const own = workerId === "" ? {} : await findWorkerEnv(db, workerId);
     checkNames(own, engine.adapterVariables);
     if (!withoutSecrets) await checkGrants(db, workerId, own);
@@ -68,16 +65,71 @@ export function createVariableResolver(
   };
 }
 
-/** Resolves the variables of a runner's engines. A runner has no secrets, and the service sends it the worker's variables. */
-export function createPlainResolver(own: Record<string, string>): VariableResolver {
-  const refuse = (remedy: string) => (variable: string) => {
-    throw new SetupError(`Cannot set ${variable}: a runner has no secrets. ${remedy}`);
+/** The variables of a worker as the service sends them to a runner. */
+export interface SentVariables {
+  env: Record<string, string>;
+  secrets: Record<string, string>;
+  /** Why the run has to fail with `setup`, "" if it can start. */
+  setup_error: string;
+}
+
+/**
+ * Creates the function that resolves the variables of a worker for a runner. Values of secrets are among them only if `hasSecrets`.
+ */
+export function createSentVariables(
+  { db, secrets, findGatewayProblem }: ResolverOptions,
+): (request: { workerId: string; gateway: string | null; hasSecrets: boolean }) => Promise<SentVariables> {
+  const read = buildReader(secrets);
+  return async ({ workerId, gateway, hasSecrets }) => {
+    try {
+      await checkGateways([gateway ?? [], await listWorkerGateways(db, workerId)].flat(), findGatewayProblem);
+      const own = await findWorkerEnv(db, workerId);
+      await checkGrants(db, workerId, own);
+      const found = await resolve(own, hasSecrets ? read : refuseSecret);
+      const env = Object.entries(found.values).filter(([name]) => !(name in found.secrets));
+      return { env: Object.fromEntries(env), secrets: found.secrets, setup_error: "" };
+    } catch (error) {
+      if (!(error instanceof SetupError)) throw error;
+      return { env: {}, secrets: {}, setup_error: error.message };
+    }
   };
-  return async ({ config, adapterVariables }) => {
-    checkNames(own, adapterVariables);
-    const { values: configured } = await resolve(config.env, refuse("Set the value in runner.yaml."));
-    const { values } = await resolve(own, refuse("Remove the worker's variable, or its labels."));
-    return { configured, own: values, secrets: {} };
+}
+
+function refuseSecret(variable: string): never {
+  throw new SetupError(
+    `Cannot set ${variable}: its runner gets no secrets. Add a runner with svc ctl runner add --secrets.`,
+  );
+}
+
+function buildReader(secrets: SecretStore): (variable: string, reference: string) => Promise<string> {
+  return (variable, reference) =>
+    secrets.resolve(reference).catch((error) => {
+      throw new SetupError(`Cannot set ${variable}: ${error instanceof Error ? error.message : error}`);
+    });
+}
+
+async function checkGateways(
+  names: readonly string[],
+  findGatewayProblem: ResolverOptions["findGatewayProblem"],
+): Promise<void> {
+  for (const name of names) {
+    const problem = await findGatewayProblem(name);
+    if (problem !== null) throw new SetupError(`Cannot use the gateway ${name}: ${problem}`);
+  }
+}
+
+/** Creates the resolver of one run on a runner. A runner has no stored secrets: the service sends it the values. */
+export function createSentResolver({ env, secrets, setup_error }: SentVariables): VariableResolver {
+  return async ({ config, adapterVariables }, _workerId, withoutSecrets) => {
+    if (setup_error !== "") throw new SetupError(setup_error);
+    checkNames({ ...env, ...secrets }, adapterVariables);
+    const { values: configured } = await resolve(config.env, (variable) => {
+      throw new SetupError(
+        `Cannot set ${variable}: a runner stores no secrets. Set the value in runner.yaml, or use a variable of the worker.`,
+      );
+    });
+    const shown = withoutSecrets ? {} : secrets;
+    return { configured, own: { ...env, ...shown }, secrets: shown };
   };
 }
 

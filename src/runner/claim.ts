@@ -9,6 +9,7 @@ import {
   type RunnerClaimAnswer,
 } from "../domain/workers/runner.ts";
 import type { Catalog } from "../engine/catalog.ts";
+import { findAdapter } from "../engine/kinds.ts";
 import type { ServiceAnswer, ServiceClient } from "./service_client.ts";
 
 const log = createLogger("runner");
@@ -42,7 +43,10 @@ export function buildClaim(
     max_runs: maxRuns,
     engines: engines.names.flatMap((name) => {
       const engine = engines.find(name);
-      return engine === null ? [] : [{ name, agent: engine.agent }];
+      if (engine === null) return [];
+      const adapter = findAdapter(engine.kind);
+      const gateways = adapter?.driver === "agent" ? [...adapter.gateways ?? []] : [];
+      return [{ name, agent: engine.agent, gateways }];
     }),
     box: hasBox,
     wait_ms: CLAIM_WAIT_MAX_MS,

@@ -10,12 +10,12 @@ import type { RunEnd, WireOrder } from "../domain/workers/runner.ts";
 import type { RunnerConfig } from "../config/runner.ts";
 import { resolveRemoteBox } from "../domain/workers/isolation.ts";
 import type { Catalog } from "../engine/catalog.ts";
-import { buildFailedOutcome } from "../engine/engine.ts";
+import { buildFailedOutcome, type Engine } from "../engine/engine.ts";
 import type { EngineRunOptions } from "../run/local/engine_run.ts";
 import { type BoxMachine, type BoxPlanner, type BoxWish, createBoxPlanner } from "../run/box.ts";
 import { type BoxUser, giveFile } from "../engine/process/box.ts";
 import { createEnvironmentBuilder, type EnvironmentBuilder } from "../run/environment.ts";
-import { createPlainResolver } from "../run/variables.ts";
+import { createSentResolver } from "../run/variables.ts";
 import { addCost } from "../run/usage_recorder.ts";
 import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
@@ -56,6 +56,7 @@ export class RemoteRun {
   waitedMs = 0;
   readonly #options: RemoteRunOptions;
   readonly #epoch: number;
+  readonly #engine: Engine | null;
   readonly #lost = new AbortController();
   readonly #reports: ReportSender;
   readonly #log: LogSender;
@@ -77,9 +78,11 @@ export class RemoteRun {
     this.#epoch = epoch;
     this.#reports = new ReportSender(sending);
     this.#log = new LogSender({ ...sending, kind: "log", path: getLogPath(paths, executionId) });
-    const found = engines.find(engine);
+    this.#engine = order.gateway === null
+      ? engines.find(engine)
+      : engines.buildThrough(engine, order.gateway);
     const events = { ...sending, kind: "events" as const, path: getEventsPath(paths, executionId) };
-    this.#events = found?.agent === true ? new LogSender(events) : null;
+    this.#events = this.#engine?.agent === true ? new LogSender(events) : null;
   }
 
   get id(): string {
@@ -125,12 +128,13 @@ export class RemoteRun {
 
   #run(signal: AbortSignal): Promise<RunOutcome> {
     const { execution, work_dir: workDir, verify, briefing, grant, max_log_bytes } = this.order;
-    const { config: { limits }, engines } = this.#options;
-    const isProgram = engines.find(execution.engine)?.external === true;
+    const { config: { limits } } = this.#options;
+    const isProgram = this.#engine?.external === true;
     if (this.#boxWish !== null && verify !== null && !isProgram) return Promise.resolve(NO_CHECK);
     const options = {
       ...this.#options,
       isRunner: true,
+      engines: { find: () => this.#engine },
       config: { limits: { ...limits, max_log_bytes } },
       environmentOf: this.#createEnvironmentBuilder(),
       planBox: this.#createBoxPlanner(),
@@ -183,13 +187,13 @@ export class RemoteRun {
   // The service sends the token, because a runner has no key to sign one.
   #createEnvironmentBuilder(): EnvironmentBuilder {
     const { paths, link } = this.#options;
-    const { token, env, time_zone: timeZone } = this.order;
+    const { token, time_zone: timeZone } = this.order;
     return createEnvironmentBuilder({
       paths,
       tokenOf: () => Promise.resolve(token),
       timeZone,
       url: () => link.url,
-      resolveVariables: createPlainResolver(env),
+      resolveVariables: createSentResolver(this.order),
       inherited: Deno.env.toObject(),
     });
   }
@@ -206,16 +210,15 @@ export class RemoteRun {
    * be retried.
    */
   async reportEnd(outcome: RunOutcome, interruption: Interruption | null): Promise<void> {
-    const { link, clock, engines } = this.#options;
+    const { link, clock } = this.#options;
     const { signal } = this.#lost;
     await Promise.all([this.#reports.flush(), this.#events?.flush(), this.#log.flush()]);
     if (signal.aborted) return;
-    const { execution: { engine } } = this.order;
     const end: RunEnd = {
       epoch: this.#epoch,
       ran_ms: this.#startedAt === null ? null : Math.max(0, clock.monotonic() - this.#startedAt),
       interruption,
-      outcome: { ...outcome, usage: addCost(outcome.usage, engines.find(engine)?.config.prices) },
+      outcome: { ...outcome, usage: addCost(outcome.usage, this.#engine?.config.prices) },
     };
     // An outcome that the service rejects is reported as a failure. Without any end the run would stay open (contract 18.6).
     if (await this.#sendEnd(link, end) || signal.aborted) return;

@@ -1,8 +1,8 @@
-import { join } from "node:path";
 import { expect, it } from "vitest";
 import { findBoxFault } from "../../src/engine/process/box_fault.ts";
 import { type GatewayKind } from "../../src/domain/call/vocabulary.ts";
 import { BOX_SETTINGS } from "../harness/box.ts";
+import { findText } from "../harness/model/found_text.ts";
 import { listWorkerProcesses } from "../harness/model/marked.ts";
 import { describePins, selectPins } from "./pins.ts";
 import { GATEWAY_SECRET, Rig, type WarmPin } from "./rig.ts";
@@ -24,19 +24,6 @@ const pins = selectPins().flatMap((pin): (WarmPin & { way: string; box?: "none" 
   // A box without a network reaches the model only through the gateway.
   return [...ways, ...ways.map((one) => ({ ...one, way: `${one.way}, in a box`, box: "none" as const }))];
 });
-
-/** Returns every file below a directory that contains the text. */
-async function findText(dir: string, text: string): Promise<string[]> {
-  const found: string[] = [];
-  for await (const { name, isDirectory, isFile } of Deno.readDir(dir)) {
-    const path = join(dir, name);
-    if (isDirectory) found.push(...await findText(path, text));
-    else if (isFile && new TextDecoder("latin1").decode(await Deno.readFile(path)).includes(text)) {
-      found.push(path);
-    }
-  }
-  return found;
-}
 
 /** Returns the keys for gateways that the processes of a worker hold. */
 async function findGatewayKeys(workerId: string): Promise<Set<string>> {

@@ -14,7 +14,10 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   const { engines } = buildRunOptions({} as never, app.dataDir);
   const times = { lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };
   const requests = new ClaimRequests();
-  const placement = new Placement({ db: app.db, clock: systemClock, paths, engines, polls: requests, times });
+  const placement = new Placement({
+    ...{ db: app.db, clock: systemClock, paths, engines, polls: requests, times },
+    findGatewayKind: () => null,
+  });
   if (runner !== null) {
     await requests.add({
       runner: { name: "r1", ...runner },

@@ -8,6 +8,7 @@ import { waitUntil } from "../harness/wait.ts";
 const ENGINES = `engines:
   default: fake
   fake: { kind: command, command: ${FAKE_AGENT} }
+  sh: { kind: command, command: ${FAKE_AGENT} }
 `;
 
 /** Starts the runner r1, which cannot set up a box. */
@@ -29,11 +30,11 @@ function change(app: App, id: string, columns: string, ...args: string[]) {
   return app.db.write([{ sql: `update worker set ${columns} where id = ?`, args: [...args, id] }]);
 }
 
-it("a worker in a box, with a secret or an engine behind a gateway never runs on a runner without it: its task waits and says what is missing [BOX-1]", async () => {
+it("a worker in a box, with a secret or an engine behind a gateway of another kind never runs on a runner without it: its task waits and says what is missing [BOX-1]", async () => {
   await using app = await openApp({
     config: {
       gateways: { model: { kind: "openai", secret: "key" } },
-      engines: { codex: { gateway: "model" } },
+      engines: { codex: { gateway: "model" }, fake: { kind: "codex", gateway: "model" } },
     },
   });
   await using _runner = await connect(app);
@@ -50,11 +51,16 @@ it("a worker in a box, with a secret or an engine behind a gateway never runs on
       "runner:x",
       "needs a box, and no runner with the labels x can set one up",
     ],
-    ["env = ?", JSON.stringify({ GITHUB: "secret:github" }), "runner:secrets", "names a secret"],
-    ["engine = ?", "codex", "runner:gateway", "uses the gateway model"],
+    [
+      "engine = 'sh', env = ?",
+      JSON.stringify({ GITHUB: "secret:github" }),
+      "runner:x",
+      "names a secret in its variables, and no runner with the labels x gets secrets",
+    ],
+    ["engine = ?", "fake", "runner:x", "has the engine fake with a program that can use the gateway model"],
   ] as const;
   for (const [columns, value, held, reason] of cases) {
-    const worker = await createRemoteWorker(app, "fake");
+    const worker = await createRemoteWorker(app, "sh");
     await change(app, worker, columns, value);
     const task = await createTask(app, worker, "touch ran");
     await waitUntil("it waits", async () => (await app.call(`GET /api/tasks/${task}`)).reason !== "");

@@ -16,6 +16,7 @@ export const group: AnyCommand[] = [
         "--allow-admin",
         "run workers with the scope *:*; gives the runner full access",
       ),
+      secrets: option.flag("--secrets", "send it the stored secrets that workers name in their variables"),
       tokenFile: TOKEN_FILE,
     },
     examples: ["runner add mac1 --labels macos,gpu", "runner add mac2 --token-file mac2.token"],

@@ -22,8 +22,19 @@ interface DialogProps {
 }
 
 export function RunnerDialog({ runner, reload, onClose }: DialogProps) {
-  const { name, labels, state, draining, engines, version, running, max_runs, allow_admin, last_seen_at } =
-    runner;
+  const {
+    name,
+    labels,
+    state,
+    draining,
+    engines,
+    version,
+    running,
+    max_runs,
+    allow_admin,
+    secrets,
+    last_seen_at,
+  } = runner;
   const residents = (workers.value ?? []).filter(({ home }) => home === name);
   return (
     <Dialog title={name} onClose={onClose} wide>
@@ -51,6 +62,7 @@ export function RunnerDialog({ runner, reload, onClose }: DialogProps) {
           "Labels": labels.join(", ") || "none",
           "Engines": engines.join(", "),
           "Workers with all scopes": allow_admin ? "allowed" : "not allowed",
+          "Stored secrets": secrets ? "sent" : "not sent",
           "Added": <Ago at={runner.created_at} />,
           "Workers with a directory here": residents.length > 0 && <Residents workers={residents} />,
         }}

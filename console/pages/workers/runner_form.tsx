@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { api, load } from "../../live/api.ts";
+import { hasScope } from "../../live/session.ts";
 import { splitWords } from "../../parts/field.tsx";
 import { FormDialog, useForm } from "../../parts/form.tsx";
 import { CopyButton } from "../../parts/short_id.tsx";
@@ -13,9 +14,9 @@ export function buildStartCommand(): string {
 export function RunnerForm({ onClose }: { onClose: () => void }) {
   const [created, setCreated] = useState<{ name: string; token: string } | null>(null);
   const form = useForm({
-    initial: { name: "", labels: "", allow_admin: false },
-    async send({ name, labels, allow_admin }) {
-      const body = { name, labels: splitWords(labels), allow_admin };
+    initial: { name: "", labels: "", allow_admin: false, secrets: false },
+    async send({ name, labels, allow_admin, secrets }) {
+      const body = { name, labels: splitWords(labels), allow_admin, secrets };
       setCreated(await load(api.POST("/api/runners", { body })));
     },
   });
@@ -68,6 +69,16 @@ export function RunnerForm({ onClose }: { onClose: () => void }) {
           type: "checkbox",
           hint: "Gives the owner of the machine full access to this service",
         },
+        ...(hasScope("write:secrets")
+          ? [
+            {
+              name: "secrets",
+              label: "Send stored secrets",
+              type: "checkbox",
+              hint: "The owner of the machine can read the secrets that its workers name",
+            } as const,
+          ]
+          : []),
       ]}
     />
   );

@@ -8,6 +8,7 @@ import { ServiceError } from "../../domain/call/error.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
 import { formatBudgetReason, isLifted, mustStop, sumBudgetUsage } from "../../domain/workers/budget.ts";
 import { type Gateway, SECRET_MARK } from "../../domain/workers/gateway.ts";
+import type { GatewayKind } from "../../domain/call/vocabulary.ts";
 import { Months } from "../../domain/workers/month.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { GatewayKeys } from "../../engine/gateway_keys.ts";
@@ -172,6 +173,11 @@ export class Gateways {
       throw new ServiceError("unavailable", `Cannot use the gateway ${name}: ${problem}`);
     }
     return [header.name, header.value.replace(SECRET_MARK, () => found.value)];
+  }
+
+  /** Returns the kind of the gateway of this name, or null. */
+  findKind(name: string): GatewayKind | null {
+    return this.#byName.get(name)?.kind ?? null;
   }
 
   /** Returns why the gateway of this name cannot be used, and the remedy. null if it can. */

@@ -82,13 +82,6 @@ export function checkEngines(
       `no engine is called ${JSON.stringify(input.engine)}. Known engines: ${known.join(", ")}.`,
     );
   }
-  const gateway = engines.find(input.engine ?? "")?.config.gateway;
-  if (isElsewhere && input.engine !== undefined && gateway !== undefined) {
-    throw invalid(
-      `${prefix}engine`,
-      `uses the gateway ${gateway}, which engines on runners cannot use yet. Choose another engine, or remove runs_on.`,
-    );
-  }
   for (const [name, text] of Object.entries(input.engine_args ?? {})) {
     const path = `${prefix}engine_args.${name}`;
     if (!known.includes(name) && !isElsewhere) {

@@ -256,11 +256,11 @@ function checkMaySeeEnvs(call: Call, present: readonly PresentObject[]): void {
 async function checkEnvs(deps: PlanDeps, call: Call, { changes }: UnhashedPlan): Promise<void> {
   for (const { kind, name, present, wanted } of changes) {
     if (kind !== "worker" || wanted === null) continue;
-    const { env, engine, runs_on: runsOn } = wanted.fields as Fleet["workers"][number];
+    const { env, engine } = wanted.fields as Fleet["workers"][number];
     const before = (present?.fields.env ?? {}) as Record<string, string>;
     const path = `fleet.workers.${name}.`;
     await checkEnv(deps, call, {
-      ...{ workerId: present?.id ?? null, engine, runsOn, before, patch: buildEnvPatch(before, env), path },
+      ...{ workerId: present?.id ?? null, engine, before, patch: buildEnvPatch(before, env), path },
     });
   }
 }

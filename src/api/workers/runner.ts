@@ -1,6 +1,7 @@
 import { createId } from "../../base/id.ts";
 import { signRunnerToken } from "../../base/token.ts";
-import { conflict, notFound } from "../../domain/call/error.ts";
+import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
+import { mayCall } from "../../domain/call/scope.ts";
 import { formatJson, parseJson } from "../../domain/call/json.ts";
 import {
   type CreatedRunner,
@@ -36,12 +37,25 @@ async function requireRunner({ db, clock }: Deps<"db" | "clock">, who: string): 
   return requireFound(await findRunner(db, who, clock.now()), "runner", who);
 }
 
-/** Creates a runner and its token, which is stored nowhere. Throws `conflict` for a taken name. */
+/**
+ * Creates a runner and its token, which is stored nowhere. Throws `conflict` for a taken name, and `forbidden` for a runner with secrets
+ * by a caller who may not change secrets.
+ */
 export async function createRunner(
   { db, clock, authority }: Deps<"db" | "clock" | "authority">,
   call: Call,
   input: RunnerCreate,
 ): Promise<Answer<CreatedRunner>> {
+  if (input.secrets && !mayCall(call.caller, "write:secrets")) {
+    throw new ServiceError(
+      "forbidden",
+      "Cannot add a runner with secrets: this token lacks the scope write:secrets",
+      {
+        required_scope: "write:secrets",
+        errors: [{ path: "secrets", message: "needs the scope write:secrets" }],
+      },
+    );
+  }
   const created = await createOnce({ db, clock }, call, () => planRunner({ clock }, call, input));
   const runner = parseJson(created.json);
   return { ...created, json: formatJson({ ...runner, token: await signRunnerToken(authority.key, runner) }) };

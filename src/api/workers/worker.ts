@@ -100,7 +100,7 @@ async function checkNewWorker(deps: WorkerDeps, call: Call, input: WorkerCreate)
   if (isolation !== null) checkMaySet(call, "isolation");
   if (input.gateways.length > 0) checkGateways({ gateways }, call, input.gateways);
   await checkEnv({ db, engines }, call, {
-    ...{ workerId: null, engine, runsOn: runs_on, before: {}, patch: input.env },
+    ...{ workerId: null, engine, before: {}, patch: input.env },
   });
   const workDir = work_dir === "" || runs_on.length > 0 ? null : resolveWorkDir(work_dir, paths);
   await checkIsolation(deps, { id: "", isolation, engine, workDir, runs_on });
@@ -209,7 +209,7 @@ async function changeWorker(
   if (change.gateways !== undefined) checkGateways({ gateways }, call, change.gateways);
   const engine = change.engine ?? worker.engine;
   await checkEnv({ db, engines }, call, {
-    ...{ workerId: id, engine, runsOn: change.runs_on ?? worker.runs_on },
+    ...{ workerId: id, engine },
     ...{ before: worker.env, patch: change.env ?? {} },
   });
   checkCommands({ call, engines, engine }, { verify: change.verify });

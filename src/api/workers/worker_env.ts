@@ -22,7 +22,6 @@ interface EnvChange {
   /** Null for a new worker. */
   workerId: string | null;
   engine: string;
-  runsOn: readonly string[];
   before: Record<string, string>;
   patch: EnvPatch;
   /** Prefix of field names in errors. */
@@ -60,7 +59,7 @@ function applyEnvPatch(before: Record<string, string>, patch: EnvPatch): Record<
 export async function checkEnv(
   { db, engines }: Deps<"db" | "engines">,
   call: Call,
-  { workerId, engine, runsOn, before, patch, path = "" }: EnvChange,
+  { workerId, engine, before, patch, path = "" }: EnvChange,
 ): Promise<void> {
   const env = applyEnvPatch(before, patch);
   const field = `${path}env`;
@@ -74,9 +73,6 @@ export async function checkEnv(
   }
   const names = listSecretNames(env);
   if (names.length === 0) return;
-  if (runsOn.length > 0) {
-    throw invalid(field, "cannot name a secret for a worker on a runner: runners receive no secrets");
-  }
   const named = Object.values(patch).flatMap((value) =>
     value === null ? [] : readSecretReference(value) ?? []
   );

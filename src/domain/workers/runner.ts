@@ -6,7 +6,7 @@ import { remoteIsolationSchema } from "./isolation.ts";
 import { isInterruption } from "../work/interruption.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { scope } from "../call/scope.ts";
-import { FAILURES, RUNNER_STATES } from "../call/vocabulary.ts";
+import { FAILURES, GATEWAY_KINDS, RUNNER_STATES } from "../call/vocabulary.ts";
 
 export const RUNNERS_MAX = 1_000;
 const LABELS_MAX = 20;
@@ -46,6 +46,7 @@ export const runnerSchema = z.strictObject({
   name: z.string(),
   labels: z.array(z.string()),
   allow_admin: z.boolean().meta({ description: "whether it may run workers that hold *:*" }),
+  secrets: z.boolean().meta({ description: "whether its runs get the stored secrets that workers name" }),
   state: z.enum(RUNNER_STATES),
   draining: z.boolean().meta({ description: "gets no new runs, online or not" }),
   version: z.string(),
@@ -62,6 +63,7 @@ export const runnerCreateSchema = z.strictObject({
   name: nameText(),
   labels: labels.default([]),
   allow_admin: z.boolean().default(false),
+  secrets: z.boolean().default(false),
 }).meta({ id: "RunnerCreate", examples: [{ name: "mac1", labels: ["macos", "gpu"] }] });
 export type RunnerCreate = z.output<typeof runnerCreateSchema>;
 
@@ -85,7 +87,13 @@ export const runnerClaimSchema = z.strictObject({
   version: text(100),
   work_root: text(4_000),
   max_runs: z.int().min(1).max(RUNS_PER_RUNNER_MAX),
-  engines: z.array(z.strictObject({ name: text(64), agent: z.boolean() })).max(ENGINES_MAX),
+  engines: z.array(z.strictObject({
+    name: text(64),
+    agent: z.boolean(),
+    gateways: z.array(z.enum(GATEWAY_KINDS)).default([]).meta({
+      description: "kinds of gateways through which it can reach its model",
+    }),
+  })).max(ENGINES_MAX),
   box: z.boolean().default(false).meta({ description: "whether it can set up a box" }),
   // No upper limit: a newer runner may wait longer.
   wait_ms: z.int().min(0).default(CLAIM_WAIT_MAX_MS).meta({
@@ -109,7 +117,14 @@ const wireOrderSchema = z.strictObject({
   }),
   work_dir: z.string(),
   verify: verifySchema.nullable(),
-  env: z.record(z.string(), z.string()).meta({ description: "variables of the worker" }),
+  env: z.record(z.string(), z.string()).meta({ description: "variables of the worker without secrets" }),
+  secrets: z.record(z.string(), z.string()).meta({
+    description: "variables of the worker with values of secrets; the runner writes them to no disk",
+  }),
+  setup_error: z.string().meta({ description: '"", or why the run has to fail with setup' }),
+  gateway: z.strictObject({ name: z.string(), kind: z.enum(GATEWAY_KINDS) }).nullable().meta({
+    description: "the service's gateway through which the engine reaches its model",
+  }),
   isolation: remoteIsolationSchema,
   time_zone: z.string(),
   max_log_bytes: z.int(),

@@ -2,8 +2,9 @@
 import type { Clock } from "../../base/clock.ts";
 import { join } from "node:path";
 import type { DataPaths } from "../../base/paths.ts";
+import type { GatewayKind } from "../../domain/call/vocabulary.ts";
 import type { Block } from "../../domain/work/block.ts";
-import { type LeaseTimes, RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
+import { type LeaseTimes, RUNNER_SILENT_MS, type RunnerClaim } from "../../domain/workers/runner.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { ClaimRequest, ClaimRequests } from "../../run/remote/claim_requests.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
@@ -24,6 +25,8 @@ interface PlacementOptions {
   engines: Catalog;
   polls: ClaimRequests;
   times: LeaseTimes;
+  /** Returns the kind of a gateway, or null if the configuration has none of this name. */
+  findGatewayKind: (name: string) => GatewayKind | null;
 }
 
 /** A waiting claim request, and the work directory of the task on its runner. */
@@ -94,9 +97,12 @@ export class Placement {
 interface Candidates {
   wanted: readonly string[];
   engine: string;
+  /** The gateway through which the engine reaches its model. */
+  gateway: string | null;
   labelled: RunnerRow[];
   allowed: RunnerRow[];
   boxing: RunnerRow[];
+  trusted: RunnerRow[];
   able: RunnerRow[];
   online: ReadonlyMap<string, RunnerRow>;
 }
@@ -125,8 +131,6 @@ export class PlacementRound {
 
   findSlot(task: WaitingTask): PlacementResult {
     if (task.gated === 1) return { kind: "block", block: GATED };
-    const missing = this.#findMissing(task);
-    if (missing !== null) return { kind: "block", block: missing };
     const candidates = this.#findCandidates(task);
     const { online } = candidates;
     if (online.size === 0) return { kind: "block", block: buildBlock(task, candidates) };
@@ -139,14 +143,6 @@ export class PlacementRound {
     return { kind: "later" };
   }
 
-  /** Returns why no runner can protect a run of this worker as its settings ask, or null. Such a run must not start without them. */
-  #findMissing({ secret, engine }: WaitingTask): Block | null {
-    if (secret === 1) return SECRET;
-    const found = this.#options.engines.find(engine);
-    const gateway = found?.config.gateway;
-    return gateway === undefined ? null : buildGatewayBlock(found?.name ?? engine, gateway);
-  }
-
   // Returns the work directory on the runner. Returns null while the runner has no slot, or the directory has a run.
   #findWorkDir(runner: RunnerRow, task: WaitingTask): string | null {
     if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) return null;
@@ -157,9 +153,12 @@ export class PlacementRound {
   }
 
   #findCandidates(task: WaitingTask): Candidates {
-    const { engines } = this.#options;
-    const engine = engines.find(task.engine)?.name ?? task.engine;
-    const key = JSON.stringify([task.home, task.runs_on, task.admin, task.boxed, engine]);
+    const { engines, findGatewayKind } = this.#options;
+    const configured = engines.find(task.engine);
+    const engine = configured?.name ?? task.engine;
+    const gateway = configured?.config.gateway ?? null;
+    const kind = gateway === null ? null : findGatewayKind(gateway);
+    const key = JSON.stringify([task.home, task.runs_on, task.admin, task.boxed, task.secret, engine]);
     const before = this.#candidates.get(key);
     if (before !== undefined) return before;
     const wanted = JSON.parse(task.runs_on) as string[];
@@ -168,11 +167,14 @@ export class PlacementRound {
     );
     const allowed = labelled.filter(({ allow_admin }) => task.admin === 0 || allow_admin === 1);
     const boxing = allowed.filter(({ box }) => task.boxed === 0 || box === 1);
-    const able = boxing.filter(({ engines }) =>
-      (JSON.parse(engines) as { name: string }[]).some(({ name }) => name === engine)
+    const trusted = boxing.filter(({ secrets }) => task.secret === 0 || secrets === 1);
+    const able = trusted.filter(({ engines }) =>
+      (JSON.parse(engines) as RunnerClaim["engines"]).some(({ name, gateways }) =>
+        name === engine && (kind === null || gateways.includes(kind))
+      )
     );
     const online = new Map(able.filter((row) => this.#isOnline(row)).map((row) => [row.id, row]));
-    const found = { wanted, engine, labelled, allowed, boxing, able, online };
+    const found = { wanted, engine, gateway, labelled, allowed, boxing, trusted, able, online };
     this.#candidates.set(key, found);
     return found;
   }
@@ -195,25 +197,6 @@ const GATED: Block = {
   whom: { kind: "all" },
 };
 
-const SECRET: Block = {
-  held: "runner:secrets",
-  until: null,
-  reason:
-    "its worker names a secret in its variables, and runners receive no secrets. Remove the variable, or the worker's labels",
-  whom: { kind: "all" },
-};
-
-function buildGatewayBlock(engine: string, gateway: string): Block {
-  return {
-    held: "runner:gateway",
-    until: null,
-    reason:
-      `engine ${engine} uses the gateway ${gateway}, which engines on runners cannot use yet. Give the ` +
-      "worker another engine, or remove its labels",
-    whom: { kind: "all" },
-  };
-}
-
 function isSubset(some: readonly string[], all: readonly string[]): boolean {
   return some.every((one) => all.includes(one));
 }
@@ -225,7 +208,7 @@ function buildLock(runnerId: string, workDir: string): string {
 /** Builds the block that names the first requirement without a runner. */
 function buildBlock(
   { home, runs_on }: WaitingTask,
-  { wanted, engine, labelled, allowed, boxing, able }: Candidates,
+  { wanted, engine, gateway, labelled, allowed, boxing, trusted, able }: Candidates,
 ): Block {
   const who = home === "" ? `runner with the labels ${wanted.join(", ")}` : `runner ${home}`;
   const only = labelled.length === 1 || home !== "";
@@ -237,8 +220,12 @@ function buildBlock(
     ? `no ${who} may run a worker that holds *:*. Add one with --allow-admin`
     : boxing.length === 0
     ? `its worker needs a box, and no ${who} can set one up. Install bubblewrap there and restart it`
+    : trusted.length === 0
+    ? `its worker names a secret in its variables, and no ${who} gets secrets. Add one with --secrets`
     : able.length === 0
-    ? `no ${who} has the engine ${engine}`
+    ? `no ${who} has the engine ${engine}${
+      gateway === null ? "" : ` with a program that can use the gateway ${gateway}`
+    }`
     : able.some(({ draining }) => draining === 1)
     ? `${only ? `the runner ${able[0]?.name} is` : `every ${who} is`} draining or silent`
     : home === ""

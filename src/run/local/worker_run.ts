@@ -25,7 +25,7 @@ interface RunOrder {
 
 /** Runs an execution to its outcome. A failed run is an outcome. Throws when the run cannot be prepared. */
 export async function runWorker(
-  options: EngineRunOptions & { engines: Catalog; isRunner?: boolean },
+  options: EngineRunOptions & { engines: Pick<Catalog, "find">; isRunner?: boolean },
   { execution, workDir, verify, grant, brief, signal, listen }: RunOrder,
 ): Promise<RunOutcome> {
   const engine = options.engines.find(execution.engine);

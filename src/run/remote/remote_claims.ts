@@ -15,20 +15,30 @@ import {
   type RunnerClaimAnswer,
   type WireOrder,
 } from "../../domain/workers/runner.ts";
+import type { GatewayKind } from "../../domain/call/vocabulary.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
 import { type Database, guardRows } from "../../store/db/database.ts";
 import { listParts } from "../../store/chat/inbound_part.ts";
-import { findClaimedRun, type RemoteRunRow, renewLeases } from "../../store/workers/remote_run.ts";
+import {
+  findClaimedRun,
+  listOpenRemoteRuns,
+  type RemoteRunRow,
+  renewLeases,
+} from "../../store/workers/remote_run.ts";
 import {
   findRunnerRow,
   replaceRunnerProcess,
   type RunnerRow,
   storeRunnerReport,
 } from "../../store/workers/runner.ts";
-import { findIsolation, findWorkerEnv, listRemoteWorkDirs } from "../../store/workers/worker.ts";
+import { findIsolation, listRemoteWorkDirs } from "../../store/workers/worker.ts";
 import { buildBriefing, buildGrant } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
 import { signRunToken } from "../environment.ts";
+import type { Catalog } from "../../engine/catalog.ts";
+import type { SentVariables } from "../variables.ts";
+import type { RunMasks } from "../run_masks.ts";
+import { buildMasks } from "../../engine/process/masks.ts";
 import type { ClaimRequest, ClaimRequests } from "./claim_requests.ts";
 
 const log = createLogger("runner");
@@ -43,6 +53,16 @@ interface RemoteClaimsOptions {
   timeZone: string;
   paths: DataPaths;
   isolation: IsolationConfig;
+  engines: Catalog;
+  /** Returns the kind of a gateway, or null if the configuration has none of this name. */
+  findGatewayKind: (name: string) => GatewayKind | null;
+  resolveVariables: (request: {
+    workerId: string;
+    gateway: string | null;
+    hasSecrets: boolean;
+  }) => Promise<SentVariables>;
+  /** Holds the secrets of runs in progress. */
+  masks: RunMasks;
   limits: { max_prompt_bytes: number; max_log_bytes: number };
   /** Wakes the dispatcher to find a task. */
   wakeDispatcher: () => void;
@@ -190,8 +210,7 @@ export class RemoteClaims {
       },
       work_dir: claim.workDir,
       verify: JSON.parse(row.verify) as Verify | null,
-      // No reference to a secret is among them: a task whose worker names one waits.
-      env: await findWorkerEnv(db, worker_id),
+      ...await this.#resolveVariables(execution, runner),
       isolation: await this.#findIsolation(worker_id, runner),
       time_zone: timeZone,
       max_log_bytes: limits.max_log_bytes,
@@ -204,6 +223,28 @@ export class RemoteClaims {
         maxPromptBytes: limits.max_prompt_bytes,
       }),
     };
+  }
+
+  /** Resolves the worker's variables and its engine's gateway. Masks the secrets in what the run sends to the service. */
+  async #resolveVariables(
+    { execution_id, worker_id, engine }: Pick<Claim["execution"], "execution_id" | "worker_id" | "engine">,
+    runner: Pick<RunnerRow, "secrets">,
+  ): Promise<SentVariables & Pick<WireOrder, "gateway">> {
+    const { engines, findGatewayKind, resolveVariables, masks } = this.#options;
+    const name = engines.find(engine)?.config.gateway ?? null;
+    const kind = name === null ? null : findGatewayKind(name);
+    const hasSecrets = runner.secrets === 1;
+    const sent = await resolveVariables({ workerId: worker_id, gateway: name, hasSecrets });
+    const values = Object.values(sent.secrets);
+    if (values.length > 0) masks.set(execution_id, buildMasks(values));
+    return { ...sent, gateway: name === null || kind === null ? null : { name, kind } };
+  }
+
+  /** Masks the secrets of every run on a runner again, after a start of the service. */
+  async maskOpenRuns(): Promise<void> {
+    for (const { execution_id, worker_id, engine } of await listOpenRemoteRuns(this.#options.db)) {
+      await this.#resolveVariables({ execution_id, worker_id, engine }, { secrets: 1 });
+    }
   }
 
   async #findIsolation(workerId: string, runner: RunnerRow): Promise<RemoteIsolation> {

@@ -165,6 +165,8 @@ export const WORKERS_SCHEMA: string[] = [
     name_key text not null unique,
     labels text not null check (json_valid(labels)),
     allow_admin integer not null check (allow_admin in (0, 1)),
+    -- 1 when its runs get the stored secrets that their workers name.
+    secrets integer not null default 0 check (secrets in (0, 1)),
     draining integer not null default 0 check (draining in (0, 1)),
     -- The last report of its process.
     version text not null default '',

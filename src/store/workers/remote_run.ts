@@ -196,6 +196,17 @@ export async function isRemote(db: Database, executionId: string): Promise<boole
 }
 
 /** Returns the earliest expiry of all leases in Unix ms, or null. */
+/** Lists the runs that runners have, with the names of their engines. */
+export function listOpenRemoteRuns(
+  db: Database,
+): Promise<{ execution_id: string; worker_id: string; engine: string }[]> {
+  return db.read(
+    `select execution.id as execution_id, execution.worker_id, execution.engine
+    from remote_run join execution on execution.id = remote_run.execution_id
+    where remote_run.lease_until is not null`,
+  );
+}
+
 export function findFirstLeaseEnd(db: Database): Promise<number | null> {
   return db.readValue<number>("select min(lease_until) as at from remote_run where lease_until is not null");
 }

@@ -40,10 +40,20 @@ export async function findRunner(db: Database, idOrName: string, now: number): P
 }
 
 /** Stores a new runner, guarded by fewer than RUNNERS_MAX. A duplicate name fails the batch. */
-export function insertRunner({ id, name, labels, allow_admin, created_at }: RunnerView): Statement[] {
+export function insertRunner(
+  { id, name, labels, allow_admin, secrets, created_at }: RunnerView,
+): Statement[] {
   return insertGuarded(
     "runner",
-    { id, name, name_key: normalizeName(name), labels: JSON.stringify(labels), allow_admin, created_at },
+    {
+      id,
+      name,
+      name_key: normalizeName(name),
+      labels: JSON.stringify(labels),
+      allow_admin,
+      secrets,
+      created_at,
+    },
     { sql: "(select count(*) from runner) < ?", args: [RUNNERS_MAX] },
   );
 }
@@ -72,6 +82,8 @@ export interface RunnerRow
   /** JSON list. */
   labels: string;
   allow_admin: number;
+  /** 1 when its runs get stored secrets. */
+  secrets: number;
   /** 1 when it can set up a box. */
   box: number;
   draining: number;
@@ -80,7 +92,7 @@ export interface RunnerRow
 }
 
 const ROW =
-  `id, name, labels, allow_admin, draining, version, engines, box, max_runs, work_root, place, process,
+  `id, name, labels, allow_admin, secrets, draining, version, engines, box, max_runs, work_root, place, process,
   epoch, last_seen_at`;
 
 export function findRunnerRow(db: Database, id: string): Promise<RunnerRow | null> {
