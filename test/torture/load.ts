@@ -70,10 +70,11 @@ export class Load {
     const { workers, engines = [], sessions } = this.#plan;
     await api.call("PUT /api/secrets/torture", { value: SECRET_CANARY });
     for (const [i, runs_on] of workers.entries()) {
-      // A runner gets no secret. The instruction env-dump prints this one.
-      const where = runs_on.length === 0 ? { env: { TORTURE_KEY: "secret:torture" } } : { runs_on };
+      // The instruction env-dump prints the secret.
+      const env = { TORTURE_KEY: "secret:torture" };
       const engine = engines[i] === undefined ? {} : { engine: engines[i] };
-      this.workers.push((await api.call("POST /api/workers", { name: `w${i}`, ...where, ...engine })).id);
+      const body = { name: `w${i}`, env, runs_on: [...runs_on], ...engine };
+      this.workers.push((await api.call("POST /api/workers", body)).id);
     }
     for (let i = 0; i < sessions; i++) {
       const worker_id = this.workers[i % workers.length];

@@ -94,7 +94,11 @@ export class Runners {
       `engines:\n  default: fake\n  fake: { kind: command, command: ${FAKE_AGENT}, timeout: ${TIMEOUT}, env: ${env} }\n`;
     for (let i = 0; i < count; i++) {
       const name = formatName(i);
-      const { token } = await api.call("POST /api/runners", { name, labels: ["any", `only-${name}`] });
+      const { token } = await api.call("POST /api/runners", {
+        name,
+        labels: ["any", `only-${name}`],
+        secrets: true,
+      });
       tokens.push(token);
       const runner = new RunnerVictim({
         ...{ name, token, folder, config },
