@@ -69,7 +69,7 @@ type ListEndpoint = {
 const SERVER_FINDS_NAMES: readonly RefKind[] = ["user", "webhook", "runner", "department"];
 
 // The list of each kind, and the fields that describe a match.
-const LISTS: Record<Exclude<RefKind, SmallKind>, [endpoint: ListEndpoint, ...fields: string[]]> = {
+const LISTS: Record<Exclude<RefKind, "department">, [endpoint: ListEndpoint, ...fields: string[]]> = {
   worker: ["GET /api/workers", "name", "description"],
   session: ["GET /api/local/sessions", "name"],
   task: ["GET /api/tasks", "status", "instruction"],
@@ -79,19 +79,11 @@ const LISTS: Record<Exclude<RefKind, SmallKind>, [endpoint: ListEndpoint, ...fie
   message: ["GET /api/messages/inbound", "content"],
   outbound: ["GET /api/messages/outbound", "content"],
   schedule: ["GET /api/schedules", "status", "name", "instruction"],
+  token: ["GET /api/tokens", "name", "user_name"],
+  user: ["GET /api/users", "name"],
+  webhook: ["GET /api/webhooks", "name", "url"],
+  runner: ["GET /api/runners", "name"],
 };
-
-type SmallKind = "token" | "user" | "webhook" | "runner" | "department";
-
-// Kinds with few objects. Their lists have no filter, so their first page is searched here.
-const SMALL_LISTS: Record<SmallKind, keyof Api & string> = {
-  token: "GET /api/tokens",
-  user: "GET /api/users",
-  webhook: "GET /api/webhooks",
-  runner: "GET /api/runners",
-  department: "GET /api/departments",
-};
-const SMALL_PAGE = 100;
 
 interface NamedRow {
   id: string;
@@ -99,23 +91,21 @@ interface NamedRow {
   children?: NamedRow[];
 }
 
-async function findInSmallList(client: Client, kind: SmallKind, ref: string): Promise<Match[]> {
-  const query = kind === "department" ? {} : { page_size: SMALL_PAGE };
-  const { value } = await client.call(SMALL_LISTS[kind] as "GET /api/users", { query });
+// Departments come as one tree.
+async function findDepartments(client: Client, ref: string): Promise<Match[]> {
+  const { value } = await client.call("GET /api/departments", {});
   const flatten = (rows: NamedRow[]): NamedRow[] =>
     rows.flatMap((row) => [row, ...flatten(row.children ?? [])]);
   const ending = ref.toLowerCase();
-  return flatten(value as NamedRow[])
+  return flatten(value)
     .filter(({ id, name }) =>
       normalizeName(name) === normalizeName(ref) || /^[0-9a-f]{6,}$/.test(ending) && id.endsWith(ending)
     )
     .map(({ id, name }) => ({ id, about: name }));
 }
 
-const isSmall = (kind: RefKind): kind is SmallKind => Object.hasOwn(SMALL_LISTS, kind);
-
 async function findMatches(client: Client, kind: RefKind, ref: string): Promise<Match[]> {
-  if (isSmall(kind)) return await findInSmallList(client, kind, ref);
+  if (kind === "department") return await findDepartments(client, ref);
   const [endpoint, ...fields] = LISTS[kind];
   const { value } = await client.call(endpoint, { query: { ref, page_size: MATCHES_SHOWN_MAX + 1 } });
   const rows = value as Record<string, unknown>[];

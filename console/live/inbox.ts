@@ -17,8 +17,21 @@ export function followInbox(): void {
   setInterval(() => document.hidden || schedule(), REFRESH_MS);
 }
 
+let requests = 0;
+let shown = 0;
+
+/** Reads the inbox again after an action, so that the page shows the effect of the action with its notice. */
+export async function refreshInbox(): Promise<void> {
+  // The action has succeeded. The next event reads again.
+  await read().catch(() => {});
+}
+
 async function read(): Promise<void> {
+  const request = ++requests;
   const items = await load(api.GET("/api/inbox"));
+  // A late answer would bring back failures that the user has dismissed or repeated.
+  if (request < shown) return;
+  shown = request;
   notifyNew(inbox.value, items);
   inbox.value = items;
 }

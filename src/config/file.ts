@@ -126,7 +126,7 @@ function parseKeyPath(name: string): string[] {
   return parts.map((part, index) => isVariable && index === 3 ? part : part.toLowerCase());
 }
 
-/** Reads a secret from a file without its last line break. Throws ConfigError with the variable's name. */
+/** Reads a secret from a file without its last line break. Throws ConfigError with the name of the key or variable. */
 export function readSecretFile(name: string, path: string): string {
   try {
     return Deno.readTextFileSync(path).replace(/\r?\n$/, "");

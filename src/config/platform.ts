@@ -50,15 +50,18 @@ export const webhooksSchema = z.array(z.strictObject({
 
 /** Replaces each `<secret>_file` of a platform or webhook with the text of the file. Throws ConfigError. */
 export function readSecretFiles(input: Record<string, unknown>, base: string): void {
-  const lists = [input.platforms, input.webhooks].filter((list) => typeof list === "object" && list !== null);
-  for (const entry of lists.flatMap((list) => Object.values(list as Record<string, unknown>))) {
-    if (typeof entry !== "object" || entry === null) continue;
-    const keys = entry as Record<string, unknown>;
-    for (const key of PLATFORM_SECRETS) {
-      const path = keys[`${key}_file`];
-      if (typeof path !== "string") continue;
-      keys[key] = readSecretFile(`${key}_file`, resolveConfigPath(base, path));
-      delete keys[`${key}_file`];
+  for (const list of ["platforms", "webhooks"] as const) {
+    for (const [name, entry] of Object.entries(input[list] ?? {})) {
+      if (typeof entry !== "object" || entry === null) continue;
+      const keys = entry as Record<string, unknown>;
+      // The keys of a webhook include its name.
+      const owner = `${list}.${list === "webhooks" && typeof keys.name === "string" ? keys.name : name}`;
+      for (const key of PLATFORM_SECRETS) {
+        const path = keys[`${key}_file`];
+        if (typeof path !== "string") continue;
+        keys[key] = readSecretFile(`${owner}.${key}_file`, resolveConfigPath(base, path));
+        delete keys[`${key}_file`];
+      }
     }
   }
 }

@@ -76,6 +76,13 @@ describe("listGuides()", () => {
   });
 });
 
+it("a file of a secret that cannot be read is named with its platform", async () => {
+  await using folder = await openFolder(FILE.replace("token_file: token", "token_file: /no/such/file"));
+  await expect(loadConfig(folder.path, {})).rejects.toThrow(
+    "platforms.phone.token_file: cannot read /no/such/file",
+  );
+});
+
 describe("checkSnippet()", () => {
   it("accepts valid lines, also those that name an engine of the service or the file of a secret", async () => {
     await using folder = await openFolder(FILE);

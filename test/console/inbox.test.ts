@@ -26,6 +26,46 @@ describeConsole("the inbox", ({ visit }) => {
     expect(await read()).toBe("844 844");
   });
 
+  it("a failure that was dismissed or repeated has left with the notice of it, and no late answer brings it back", async () => {
+    await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
+    const eve = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+    for (const text of ["fetch the report", "fetch the pictures"]) await createTask(app, eve.id, text);
+    await app.settle();
+    await using visitor = await visit(app.url, { at: "/" });
+    const { page } = visitor;
+    await page.getByRole("button", { name: /2 × .*no route/ }).click();
+    // The page gets the answer to its first request after the answers to all later ones.
+    const held = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    let late: Promise<void> | undefined;
+    await page.route("**/api/inbox", async (route) => {
+      if (late !== undefined) return await route.continue();
+      const answered = Promise.withResolvers<void>();
+      late = answered.promise;
+      const response = await route.fetch();
+      asked.resolve();
+      await held.promise;
+      await route.fulfill({ response });
+      answered.resolve();
+    });
+    // An event makes the page read the inbox.
+    await app.call(`PUT /api/workers/${eve.id}`, { paused: true });
+    await asked.promise;
+    await page.getByRole("button", { name: "Dismiss: fetch the report" }).click();
+    await page.getByText("Dismissed").waitFor();
+    expect(await page.getByRole("link", { name: /fetch the report/ }).count()).toBe(0);
+    await page.getByRole("button", { name: "Run again: fetch the pictures" }).click();
+    await page.getByText("Run started again").waitFor();
+    const failures = page.getByRole("navigation", { name: "Inbox" }).getByRole("link", {
+      name: "Failures (0)",
+    });
+    await failures.waitFor();
+    held.resolve();
+    await late;
+    await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
+    expect(await failures.count()).toBe(1);
+  });
+
   it("groups equal failures, and dismisses, snoozes and repeats one, several or all of them", async () => {
     await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
     const eve = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
@@ -56,7 +96,7 @@ describeConsole("the inbox", ({ visit }) => {
     await page.getByRole("dialog").getByRole("button", { name: "Run 2 again" }).click();
     await page.getByText("Started 2 of 2 runs again").waitFor();
     await app.settle();
-    // The two runs failed once more.
+    // The two runs fail once more: these are two new failures.
     await page.getByRole("checkbox", { name: /^Select (?!fetch)/ }).check();
     await page.getByRole("button", { name: "Dismiss 2" }).click();
     await page.getByText("Nothing here.").waitFor();

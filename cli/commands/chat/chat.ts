@@ -1,5 +1,6 @@
 import { load } from "../../../src/base/lazy_import.ts";
 import { conflict, notFound, ServiceError } from "../../../src/domain/call/error.ts";
+import { parseChatCommand } from "../../../src/domain/chat/chat_command.ts";
 import { normalizeName } from "../../../src/domain/call/name_key.ts";
 import type { Client } from "../../client/client.ts";
 import { resolveRef } from "../../client/resource_ref.ts";
@@ -67,7 +68,7 @@ export const group: AnyCommand = command({
     }
     const session = known ?? await createSession(client, text);
     if (known === null) reportId("session", session);
-    const words = replyTo === undefined ? mention + text : text;
+    const words = replyTo === undefined && parseChatCommand(text) === null ? mention + text : text;
     const accepted = (id: string) => reportId("accepted", id);
     await new ChatTurn(context, session).say(words, limitMs, { accepted, replyTo });
   },

@@ -1,4 +1,5 @@
 import { ServiceError } from "../../../src/domain/call/error.ts";
+import { parseChatCommand } from "../../../src/domain/chat/chat_command.ts";
 import { ChatPrompt } from "../../terminal/chat_prompt.ts";
 import type { BaseContext } from "../command.ts";
 import { ChatTurn } from "./chat_turn.ts";
@@ -86,6 +87,10 @@ export async function runChatLoop(
 const HELP = `@Name <text>    talk to a worker, who then also gets your next lines
 @all <text>     let the service choose the worker again
 /answer <text>  answer the question of an agent
+/status         show the work in this conversation
+/stop           cancel the work in this conversation
+/new            make every worker forget this conversation
+/workers        list the workers
 /help           show this
 /quit           end the chat
 Ctrl-C stops a run, Ctrl-D ends the chat.`;
@@ -108,6 +113,7 @@ class Partner {
       return words.slice(all[0].length);
     }
     this.#isMentioning = /^@\S/.test(words);
+    if (parseChatCommand(words) !== null) return words;
     return this.#isMentioning ? line : this.#mention + line;
   }
 

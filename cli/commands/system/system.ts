@@ -49,6 +49,13 @@ export const group: AnyCommand[] = [
         const name = dim(worker.worker_name.padEnd(9));
         out.line(`  ${name} ${String(worker.executions).padStart(7)}${formatTokens(worker)}`);
       }
+      if (value.schedules_paused) {
+        out.line(
+          `${bold("schedules".padEnd(11))} ${
+            out.style.yellow("paused by a restore")
+          }   svc ctl system resume`,
+        );
+      }
       for (const { engine, until } of value.limited_engines) {
         const time = formatRelativeTime(until);
         out.line(`${bold("limited".padEnd(11))} ${out.style.yellow(engine)} available ${time}`);

@@ -1,4 +1,5 @@
 import type { Client } from "../../client/client.ts";
+import { usageError } from "../../terminal/exit.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, command, option } from "../command.ts";
 import { confirmLoss, requestCommand, YES } from "../resource.ts";
@@ -16,11 +17,15 @@ export const group: AnyCommand[] = [
     options: {
       scope: SCOPE,
       key: option.text("--key <key>", "show only this entry", { completion: "memory_key" }),
+      text: option.text("--text <text>", "show only entries with this text in the key or the value"),
     },
     examples: ["memory get --scope global", "memory get --scope global --key tone"],
-    async run({ client, out, options: { scope, key } }) {
+    async run({ client, out, options: { scope, key, text } }) {
+      if (key !== undefined && text !== undefined) {
+        throw usageError("--key and --text cannot be used together");
+      }
       if (key === undefined) {
-        const { json, entries } = await readAll(client, scope);
+        const { json, entries } = await readAll(client, scope, text);
         return await out.list(
           json,
           entries,
@@ -60,12 +65,12 @@ export const group: AnyCommand[] = [
 ];
 
 // Reads every page of a scope (interface 4.2, memory get).
-async function readAll(client: Client, scope: string) {
+async function readAll(client: Client, scope: string, text: string | undefined) {
   const pages: string[] = [];
   const entries = [];
   let cursor: string | undefined;
   do {
-    const query = { scope, page_size: 100, cursor };
+    const query = { scope, text, page_size: 100, cursor };
     const { json, value, headers } = await client.call("GET /api/memory", { query });
     pages.push(json.slice(1, -1));
     entries.push(...value);

@@ -11,7 +11,8 @@ export const group = requestCommand({
   id: (row) => String(row.key),
   options: {
     by: option.text("--by <group>", "group by", { choices: USAGE_GROUPS, default: "worker" }),
-    since: option.time("--since <time>", "usage since this time, e.g. -7d; the last 30 days by default"),
+    days: option.int("--days <n>", "usage of the last calendar days, today included", { default: 30 }),
+    since: option.time("--since <time>", "usage since this time instead, e.g. -12h"),
   },
-  examples: ["usage", "usage --by day --since -7d"],
+  examples: ["usage", "usage --days 7", "usage --by engine --since -12h"],
 });

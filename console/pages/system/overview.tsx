@@ -8,6 +8,7 @@ import { Status } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { ExecutionList } from "../work/execution_row.tsx";
 import { Charts } from "./charts.tsx";
+import { SchedulesPaused } from "../work/schedule_text.tsx";
 import { SystemHead } from "./system_head.tsx";
 import { USAGE_COLUMNS, UsageTable } from "./usage_table.tsx";
 
@@ -39,6 +40,7 @@ function Numbers({ overview, reload }: { overview: Overview; reload: () => void 
           "Started": <Ago at={started_at} />,
         }}
       />
+      <SchedulesPaused paused={overview.schedules_paused} reload={reload} />
       {limited_engines.map(({ engine, until }) => (
         <Notice key={engine} tone="warn">
           {engine} is rate-limited by its provider until {formatTime(until)}.

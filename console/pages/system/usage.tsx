@@ -14,10 +14,11 @@ type Group = NonNullable<NonNullable<operations["usage.list"]["parameters"]["que
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const SPANS: Record<string, [sinceMs: number, stepMs: number, label: string]> = {
+// Several days are calendar days, as on the page of the costs and in `svc ctl usage --days`.
+const SPANS: Record<string, [sinceMs: number, stepMs: number, label: string, days?: number]> = {
   "": [DAY_MS, HOUR_MS, "Last 24 hours"],
-  week: [7 * DAY_MS, 6 * HOUR_MS, "Last 7 days"],
-  month: [30 * DAY_MS, DAY_MS, "Last 30 days"],
+  week: [7 * DAY_MS, 6 * HOUR_MS, "Last 7 days", 7],
+  month: [30 * DAY_MS, DAY_MS, "Last 30 days", 30],
 };
 const GROUPS: Record<Group, string> = {
   worker: "Worker",
@@ -31,9 +32,9 @@ export function Page() {
   const [values, change] = useAddress("span", "by");
   const { span } = values;
   const by = values.by in GROUPS ? values.by as Group : "worker";
-  const [sinceMs, stepMs] = SPANS[span] ?? [DAY_MS, HOUR_MS];
+  const [sinceMs, stepMs, , days] = SPANS[span] ?? [DAY_MS, HOUR_MS];
   const rows = useResource(`usage ${span} ${by}`, (signal) => {
-    const query = { since: secondNow.value - sinceMs, by };
+    const query = days === undefined ? { since: secondNow.value - sinceMs, by } : { days, by };
     return load(api.GET("/api/usage", { params: { query }, signal }));
   }, /^execution\.(completed|failed)$/);
   return (

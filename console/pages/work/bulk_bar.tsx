@@ -24,12 +24,12 @@ export async function applyToEach<T>(
   items: readonly T[],
   question: Confirmation,
   send: (item: T) => Promise<unknown>,
-  done: (succeeded: number, all: number) => string,
+  done: (succeeded: number, all: number) => string | Promise<string>,
 ): Promise<void> {
   if (items.length === 0 || !await confirm(question)) return;
   const failures: unknown[] = [];
   for (const item of items) await send(item).catch((error) => failures.push(error));
-  const text = done(items.length - failures.length, items.length);
+  const text = await done(items.length - failures.length, items.length);
   showToast(
     failures.length === 0 ? text : `${text}. ${toApiError(failures[0]).message}`,
     failures.length > 0,

@@ -12,6 +12,7 @@ import { Empty } from "../../parts/notice.tsx";
 import { useSelection } from "../../parts/selection.ts";
 import { listStatusOptions } from "../../parts/status.tsx";
 import { ExecutionRow } from "./execution_row.tsx";
+import { FAILURE_OPTIONS } from "./failure.ts";
 import { buildExecutionTable, ExecutionBulkBar, retryEach } from "./execution_table.tsx";
 import { WorkHead } from "./work_head.tsx";
 
@@ -23,12 +24,12 @@ const RETRY_MAX = 200;
 
 export function Page() {
   const [values, change] = useAddress(
-    ...["text", "status", "worker", "engine", "since", "from", "to", "session"] as const,
+    ...["text", "status", "failure", "worker", "engine", "since", "from", "to", "session"] as const,
   );
-  const { text, status, worker, engine, session } = values;
+  const { text, status, failure, worker, engine, session } = values;
   const { from, to } = useTimeRange(values);
   const filters = {
-    ...{ text, status, engine, worker_id: worker, session_id: session },
+    ...{ text, status, failure, engine, worker_id: worker, session_id: session },
     ...{ started_from: from, started_to: to },
   };
   const list = useList("/api/executions", filters, /^execution\./);
@@ -41,6 +42,7 @@ export function Page() {
         filters={[
           { name: "text", label: "Search runs" },
           { name: "status", label: "Status", options: listStatusOptions("All statuses", STATUSES) },
+          { name: "failure", label: "Cause of failure", options: [["", "All causes"], ...FAILURE_OPTIONS] },
           { name: "worker", label: "Worker", options: listWorkerOptions(["", "All workers"]) },
           { name: "engine", label: "Engine", options: useEngineOptions() },
           TIME_FILTER,
@@ -64,7 +66,9 @@ export function Page() {
             One conversation ✕
           </button>
         )}
-        {status === "failed" && selection.ids.size === 0 && <RetryAllButton filters={filters} list={list} />}
+        {(status === "failed" || failure !== "") && selection.ids.size === 0 && (
+          <RetryAllButton filters={filters} list={list} />
+        )}
       </FilteredListing>
     </>
   );

@@ -21,6 +21,11 @@ const FAILURES: Record<Failure, string> = {
   setup: "could not start because of the worker's settings",
 };
 
+/** The kinds of failures as options of a choice. */
+export const FAILURE_OPTIONS: readonly [Failure, string][] = (Object.keys(FAILURES) as Failure[]).map(
+  (kind) => [kind, `${(FAILURES[kind][0] ?? "").toUpperCase()}${FAILURES[kind].slice(1)}`],
+);
+
 export function formatFailure(failure: string): string {
   return (FAILURES as Record<string, string>)[failure] ?? failure.replaceAll("_", " ");
 }
@@ -31,7 +36,9 @@ export function getShownStatus({ status, failure }: Pick<Execution, "status" | "
 }
 
 /** Returns the first line of a failed run's error, or "". */
-export function formatErrorLine({ status, failure, error }: Execution): string {
+export function formatErrorLine(
+  { status, failure, error }: Pick<Execution, "status" | "failure" | "error">,
+): string {
   if (status !== "failed" || failure === "cancelled") return "";
   return takeFirstLine(stripCodes(error)) || formatFailure(failure);
 }

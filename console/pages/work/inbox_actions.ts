@@ -1,4 +1,5 @@
 import { api, load } from "../../live/api.ts";
+import { refreshInbox } from "../../live/inbox.ts";
 import { hasScope } from "../../live/session.ts";
 import { pluralize } from "../../parts/format.ts";
 import { showToast } from "../../parts/toast.tsx";
@@ -36,6 +37,7 @@ async function hideEach(items: readonly InboxItem[], until: number | null): Prom
       api.POST("/api/inbox/{kind}/{id}/dismiss", { params: { path: { kind, id } }, body: { until } }),
     );
   }
+  await refreshInbox();
 }
 
 /** Runs the tasks of failed runs again: one immediately, several after a question. */
@@ -46,6 +48,7 @@ export async function retryItems(items: readonly InboxItem[]): Promise<void> {
   const [first] = failed;
   if (first !== undefined && failed.length === 1) {
     await retry(first);
+    await refreshInbox();
     return showToast("Run started again");
   }
   const count = failed.length;
@@ -57,6 +60,9 @@ export async function retryItems(items: readonly InboxItem[]): Promise<void> {
       action: `Run ${count} again`,
     },
     retry,
-    (started, all) => `Started ${started} of ${all} runs again`,
+    async (started, all) => {
+      await refreshInbox();
+      return `Started ${started} of ${all} runs again`;
+    },
   );
 }

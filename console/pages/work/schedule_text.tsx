@@ -1,6 +1,8 @@
 import { TASK_TYPE_RULES } from "../../../src/domain/call/vocabulary.ts";
-import type { Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
+import { Button } from "../../parts/button.tsx";
 import { formatPlannedTime } from "../../parts/format.ts";
+import { Notice } from "../../parts/notice.tsx";
 import { Ago } from "../../parts/time.tsx";
 
 type Task = Schemas["Task"];
@@ -64,4 +66,23 @@ export function formatLastRun({ last_status, failures_in_row, paused }: Task): s
   const failed = failures_in_row > 1 ? `${failures_in_row} failures in a row` : "last run failed";
   const last = last_status === "failed" ? failed : last_status === "completed" ? "last run completed" : "";
   return [paused ? "paused" : "", last].filter(Boolean).join(" · ");
+}
+
+/** Says that a restore paused all schedules, and resumes them. */
+export function SchedulesPaused({ paused, reload }: { paused: boolean; reload: () => void }) {
+  if (!paused) return null;
+  return (
+    <Notice tone="warn">
+      A restore paused all schedules.{" "}
+      <Button
+        class="small"
+        scope="write:system"
+        press={() => load(api.POST("/api/system/resume"))}
+        done="Schedules resumed"
+        after={reload}
+      >
+        Resume all schedules
+      </Button>
+    </Notice>
+  );
 }

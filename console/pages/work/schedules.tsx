@@ -1,7 +1,8 @@
 import { Plus } from "lucide-preact";
 import { useAddress } from "../../live/address.ts";
 import type { Schemas } from "../../live/api.ts";
-import { useAll } from "../../live/resource.ts";
+import { useAll, useGet } from "../../live/resource.ts";
+import { hasScope } from "../../live/session.ts";
 import { findWorkerName, listWorkerOptions } from "../../live/workers.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { takeFirstLine } from "../../parts/format.ts";
@@ -12,7 +13,7 @@ import { Status } from "../../parts/status.tsx";
 import type { TableSpec } from "../../parts/table.tsx";
 import { stripCodes } from "../../parts/plain_text.ts";
 import { Ago } from "../../parts/time.tsx";
-import { formatLastRun, formatRecurrence } from "./schedule_text.tsx";
+import { formatLastRun, formatRecurrence, SchedulesPaused } from "./schedule_text.tsx";
 
 type Task = Schemas["Task"];
 
@@ -35,6 +36,7 @@ export function Page() {
           New schedule
         </LinkButton>
       </Heading>
+      {hasScope("read:system") && <PausedByRestore />}
       <FilteredListing
         filters={[
           { name: "text", label: "Search schedules" },
@@ -56,6 +58,11 @@ export function Page() {
       />
     </>
   );
+}
+
+function PausedByRestore() {
+  const { data, reload } = useGet("/api/system/overview", {}, /^system\./);
+  return <SchedulesPaused paused={data?.schedules_paused ?? false} reload={reload} />;
 }
 
 function getShownStatus({ paused, status, last_status }: Task): string {

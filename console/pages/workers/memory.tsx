@@ -18,12 +18,12 @@ const GLOBAL = "global";
 const SESSIONS_READ = 100;
 
 export function Page() {
-  const [{ scope }, change] = useAddress("scope");
+  const [{ scope, text }, change] = useAddress("scope", "text");
   const [edited, setEdited] = useState<Entry | "new" | null>(null);
   const selected = scope || GLOBAL;
   const sessions = useGet("/api/local/sessions", { query: { page_size: SESSIONS_READ } }, /^chat\./).data ??
     [];
-  const entries = useAll("/api/memory", { scope: selected }, /^memory\./);
+  const entries = useAll("/api/memory", { scope: selected, text }, /^memory\./);
   const options: [string, string][] = [
     [GLOBAL, "All conversations"],
     ...sessions.map(({ id, name }): [string, string] => [`local:${id}`, formatConversationName(name)]),
@@ -37,12 +37,14 @@ export function Page() {
         </Button>
       </Heading>
       <FilterBar
-        filters={[{ name: "scope", label: "Scope", options }]}
-        values={{ scope: selected }}
-        change={(next) => change({ scope: next.scope === GLOBAL ? "" : next.scope ?? "" })}
+        filters={[{ name: "text", label: "Search memory" }, { name: "scope", label: "Scope", options }]}
+        values={{ scope: selected, text }}
+        change={(next) => change(next.scope === GLOBAL ? { ...next, scope: "" } : next)}
       />
       {entries.data === undefined
         ? <LoadState error={entries.error} />
+        : entries.data.length === 0 && text !== ""
+        ? <Empty title="No entry matches." />
         : entries.data.length === 0
         ? (
           <Empty title="No memory entries yet.">

@@ -1,4 +1,5 @@
 import type { Config } from "../../config/schema.ts";
+import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
 import type { Platform, ReceiveResult } from "../../platform/platform.ts";
 
 /** Settings for messages from one platform (contract 10). */
@@ -25,6 +26,7 @@ export type Platforms = ReadonlyMap<string, PlatformConnection>;
 
 export const IGNORED: ReceiveResult = { outcome: "ignored", message_id: "" };
 
+/** The sender of a local message is already the name of its caller. */
 export function formatSenderActor(platform: string, sender: string): string {
-  return `platform:${platform}:${sender}`;
+  return platform === LOCAL_PLATFORM ? sender : `platform:${platform}:${sender}`;
 }

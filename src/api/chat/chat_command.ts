@@ -1,6 +1,7 @@
 import { endOpenRuns } from "./conversation.ts";
 import { createId } from "../../base/id.ts";
 import { type ChatCommand, formatChatHelp } from "../../domain/chat/chat_command.ts";
+import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
 import { buildOutbound } from "../../domain/chat/message.ts";
 import { failEarlierMessages, readConversationActivity } from "../../store/chat/chat_command.ts";
 import type { Statement } from "../../store/db/database.ts";
@@ -11,7 +12,7 @@ import { findOpenRun } from "../../store/work/steer.ts";
 import { withdrawQuestions } from "../../store/work/question_transitions.ts";
 import { deleteContexts, discardRunContexts } from "../../store/chat/conversation_context.ts";
 import { cancelOwnerTasks } from "../../store/work/task_transitions.ts";
-import { listCandidates } from "../../store/workers/worker.ts";
+import { findWorker, listCandidates } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
 import { formatSenderActor } from "../call/platforms.ts";
 import { buildSteer } from "../work/steer.ts";
@@ -26,6 +27,8 @@ interface CommandMessage {
   session_key: string;
   platform: string;
   sender: string;
+  /** The default worker of a local session. */
+  worker_id: string | null;
 }
 
 interface CommandEffect {
@@ -65,10 +68,13 @@ const COMMANDS: Record<
   ChatCommand,
   (deps: CommandDeps, message: CommandMessage, rest: string) => CommandEffect | Promise<CommandEffect>
 > = {
-  help: ({ platforms }, { platform }) => ({
-    reply: formatChatHelp(platforms.get(platform)?.config?.worker ?? ""),
-    statements: [],
-  }),
+  help: async ({ db, platforms }, { platform, worker_id }) => {
+    const own = platform === LOCAL_PLATFORM && worker_id !== null ? await findWorker(db, worker_id) : null;
+    return {
+      reply: formatChatHelp(own?.name ?? platforms.get(platform)?.config?.worker ?? ""),
+      statements: [],
+    };
+  },
   workers: async ({ db }) => {
     const workers = await listCandidates(db);
     const lines = workers.slice(0, WORKERS_SHOWN_MAX).map(({ name, description, paused }) => {

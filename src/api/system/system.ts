@@ -39,11 +39,12 @@ export async function getOverview(
 ): Promise<Answer<Overview>> {
   const now = clock.now();
   const since = findStartOfDay(now, timeZone);
-  const [counters, workers, used, limited, recent] = await Promise.all([
+  const [counters, workers, used, limited, paused, recent] = await Promise.all([
     readCounters(db),
     countWorkers(db),
     sumUsageSince(db, since),
     listLimits(db, now),
+    findSetting(db, "schedules_paused"),
     findRecentExecutions(db, getBoundSessionKey(call.caller), OVERVIEW_EXECUTIONS_MAX),
   ]);
   return answer({
@@ -54,6 +55,7 @@ export async function getOverview(
     tasks: tally(counters, "task", TASK_STATUSES),
     executions: tally(counters, "execution", EXECUTION_STATUSES),
     usage_today: { since, ...used },
+    schedules_paused: paused !== null,
     limited_engines: limited.map(({ engine, until }) => ({ engine, until })),
     recent_executions: parseJson(recent),
   });

@@ -10,6 +10,7 @@ import {
   type Webhook,
   type WebhookCreate,
   type WebhookDelivery,
+  type WebhookFilter,
   WEBHOOKS_MAX,
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
@@ -33,7 +34,11 @@ import type { Deps } from "../call/services.ts";
 
 const SECRET_BYTES = 32;
 
-export async function listWebhooks({ db }: Deps<"db">, call: Call, paging: Page): Promise<Answer<Webhook[]>> {
+export async function listWebhooks(
+  { db }: Deps<"db">,
+  call: Call,
+  paging: WebhookFilter,
+): Promise<Answer<Webhook[]>> {
   const found = answerPage(await listWebhookRows(db, paging));
   if (seesAddresses(call)) return found;
   return { ...found, json: formatJson(parseJson(found.json).map(hidePath)) };

@@ -59,7 +59,7 @@ export async function listPresent({ db, paths }: Deps<"db" | "paths">): Promise<
     readAll<Task>((page) => listNamedSchedules(db, page), "~", PAGE_SIZE_MAX),
     readAll<StoredBudget>((page) => listBudgets(db, page), "~", PAGE_SIZE_MAX),
     listChangeableWebhooks(db),
-    readAll<MemoryEntry>((page) => listMemory(db, GLOBAL_SCOPE, page), "", PAGE_SIZE_MAX),
+    readAll<MemoryEntry>((page) => listMemory(db, { scope: GLOBAL_SCOPE, ...page }), "", PAGE_SIZE_MAX),
   ]);
   const names = new Map([...departments, ...workers].map(({ id, name }) => [id, name]));
   const present = (

@@ -4,10 +4,10 @@ import {
   GLOBAL_SCOPE,
   MEMORY_ENTRIES_MAX,
   type MemoryEntry,
+  type MemoryFilter,
   type MemorySave,
 } from "../../domain/workers/memory.ts";
 import type { DeleteResult } from "../../domain/call/deleted.ts";
-import type { Page } from "../../domain/call/page.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import {
   deleteMemory as deleteMemoryRow,
@@ -20,9 +20,9 @@ import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
 /** Lists the entries of a scope by key. Throws `not_found` for a scope that the caller cannot read. */
-export async function listMemory({ db }: Deps<"db">, call: Call, scope: string, paging: Page) {
-  checkReadable(call, scope);
-  return answerPage(await listMemoryRows(db, scope, paging));
+export async function listMemory({ db }: Deps<"db">, call: Call, filter: MemoryFilter) {
+  checkReadable(call, filter.scope);
+  return answerPage(await listMemoryRows(db, filter));
 }
 
 export async function getMemory({ db }: Deps<"db">, call: Call, scope: string, key: string) {

@@ -7,7 +7,6 @@ import {
   SERIES_SINCE_DEFAULT_MS,
   type SeriesPoint,
   USAGE_DAYS_MAX,
-  USAGE_SINCE_DEFAULT_MS,
   type UsageRow,
 } from "../../domain/workers/usage.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
@@ -38,13 +37,13 @@ const NOTHING: Usage = {
   cost_usd: null,
 };
 
-/** Returns the usage of runs since a time, grouped by `by`. Throws `invalid_request`. */
+/** Returns the usage of runs since a time or on the last days of the service's time zone, grouped by `by`. Throws `invalid_request`. */
 export async function listUsage(
   { db, clock, timeZone }: Deps<"db" | "clock" | "timeZone">,
   call: Call,
-  { by, since: given }: { by: (typeof USAGE_GROUPS)[number]; since?: number | undefined },
+  { by, since: given, days }: { by: (typeof USAGE_GROUPS)[number]; since?: number | undefined; days: number },
 ): Promise<Answer<UsageRow[]>> {
-  const since = given ?? clock.now() - USAGE_SINCE_DEFAULT_MS;
+  const since = given ?? listLastDays(timeZone, clock.now(), days)[0]?.start ?? clock.now();
   if (clock.now() - since > USAGE_DAYS_MAX * DAY_MS) {
     throw invalid("since", `must be at most ${USAGE_DAYS_MAX} days ago`);
   }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, parseTextList, time } from "../call/field.ts";
+import { id, parseTextList, refFilter, time } from "../call/field.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { findUnknownScope, grants, scope } from "../call/scope.ts";
 import { personName } from "./user.ts";
@@ -37,6 +37,7 @@ export const tokenCreateSchema = z.strictObject({
 export type TokenCreate = z.output<typeof tokenCreateSchema>;
 
 export const tokenListQuery = {
+  ref: refFilter.optional(),
   ...buildPageQuery(),
   user: parseTextList().optional().meta({
     type: "string",

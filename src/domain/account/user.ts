@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { id, ignoreFields, NAME_MAX_BYTES, nameText, parseList, text, time } from "../call/field.ts";
+import {
+  id,
+  ignoreFields,
+  NAME_MAX_BYTES,
+  nameText,
+  parseList,
+  refFilter,
+  text,
+  time,
+} from "../call/field.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { chosenPassword, PASSWORD_MAX_BYTES } from "./password.ts";
 import { grants } from "../call/scope.ts";
@@ -73,6 +82,7 @@ export const userPasswordSchema = z.strictObject({
 export type UserPassword = z.output<typeof userPasswordSchema>;
 
 export const userListQuery = {
+  ref: refFilter.optional(),
   ...buildPageQuery(),
   role: parseList(role).optional(),
 };

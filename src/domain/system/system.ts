@@ -58,6 +58,7 @@ export const overviewSchema = z.strictObject({
     workers: z.array(usageTotal.extend({ worker_id: id, worker_name: z.string() }))
       .meta({ description: `by worker, most executions first, at most ${OVERVIEW_WORKERS_MAX}` }),
   }),
+  schedules_paused: z.boolean().meta({ description: "a restore paused all schedules" }),
   limited_engines: z.array(z.strictObject({ engine: z.string(), until: time }))
     .meta({ description: "engines that wait for a rate limit to end" }),
   recent_executions: z.array(recentExecutionSchema)

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { id, line, nameText, text, time } from "../call/field.ts";
+import { id, line, nameText, refFilter, text, time } from "../call/field.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { EVENT_KINDS, type EventKind, WEBHOOK_ORIGINS } from "../call/vocabulary.ts";
 
@@ -101,7 +101,8 @@ export const deliverySchema = z.strictObject({
 }).meta({ id: "WebhookDelivery" });
 export type WebhookDelivery = z.output<typeof deliverySchema>;
 
-export const webhookListQuery = buildPageQuery();
+export const webhookListQuery = { ref: refFilter.optional(), ...buildPageQuery() };
+export type WebhookFilter = z.output<z.ZodObject<typeof webhookListQuery>>;
 export const deliveryListQuery = buildPageQuery();
 
 export const replaySchema = z.strictObject({

@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { CONTENT_MAX_BYTES, KEY_MAX_BYTES, line, sessionKey, text, time, truncated } from "../call/field.ts";
+import {
+  CONTENT_MAX_BYTES,
+  KEY_MAX_BYTES,
+  line,
+  sessionKey,
+  text,
+  textFilter,
+  time,
+  truncated,
+} from "../call/field.ts";
 import { PROTOTYPE_KEY } from "../call/json.ts";
 import { buildPageQuery } from "../call/page.ts";
 
@@ -22,7 +31,13 @@ const scope = sessionKey.meta({ description: "`global` or a session key" });
 const key = line(KEY_MAX_BYTES);
 
 /** A cursor is the last key of the previous page. */
-export const memoryListQuery = { scope, ...buildPageQuery(), cursor: key.optional() };
+export const memoryListQuery = {
+  scope,
+  text: textFilter.optional().meta({ description: "text in the key or the value" }),
+  ...buildPageQuery(),
+  cursor: key.optional(),
+};
+export type MemoryFilter = z.output<z.ZodObject<typeof memoryListQuery>>;
 
 export const memoryEntryQuery = { scope, key };
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { verifiedSchema, verifySchema } from "../work/command.ts";
 import { usageSchema } from "../work/execution.ts";
-import { id, nameText, text, time } from "../call/field.ts";
+import { id, nameText, refFilter, text, time } from "../call/field.ts";
 import { remoteIsolationSchema } from "./isolation.ts";
 import { isInterruption } from "../work/interruption.ts";
 import { buildPageQuery } from "../call/page.ts";
@@ -75,7 +75,7 @@ export const runnerDrainSchema = z.strictObject({
   draining: z.boolean().default(true).meta({ description: "false: accept runs again" }),
 }).meta({ id: "RunnerDrain" });
 
-export const runnerListQuery = buildPageQuery();
+export const runnerListQuery = { ref: refFilter.optional(), ...buildPageQuery() };
 export type RunnerFilter = z.output<z.ZodObject<typeof runnerListQuery>>;
 
 export const runnerClaimSchema = z.strictObject({

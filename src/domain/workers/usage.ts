@@ -24,12 +24,13 @@ const DAY_MS = 86_400_000;
 
 export const USAGE_DAYS_MAX = 400;
 
+const USAGE_DAYS_DEFAULT = 30;
+
 export const usageQuery = {
   by: z.enum(USAGE_GROUPS).default("worker"),
-  since: queryTime.optional().meta({ description: "Unix ms; default: 30 days ago" }),
+  since: queryTime.optional().meta({ description: "Unix ms; excludes days" }),
+  days: parseIntegerOr(USAGE_DAYS_DEFAULT, [1, USAGE_DAYS_MAX], "calendar days, today included"),
 };
-
-export const USAGE_SINCE_DEFAULT_MS = 30 * DAY_MS;
 
 /** A time span in a series. The first one starts at or before `since`. */
 export const seriesPointSchema = z.strictObject({

@@ -15,7 +15,7 @@ export const memoryRoutes = [
     summary: "List the memory of a scope by key",
     query: memoryListQuery,
     response: z.array(memorySchema),
-    handle: ({ api, call, query }) => api.memory.list(call, query.scope, query),
+    handle: ({ api, call, query }) => api.memory.list(call, query),
   }),
   defineRoute("GET /api/memory/entry", {
     access: "read:memory",

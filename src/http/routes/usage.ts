@@ -13,9 +13,9 @@ export const usageRoutes = [
   defineRoute("GET /api/usage", {
     access: "read:executions",
     operation: "usage.list",
-    summary: "Get usage since a time, by worker, department, engine, day or conversation",
+    summary: "Get usage of the last days or since a time, by worker, department, engine, day or conversation",
     description:
-      "Most executions first, days newest first. Usage by engine and by conversation is limited to stored executions.",
+      "Most executions first, days newest first. Days are calendar days in the service's time zone. Usage by engine and by conversation is limited to stored executions.",
     query: usageQuery,
     response: z.array(usageRowSchema),
     handle: ({ api, call, query }) => api.usage.list(call, query),

@@ -3,7 +3,7 @@ import type { Listing, Page } from "../../domain/call/page.ts";
 import { type Token, tokenSchema } from "../../domain/account/token.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
 import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
-import { matchAny, type Where } from "../db/filter.ts";
+import { matchAny, matchReference, type Where } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { buildJsonSql } from "../db/json_projection.ts";
 
@@ -34,9 +34,10 @@ export function findTokenGrant(db: Database, id: string): Promise<TokenGrant | n
 export function listTokens(
   db: Database,
   userIds: readonly string[] | null,
-  page: Page,
+  { ref, ...page }: Page & { ref?: string | undefined },
 ): Promise<Listing<Token>> {
   const where: Where = { conditions: [], args: [] };
+  if (ref !== undefined) matchReference("token", { column: "name_key", key: normalizeName })(where, ref);
   if (userIds !== null) matchAny("token.user_id")(where, userIds);
   return list(db, { table: "token", from: FROM, json: TOKEN_JSON, where }, page);
 }

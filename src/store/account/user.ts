@@ -3,7 +3,7 @@ import type { Listing, Page } from "../../domain/call/page.ts";
 import { type User, type UserFilter, userSchema, type UserUpdate } from "../../domain/account/user.ts";
 import type { Role } from "../../domain/call/vocabulary.ts";
 import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
-import { buildWhere, type Filters, matchAny } from "../db/filter.ts";
+import { buildWhere, type Filters, matchAny, matchReference } from "../db/filter.ts";
 import { list } from "../db/list.ts";
 import { buildJsonSql } from "../db/json_projection.ts";
 
@@ -21,7 +21,10 @@ const COLUMNS =
 
 const USER_JSON = buildJsonSql("user", userSchema);
 
-const USER_FILTERS: Filters<UserFilter> = { role: matchAny("user.role") };
+const USER_FILTERS: Filters<UserFilter> = {
+  ref: matchReference("user", { column: "name_key", key: normalizeName }),
+  role: matchAny("user.role"),
+};
 
 export function toUser(row: UserRow): User {
   const { id, name, role, origin, created_at, updated_at, last_login_at } = row;

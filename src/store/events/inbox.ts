@@ -23,7 +23,7 @@ const isShown = (kind: InboxKind, id: string) =>
         from inbox_dismissal
         where inbox_dismissal.kind = '${kind}' and inbox_dismissal.id = ${id} and (until is null or until > ?))`;
 
-/** Lists runs that failed since a time and were not repeated. Omits cancelled runs. */
+/** Lists runs that failed since a time and were not repeated. A repeat counts while it waits, too. Omits cancelled runs. */
 export function findFailedRuns(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'run_failed' as kind, id, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
@@ -37,6 +37,12 @@ export function findFailedRuns(db: Database, since: number, now: number): Promis
         where later.message_id = execution.message_id and later.id > execution.id
           and (later.task_id = execution.task_id
             or later.worker_id = execution.worker_id and later.instruction = execution.instruction))
+      and not exists (
+        select 1
+        from task as repeat
+        where repeat.message_id = execution.message_id and repeat.id > execution.id
+          and repeat.worker_id = execution.worker_id and repeat.instruction = execution.instruction
+          and repeat.status ${TASK_IS_ACTIVE} and repeat.type = 'immediate')
       and ${isShown("run_failed", "execution.id")}
     order by completed_at desc
     limit ${INBOX_KIND_MAX}`,

@@ -4,11 +4,12 @@ import {
   deliverySchema,
   type Webhook,
   type WebhookDelivery,
+  type WebhookFilter,
   webhookSchema,
   type WebhookUpdate,
 } from "../../domain/system/webhook.ts";
 import { buildSet, type Database, guard, insertRow, type Statement, type Value } from "../db/database.ts";
-import { matchAny, type Where } from "../db/filter.ts";
+import { buildWhere, type Filters, matchAny, matchReference, type Where } from "../db/filter.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
 
@@ -20,8 +21,12 @@ const DELIVERY_JSON = buildJsonSql("webhook_delivery", deliverySchema);
 /** Most stored deliveries of one webhook. */
 const DELIVERIES_MAX = 500;
 
-export function listWebhooks(db: Database, page: Page): Promise<Listing<Webhook>> {
-  return list(db, { table: "webhook", json: WEBHOOK_JSON, where: { conditions: [], args: [] } }, page);
+const FILTERS: Filters<WebhookFilter> = {
+  ref: matchReference("webhook", { column: "name_key", key: normalizeName }),
+};
+
+export function listWebhooks(db: Database, filter: WebhookFilter): Promise<Listing<Webhook>> {
+  return list(db, { table: "webhook", json: WEBHOOK_JSON, where: buildWhere(filter, FILTERS) }, filter);
 }
 
 export async function findWebhook(db: Database, ref: string): Promise<Webhook | null> {

@@ -1,7 +1,8 @@
-import { type MemoryEntry, memorySchema } from "../../domain/workers/memory.ts";
-import { COUNT_MAX, type Listing, type Page } from "../../domain/call/page.ts";
+import { type MemoryEntry, type MemoryFilter, memorySchema } from "../../domain/workers/memory.ts";
+import { COUNT_MAX, type Listing } from "../../domain/call/page.ts";
 import { type MeasuredObject, type Objects, readMeasured } from "../db/size_limited_read.ts";
 import { type Database, guard, type Statement } from "../db/database.ts";
+import { matchText, type Where } from "../db/filter.ts";
 import { parseNullableJson } from "../db/list.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
 import { joinJson } from "../../domain/call/json.ts";
@@ -32,22 +33,25 @@ export async function findMemoryMap(db: Database, scope: string, maxBytes: numbe
 }
 
 /** Lists a page of a scope's entries by key, with the size limit of list() (contract 1, contract 8.18). */
-export async function listMemory(db: Database, scope: string, page: Page): Promise<Listing<MemoryEntry>> {
-  const { cursor = "", page_size: size } = page;
-  const offset = page.cursor === undefined ? (page.page - 1) * size : 0;
+export async function listMemory(db: Database, filter: MemoryFilter): Promise<Listing<MemoryEntry>> {
+  const { scope, text, cursor = "", page_size: size } = filter;
+  const offset = filter.cursor === undefined ? (filter.page - 1) * size : 0;
+  const where: Where = { conditions: ["scope = ?"], args: [scope] };
+  if (text !== undefined) matchText(["key", "value"])(where, text);
+  const conditions = where.conditions.join(" and ");
   const measured = await db.read<MeasuredObject>(
     `select key as id, octet_length(value) as bytes
     from memory
-    where scope = ? and key > ?
+    where ${conditions} and key > ?
     order by key
     limit ? offset ?`,
     // An extra row shows whether there is a next page.
-    [scope, cursor, size + 1, offset],
+    [...where.args, cursor, size + 1, offset],
   );
-  const counting = "select count(*) as total from (select 1 from memory where scope = ? limit ?)";
-  const total = await db.readValue<number>(counting, [scope, COUNT_MAX + 1]) ?? 0;
+  const counting = `select count(*) as total from (select 1 from memory where ${conditions} limit ?)`;
+  const total = await db.readValue<number>(counting, [...where.args, COUNT_MAX + 1]) ?? 0;
   const { rows, ended } = await readMeasured(db, buildEntrySource(scope), measured.slice(0, size), {
-    over: page.cursor === undefined ? "cut" : "end",
+    over: filter.cursor === undefined ? "cut" : "end",
   });
   return {
     json: joinJson(rows.map((row) => row.json)),

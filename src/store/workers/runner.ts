@@ -10,6 +10,7 @@ import {
   type RunnerView,
 } from "../../domain/workers/runner.ts";
 import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
+import { buildWhere, type Filters, matchReference } from "../db/filter.ts";
 import { list, parseNullableJson } from "../db/list.ts";
 import { buildJsonSql, type JsonSql, readJson } from "../db/json_projection.ts";
 
@@ -27,8 +28,12 @@ function buildRunnerJson(now: number): JsonSql<RunnerView> {
   });
 }
 
+const FILTERS: Filters<RunnerFilter> = {
+  ref: matchReference("runner", { column: "name_key", key: normalizeName }),
+};
+
 export function listRunners(db: Database, filter: RunnerFilter, now: number): Promise<Listing<RunnerView>> {
-  const where = { conditions: [], args: [] };
+  const where = buildWhere(filter, FILTERS);
   return list(db, { table: "runner", json: buildRunnerJson(now), where }, filter);
 }
 

@@ -126,6 +126,28 @@ it("GET /api/inbox shows a retried run only by its latest run, and others unchan
   expect(await shown()).toEqual([latest.id, other?.id].sort());
 });
 
+it("GET /api/inbox omits a failed run whose repeat still waits, until that repeat is cancelled (contract 17)", async () => {
+  await using app = await openApp({ config: { engines: { breaks: BREAKS } } });
+  const eve = await app.call("POST /api/workers", { name: "Eve", engine: "breaks" });
+  const task = {
+    message_id: "script",
+    worker_id: eve.id,
+    instruction: "fetch the report",
+    type: "immediate",
+  };
+  await app.call("POST /api/tasks", task);
+  await app.settle();
+  await app.call(`PUT /api/workers/${eve.id}`, { paused: true });
+  const kinds = async () =>
+    (await app.call("GET /api/inbox")).map(({ kind }: { kind: string }) => kind).sort();
+  const [{ id }] = await app.call("GET /api/executions");
+  expect(await kinds()).toEqual(["run_failed", "worker_paused"]);
+  const repeat = await app.call(`POST /api/executions/${id}/retry`, {});
+  expect(await kinds()).toEqual(["worker_paused"]);
+  await app.call(`POST /api/tasks/${repeat.id}/cancel`, {});
+  expect(await kinds()).toEqual(["run_failed", "worker_paused"]);
+});
+
 it("GET /api/inbox refuses every run, whatever its scopes (contract 9)", async () => {
   await using app = await openApp({ config: { engines: buildFakeEngines() } });
   const run = await startRun(app, ["*:*"]);

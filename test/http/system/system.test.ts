@@ -7,6 +7,8 @@ import { TestClock } from "../../harness/clock.ts";
 import { expectCounters } from "../../harness/model/counters.ts";
 import { buildBearer, createUser, logIn } from "../../harness/model/people.ts";
 import { createTask } from "../../harness/service/runner.ts";
+import { ctl } from "../../harness/terminal.ts";
+import { storeSetting } from "../../../src/store/db/setting.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 const OVERVIEW = "GET /api/system/overview";
@@ -14,6 +16,18 @@ const PASSWORD = "PUT /api/system/password";
 const FRESH = "a longer secret";
 
 describe("GET /api/system/overview (interface 4.2)", () => {
+  it("says that a restore paused all schedules, until a user resumes them", async () => {
+    await using app = await openApp();
+    expect((await app.call(OVERVIEW)).schedules_paused).toBe(false);
+    await app.db.write([storeSetting("schedules_paused", "1")]);
+    expect((await app.call(OVERVIEW)).schedules_paused).toBe(true);
+    expect((await ctl(app, "system overview", { terminal: true })).out).toMatch(
+      /schedules.*paused by a restore/,
+    );
+    await app.call("POST /api/system/resume", {});
+    expect((await app.call(OVERVIEW)).schedules_paused).toBe(false);
+  });
+
   it("counts workers, tasks and executions by status, and lists the latest runs", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     expect(await app.call(OVERVIEW)).toMatchObject({

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
+import { ctl } from "../../harness/terminal.ts";
 import { readAll } from "../requests.ts";
 import { startRun } from "../../harness/service/run.ts";
 
@@ -20,6 +21,26 @@ describe("/api/memory (interface 4.2, contract 3)", () => {
       expect((await app.send(`GET ${entry(scope, "k/1")}`)).status).toBe(404);
       expect((await app.send(`DELETE ${entry(scope, "k/1")}`)).status).toBe(404);
     }
+  });
+
+  it("lists the entries with a text in the key or the value, page by page", async () => {
+    await using app = await openApp();
+    const save = (key: string, value: string) =>
+      app.call("PUT /api/memory/entry", { scope: "global", key, value });
+    await save("tone", "friendly");
+    await save("friend list", "Bob");
+    await save("other", "100 % of it");
+    const list = async (text: string, rest = "") => {
+      const url = `GET /api/memory?scope=global&text=${encodeURIComponent(text)}${rest}`;
+      return (await app.call(url) as { key: string }[]).map(({ key }) => key);
+    };
+    expect(await list("FRIEND")).toEqual(["friend list", "tone"]);
+    expect(await list("FRIEND", "&page_size=1&page=2")).toEqual(["tone"]);
+    expect(await list("friend", "&cursor=friend%20list")).toEqual(["tone"]);
+    expect(await list("%")).toEqual(["other"]);
+    const reply = await app.send("GET /api/memory?scope=global&text=friend&page_size=1");
+    expect(reply.headers.get("x-total-count")).toBe("2");
+    expect((await ctl(app, "memory get --scope global --text bob --json")).out).toContain("friend list");
   });
 
   it("lists a scope by key, by page and cursor", async () => {

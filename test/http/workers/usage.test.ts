@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { TestClock } from "../../harness/clock.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
+import { ctl } from "../../harness/terminal.ts";
 import { openApp } from "../../harness/service/app.ts";
 
 const DAY_MS = 86_400_000;
@@ -80,6 +81,25 @@ describe("GET /api/usage/workers (contract 17)", () => {
         ["2026-03-29", 2],
       ]);
   });
+});
+
+it("GET /api/usage counts the same calendar days as the usage of each worker", async () => {
+  const clock = new TestClock("2026-03-29T12:00:00Z");
+  await using app = await openApp({ clock, config: { scheduler: { time_zone: "Europe/Berlin" } } });
+  const { id } = await app.call("POST /api/workers", { name: "Ada" });
+  // Just before and just after midnight in Berlin, and at the start of the last 7 times 24 hours.
+  await app.db.write(["2026-03-22T12:00:00Z", "2026-03-22T22:59:00Z", "2026-03-22T23:00:00Z"].map((time) => ({
+    sql:
+      "insert into usage (bucket_start, worker_id, executions, failed, ms, cost_usd) values (?, ?, 1, 0, 1, 2)",
+    args: [Math.floor(Date.parse(time) / 900_000), id],
+  })));
+  const { workers: [ada] } = await app.call("GET /api/usage/workers?days=7");
+  expect(ada.days).toMatchObject([{ day: "2026-03-23", executions: 1, cost_usd: 2 }]);
+  expect(await app.call("GET /api/usage?days=7")).toMatchObject([{ key: id, executions: 1, cost_usd: 2 }]);
+  expect(await app.call("GET /api/usage?days=8")).toMatchObject([{ executions: 3 }]);
+  expect(await app.call("GET /api/usage")).toMatchObject([{ executions: 3 }]);
+  const { out } = await ctl(app, "usage --days 7 --json");
+  expect(JSON.parse(out)).toMatchObject([{ executions: 1, cost_usd: 2 }]);
 });
 
 describe("the forecast of a budget (contract 14)", () => {
