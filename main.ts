@@ -1,3 +1,5 @@
+// Not loaded on demand: from source, Deno compiles each module once, and keeps the result only outside a box.
+import { relay } from "./cli/relay.ts";
 import type { Io } from "./cli/terminal/io.ts";
 import { load } from "./src/base/lazy_import.ts";
 import { bypassProxy } from "./src/base/proxy.ts";
@@ -35,8 +37,7 @@ const COMMANDS: Record<string, Run> = {
   doctor: (args) => control(["system", "doctor", ...args]),
   completion: async (args) => (await loadCompletion()).printCompletionScript(args, await openIo()),
   complete: async (args) => (await loadCompletion()).printCandidates(args, await openIo()),
-  relay: async (args) =>
-    (await load<typeof import("./cli/relay.ts")>("./cli/relay.ts", import.meta.url)).relay(args),
+  relay,
   inspect: async (args) => (await loadInspect()).printFaults(args),
   version: printVersion,
   "--version": printVersion,

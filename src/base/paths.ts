@@ -21,6 +21,8 @@ export interface DataPaths {
   runs: string;
   /** The first directory on an agent's PATH. */
   bin: string;
+  /** The /etc of boxes. */
+  etc: string;
   workers: string;
   /** Names the database that belongs to this directory. */
   marker: string;
@@ -52,6 +54,7 @@ export function buildDataPaths(root: string, files = root): DataPaths {
     ownerId: join(root, "owner.id"),
     runs: join(root, "runs"),
     bin: join(root, "bin"),
+    etc: join(root, "etc"),
     workers: join(root, "workers"),
     marker: join(root, "database.json"),
     backup: join(root, "backup.part"),

@@ -7,6 +7,7 @@ import { writeWhole } from "../base/whole_file.ts";
 import { configureLog, createLogger } from "../base/log.ts";
 import { ConfigError, readSecretFile } from "../config/file.ts";
 import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
+import { BoxEtc } from "../engine/process/box_etc.ts";
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
 import { OrphanRuns } from "../runner/orphan_runs.ts";
@@ -114,6 +115,7 @@ function buildBoxMachine({ url, tokenFile, config }: RunnerOptions, paths: DataP
     paths,
     configPaths: [...(config.path === null ? [] : [config.path]), tokenFile],
     ownProgram: findOwnProgram(),
+    etc: new BoxEtc(paths.etc),
     port: () => RELAY_PORT,
     openSocket: (request) =>
       openRunSocket({

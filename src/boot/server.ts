@@ -4,6 +4,7 @@ import { settleAll } from "../base/settle_all.ts";
 import { RecentActivity } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
+import { BoxEtc } from "../engine/process/box_etc.ts";
 import { endOpenProcesses } from "../engine/agent_process.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
@@ -142,6 +143,7 @@ export class Server {
       paths,
       configPaths: loaded.path === null ? [] : [loaded.path],
       ownProgram: findOwnProgram(),
+      etc: new BoxEtc(paths.etc),
       port: () => (port.addr as Deno.NetAddr).port,
       openSocket: (request) =>
         openRunSocket(

@@ -13,6 +13,7 @@ import {
 import type { Engine } from "../engine/engine.ts";
 import { getInputDir } from "../engine/run_dir.ts";
 import { type Box, type BoxUser, giveFile } from "../engine/process/box.ts";
+import type { BoxEtc } from "../engine/process/box_etc.ts";
 import { NO_BOX_USER } from "../engine/process/box_fault.ts";
 import type { OpenBoxSocket } from "../engine/process/box_network.ts";
 import { findProgram, SpawnError } from "../engine/process/process.ts";
@@ -57,6 +58,7 @@ export interface BoxMachine {
   configPaths: readonly string[];
   /** Files and directories of the service's own program, for `svc ctl`. */
   ownProgram: ProgramFiles;
+  etc: BoxEtc;
   /** The service's port, where the relay of a box listens, too. */
   port: () => number;
   openSocket: OpenBoxSocket;
@@ -125,8 +127,9 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
   const files = (wish.read ?? []).map((path) => resolveLinks(path));
   if (user !== null) { for (const path of files) giveFile({ root: dirname(path), path }, user); }
   const programs = findEngineFiles(engine);
+  options.etc.refresh();
   return {
-    ...{ workDir, stateDir, runDir: relocate(runDir), home, user },
+    ...{ workDir, stateDir, runDir: relocate(runDir), home, etc: relocate(paths.etc), user },
     ...{ write, readOnly: read },
     read: [
       ...programs.read,

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { type Box, buildBoxLaunch, giveFiles } from "../../src/engine/process/box.ts";
+import { BoxEtc } from "../../src/engine/process/box_etc.ts";
 import { createBoxGroup, findDelegatedGroup } from "../../src/engine/process/box_group.ts";
 import { findBoxFault } from "../../src/engine/process/box_fault.ts";
 import { findMarked } from "../../src/engine/process/isolation.ts";
@@ -386,8 +387,10 @@ function buildBox(folder: string, more: Partial<Box>): Box {
   const stateDir = join(folder, "state", "worker", "engine");
   makeRunDir(runDir);
   for (const path of [workDir, home, stateDir]) Deno.mkdirSync(path, { recursive: true });
+  const etc = join(folder, "etc");
+  new BoxEtc(etc).refresh();
   return {
-    ...{ workDir, runDir, home, stateDir, network: "host", user: null },
+    ...{ workDir, runDir, home, etc, stateDir, network: "host", user: null },
     ...{ read: [], readOnly: [], write: [], links: [], fixed: [], hidden: [], limits: {}, total: {} },
     ...more,
   };

@@ -210,13 +210,17 @@ export class Gateways {
     }
   }
 
-  /** Adds to the use of a gateway by a run. Resolves when tokens are stored. Other numbers are stored within a second. */
-  async count({ run, gateway, engine }: GatewayRequest, more: Partial<GatewayUse>): Promise<void> {
-    const { execution_id: executionId } = run;
+  /** Adds to the use of a gateway by a run, which is stored within a second. */
+  note({ run, gateway, engine }: GatewayRequest, more: Partial<GatewayUse>): void {
     const use = { ...NO_USE, ...more, cost_usd: this.#computeCost(engine, more) };
-    this.#addPending({ executionId, gateway: gateway.name, use });
+    this.#addPending({ executionId: run.execution_id, gateway: gateway.name, use });
     this.#checker ??= setInterval(() => void this.#check(), CHECK_EVERY_MS);
-    if (more.answers || more.input_tokens || more.output_tokens) await this.#store(executionId);
+  }
+
+  /** Adds to the use of a gateway by a run. Resolves when it is stored. */
+  async count(request: GatewayRequest, more: Partial<GatewayUse>): Promise<void> {
+    this.note(request, more);
+    await this.#store(request.run.execution_id);
   }
 
   #addPending({ executionId, gateway, use }: PendingUse): void {

@@ -1,8 +1,9 @@
 // Builds the command that starts a program in a box: its own view of the file system, made by bubblewrap (decision 0031).
 import * as fs from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import type { BoxLimits } from "../../domain/workers/isolation.ts";
 import { concatBytes } from "../../base/bytes.ts";
+import { ETC_DIRECTORIES, ETC_FILES } from "./box_etc.ts";
 import { addRelay, type BoxNetwork, type BoxSocket } from "./box_network.ts";
 import { openDirectory, type Place, usingParent } from "../../base/files/open_directory.ts";
 import { getStateRoot, isWithin } from "../../base/paths.ts";
@@ -25,6 +26,8 @@ export interface Box {
   /** The private directory of the run. Its `tmp` is /tmp in the box. */
   runDir: string;
   home: string;
+  /** The directory that is /etc in the box, see BoxEtc. */
+  etc: string;
   /** Read-only paths that no agent can replace: programs of the engine, and the service's own program. */
   read: readonly string[];
   /** More paths that the run can read and not change. They may be below paths that agents can change. */
@@ -64,31 +67,10 @@ interface BoxLaunch {
 /** The first line of stdout, written in the box just before the program starts. Without it, nothing has run. */
 const BOX_STARTED = "svc-box-started\n";
 
+// Read-only in every box. Where root starts bubblewrap, it mounts all but /proc/sys by itself.
 const KERNEL_SETTINGS = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
 const SYSTEM_DIRS = ["/usr", "/opt"];
 const SYSTEM_LINKS = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-// Users, hosts, the resolver, certificates without private keys, the time zone, alternatives and the loader's cache.
-const SYSTEM_FILES = [
-  ...["passwd", "group", "nsswitch.conf", "hosts", "host.conf", "hostname", "resolv.conf", "gai.conf"],
-  ...["services", "protocols", "localtime", "timezone", "alternatives", "ld.so.cache", "ld.so.conf"],
-  ...[
-    "ld.so.conf.d",
-    "ssl/certs",
-    "ssl/cert.pem",
-    "ssl/openssl.cnf",
-    "ca-certificates",
-    "ca-certificates.conf",
-  ],
-  ...[
-    "pki/ca-trust/extracted",
-    "pki/tls/certs",
-    "pki/tls/cert.pem",
-    "pki/tls/openssl.cnf",
-    "crypto-policies",
-  ],
-  ...["os-release", "debian_version", "mime.types", "shells", "bash.bashrc", "profile", "inputrc"],
-].map((name) => `/etc/${name}`);
-
 // A program outside the box must not load what these name: a worker's files are untrusted.
 const LOADER_VARIABLE = /^(LD_|BASH_FUNC_|(GCONV_PATH|LOCPATH|NLSPATH|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PS4)$)/;
 
@@ -142,7 +124,7 @@ export function buildBoxLaunch(
       ...opened.map(({ source }) => source),
       bwrap,
       ...buildNamespaceArgs(box),
-      ...buildMountArgs(mounts, box.links),
+      ...buildMountArgs(mounts, box),
       ...env.filter(([name]) => LOADER_VARIABLE.test(name)).flatMap((
         [name, value],
       ) => ["--setenv", name, value]),
@@ -241,7 +223,8 @@ function listMounts(box: Box): Mount[] {
   const write = [workDir, ...(stateDir === null ? [] : [stateDir]), runDir, home, ...box.write];
   const build = (kind: Mount["kind"]) => (path: string): Mount => ({ kind, path, source: path });
   const shown: Mount[] = [
-    ...[...SYSTEM_DIRS, ...SYSTEM_LINKS, ...SYSTEM_FILES].filter(exists).map(build("read")),
+    ...[...SYSTEM_DIRS, ...SYSTEM_LINKS, ...ETC_DIRECTORIES].filter(exists).map(build("read")),
+    ...listEtc(box),
     ...box.read.map(build("read")),
     { kind: "write", path: "/tmp", source: join(runDir, "tmp") },
     ...write.map(build("write")),
@@ -252,11 +235,20 @@ function listMounts(box: Box): Mount[] {
   return [...places.values()].sort((one, other) => depth(one) - depth(other));
 }
 
-function buildMountArgs(mounts: readonly Mount[], links: Box["links"]): string[] {
+function listEtc({ etc, read, readOnly, links }: Box): Mount[] {
+  // In the directory of all boxes there is no place to mount or link another file.
+  const more = [...read, ...readOnly, ...links.map(([path]) => path)];
+  if (!more.some((path) => isWithin(path, "/etc"))) return [{ kind: "read", path: "/etc", source: etc }];
+  return ETC_FILES.map((path): Mount => ({ kind: "read", path, source: join(etc, relative("/etc", path)) }))
+    .filter(({ source }) => exists(source));
+}
+
+function buildMountArgs(mounts: readonly Mount[], { links, user }: Box): string[] {
   const tree = new MountArgs();
   tree.args.push("--proc", "/proc", "--dev", "/dev");
-  for (const path of KERNEL_SETTINGS.filter(exists)) tree.args.push("--ro-bind", path, path);
-  for (const folder of ["/etc", "/run", "/var"]) tree.makeDirectory(folder);
+  const settings = user === null ? KERNEL_SETTINGS : ["/proc/sys"];
+  for (const path of settings.filter(exists)) tree.args.push("--ro-bind", path, path);
+  for (const folder of ["/run", "/var"]) tree.makeDirectory(folder);
   tree.args.push("--symlink", "../run", "/var/run", "--symlink", "../tmp", "/var/tmp");
   for (const mount of mounts) tree.add(mount);
   for (const [path, target] of links) tree.link(path, target);
@@ -277,8 +269,8 @@ class MountArgs {
     if (target !== null) this.args.push("--symlink", target, path);
     else if (kind === "read") this.args.push("--ro-bind", source, path);
     else this.args.push(kind === "write" ? "--bind-fd" : "--ro-bind-fd", `${this.#fd++}`, path);
-    // Places in /tmp need the same parents as elsewhere.
-    this.#places.set(path, path === "/tmp" ? "box" : "machine");
+    // Places in /tmp need the same parents as elsewhere, and nothing of the machine's /etc is there to hide.
+    this.#places.set(path, ["/tmp", "/etc"].includes(path) ? "box" : "machine");
   }
 
   link(path: string, target: string): void {

@@ -2,6 +2,14 @@
 import { join } from "node:path";
 import type { BoxLimits } from "../../domain/workers/isolation.ts";
 
+let delegated: { group: string | null } | null = null;
+
+/** Returns findDelegatedGroup() of this process, which systemd does not change while it runs. */
+export function getDelegatedGroup(): string | null {
+  delegated ??= { group: findDelegatedGroup() };
+  return delegated.group;
+}
+
 const CONTROLLERS = "+memory +pids +cpu";
 const CPU_PERIOD_US = 100_000;
 

@@ -3,7 +3,7 @@ import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
 import { type Box, BoxStart, buildBoxLaunch, giveFiles } from "./box.ts";
 import { describeBoxFault } from "./box_fault.ts";
-import { createBoxGroup, findDelegatedGroup } from "./box_group.ts";
+import { createBoxGroup, getDelegatedGroup } from "./box_group.ts";
 import { type BoxSocket, openBoxSocket } from "./box_network.ts";
 import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
 import { startInPool } from "./namespace_pool.ts";
@@ -155,7 +155,7 @@ function spawn(spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
 function spawnInBox(box: Box, spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
   try {
     giveFiles(box);
-    const delegated = findDelegatedGroup();
+    const delegated = getDelegatedGroup();
     const group = delegated === null
       ? null
       : createBoxGroup(delegated, crypto.randomUUID(), box.limits, box.total);

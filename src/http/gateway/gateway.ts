@@ -78,14 +78,14 @@ async function answerRequest(
     open.close();
   };
   try {
-    await gateways.count(open, { requests: 1 });
+    gateways.note(open, { requests: 1 });
     const exchange = { gateways, clock, request, target, open, counted };
     const answer = await send(exchange, close);
     isStreaming = true;
     return answer;
   } catch (error) {
     const isRefused = error instanceof ServiceError && ["forbidden", "budget"].includes(error.code);
-    if (isRefused) await gateways.count(open, { refused: 1 });
+    if (isRefused) gateways.note(open, { refused: 1 });
     throw error;
   } finally {
     if (!isStreaming) close();
@@ -185,6 +185,7 @@ function buildWatcher(
     requestBytes: model.body.length,
     dropsExtra: model.addsUsage,
     isStream: !isPlain || /^text\/event-stream\b/i.test(message.headers["content-type"] ?? ""),
+    note: (tokens) => gateways.note(open, tokens),
     count: (tokens) => gateways.count(open, tokens),
     onResponse: (id) => gateways.noteResponse(open, id),
   });

@@ -19,6 +19,8 @@ interface MeterOptions {
   /** Whether to leave out a chunk that only has usage, because the client did not ask for it. */
   dropsExtra: boolean;
   isStream: boolean;
+  /** Takes over tokens, which are stored soon. */
+  note: (tokens: CountedTokens) => void;
   /** Stores tokens. Resolves when they are stored. */
   count: (tokens: CountedTokens) => Promise<void>;
   onResponse: (id: string) => void;
@@ -59,8 +61,7 @@ export class Meter implements AnswerWatcher {
     if (!this.#options.isStream) return NOTHING;
     const passed = this.#takeEvents();
     if (this.#usage.isFinal) await this.#countNews(false);
-    // The first byte does not wait for the database.
-    else if (this.#usage.input !== null && this.#counted.answers === 0) void this.#countNews(false);
+    else if (this.#usage.input !== null && this.#counted.answers === 0) this.#noteNews();
     return this.#options.dropsExtra ? passed : piece;
   }
 
@@ -112,8 +113,19 @@ export class Meter implements AnswerWatcher {
     return isExtra;
   }
 
-  /** Stores what was not counted before. At the end, what is missing is estimated. */
+  // A write would block the process until the disk has it, and the first byte would wait.
+  #noteNews(): void {
+    const news = this.#takeNews(false);
+    if (news !== null) this.#options.note(news);
+  }
+
   async #countNews(atEnd: boolean): Promise<void> {
+    const news = this.#takeNews(atEnd);
+    if (news !== null) await this.#options.count(news);
+  }
+
+  /** Returns what was not counted before, or null. At the end, what is missing is estimated. */
+  #takeNews(atEnd: boolean): CountedTokens | null {
     const { input, output, isFinal } = this.#usage;
     const isEstimate = atEnd && !isFinal;
     const estimatedOutput = Math.max(output ?? 0, Math.ceil(this.#bytes / BYTES_PER_TOKEN));
@@ -127,13 +139,13 @@ export class Meter implements AnswerWatcher {
       input_tokens: Math.max(0, now.input - this.#counted.input),
       output_tokens: Math.max(0, now.output - this.#counted.output),
     };
-    if (Object.values(news).every((figure) => figure === 0)) return;
+    if (Object.values(news).every((figure) => figure === 0)) return null;
     Object.assign(this.#counted, {
       answers: 1,
       input: this.#counted.input + news.input_tokens,
       output: this.#counted.output + news.output_tokens,
     });
-    await this.#options.count(news);
+    return news;
   }
 }
 

@@ -3,6 +3,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { buildDataPaths } from "../../../src/base/paths.ts";
 import { configSchema, engineSchema } from "../../../src/config/schema.ts";
 import type { WireOrder } from "../../../src/domain/workers/runner.ts";
+import { BoxEtc } from "../../../src/engine/process/box_etc.ts";
 import { GatewayKeys } from "../../../src/engine/gateway_keys.ts";
 import { Catalog } from "../../../src/engine/catalog.ts";
 import { OrphanRuns } from "../../../src/runner/orphan_runs.ts";
@@ -75,6 +76,7 @@ export function buildRunOptions(link: ServiceClient, root: string) {
       paths: buildDataPaths(root),
       configPaths: [],
       ownProgram: { read: [], links: [] },
+      etc: new BoxEtc(buildDataPaths(root).etc),
       port: () => 0,
       openSocket: () => ({ close() {} }),
     },
