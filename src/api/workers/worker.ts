@@ -36,7 +36,6 @@ import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { checkEnv, findEnvPatch, grantNamedSecrets, hideEnv } from "./worker_env.ts";
-import { memoize } from "../../base/memoize.ts";
 
 type WorkerDeps = Deps<"db" | "clock" | "paths" | "engines" | "gateways" | "runLimits" | "isolation">;
 
@@ -143,8 +142,14 @@ export async function listWorkers(
   call: Call,
   filter: WorkerFilter,
 ) {
-  const found = answerPage(await listInDepartments(deps, filter));
-  return { ...found, json: hideEnv(call, await markUnavailable(deps, found.json)) };
+  // Programs read the same page repeatedly, and a search for the program of an unusable engine takes longer than the list.
+  const read = async () => {
+    const found = await listInDepartments(deps, filter);
+    return { ...found, json: await markUnavailable(deps, found.json) };
+  };
+  const key = `workers ${JSON.stringify(filter)}`;
+  const found = answerPage(await deps.db.readCached(key, read, ({ json }) => json.length));
+  return { ...found, json: hideEnv(call, found.json) };
 }
 
 async function listInDepartments({ db }: Deps<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
@@ -169,13 +174,15 @@ async function requireWorker(
   id: string,
 ): Promise<Json<Worker>> {
   // Programs read the same worker repeatedly, and every read locks and unlocks the database file.
-  const read = () => findWorkerJson(db, id);
-  const json = requireFound(
+  const read = async () => {
+    const json = await findWorkerJson(db, id);
+    return json === null ? null : await markUnavailable(deps, json);
+  };
+  return requireFound(
     await db.readCached(`worker ${id}`, read, (found) => found?.length ?? 0),
     "worker",
     id,
   );
-  return await markUnavailable(deps, json);
 }
 
 /** Updates a worker. Throws `invalid_request`, `not_found` or `forbidden`. */
@@ -323,26 +330,19 @@ function omitEmpty(args: Record<string, string>): Record<string, string> {
 
 // Quotes in JSON values are escaped, so a match is always a member.
 const ENGINES = /"engine":"([^"]*)"/g;
-// Programs read the same page repeatedly.
-const PAGES_REMEMBERED_MAX = 32;
-const REMEMBERED_MAX_CHARACTERS = 64 * 1024;
-const findEnginesCached = memoize(PAGES_REMEMBERED_MAX, findEngines);
-
 function findEngines(json: string): string[] {
   return [...new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name))];
 }
 
 /**
- * Replaces `idle` with `unavailable` for workers whose engine cannot be started. Programs read lists often and a look at the disk is slow,
- * so this checks only engines that the latest check or run could not start, once per engine of a list. Parses the JSON only if there is
- * such a worker (contract-3 20.4).
+ * Replaces `idle` with `unavailable` for workers whose engine cannot be started. Looks again at engines that the latest check or run could
+ * not start, once per engine of a list, and at no others (contract-3 20.4). Parses the JSON only if there is such a worker.
  */
 async function markUnavailable<T extends Worker | Worker[]>(
   { engines, paths }: Deps<"engines" | "paths">,
   json: Json<T>,
 ): Promise<Json<T>> {
-  const names = json.length > REMEMBERED_MAX_CHARACTERS ? findEngines(json) : findEnginesCached(json);
-  if (!names.some((name) => engines.isDoubtful(name))) return json;
+  if (!findEngines(json).some((name) => engines.isDoubtful(name))) return json;
   const value = parseJson<Worker | Worker[]>(json);
   const checked = new Map<string, Promise<{ usable: boolean }>>();
   for (const worker of [value].flat()) {

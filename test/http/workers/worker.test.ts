@@ -4,6 +4,9 @@ import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { createTempDir } from "../../harness/service/process.ts";
 
+// A read of a worker is at most a second old.
+const SOON = { timeout: 10_000 };
+
 describe("/api/workers (interface 4.1, contract 3)", () => {
   it("POST creates a worker with every field and a separate directory", async () => {
     await using app = await openApp();
@@ -210,7 +213,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     const sent = await app.send(`PUT /api/workers/${id}`, await app.call(`GET /api/workers/${id}`));
     expect([sent.status, sent.body.status]).toEqual([200, "unavailable"]);
     await Deno.writeTextFile(command, "#!/bin/sh\n", { mode: 0o755 });
-    expect(await statuses()).toEqual({ Lost: "idle", Held: "paused", Ada: "idle" });
+    await expect.poll(statuses, SOON).toEqual({ Lost: "idle", Held: "paused", Ada: "idle" });
     expect(await app.call(`GET /api/workers/${id}/status`)).toMatchObject({ status: "idle", usable: true });
   });
 
@@ -232,6 +235,6 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
     const state = join(app.dataDir, "state", id, "claude");
     await Deno.mkdir(state, { recursive: true });
     await Deno.writeTextFile(join(state, ".credentials.json"), "{}");
-    expect(await app.call(`GET /api/workers/${id}`)).toMatchObject({ status: "idle" });
+    await expect.poll(() => app.call(`GET /api/workers/${id}`), SOON).toMatchObject({ status: "idle" });
   });
 });
