@@ -117,7 +117,8 @@ describe("imports (architecture, Folders)", async () => {
 
   it("of main.ts are dynamic", () => {
     const eager = imports.filter(({ from, to, typeOnly, dynamic }) =>
-      from === "main.ts" && !typeOnly && !dynamic && !/^src\/base\/(version|lazy_import|proxy)\.ts$/.test(to)
+      from === "main.ts" && !typeOnly && !dynamic &&
+      !/^(src\/base\/(version|lazy_import|proxy)|cli\/relay)\.ts$/.test(to)
     );
     expect(eager).toEqual([]);
   });
