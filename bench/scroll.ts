@@ -30,7 +30,9 @@ export async function benchScroll(): Promise<Row[]> {
     await page.goto(`${service.url}/console/executions`);
     await loadAllRows(page);
     for (const [name, stepPx] of SPEEDS) {
+      await addEmptyBox(page);
       const empty = await scroll(page, "#empty", stepPx);
+      await page.evaluate(`document.querySelector("#empty").remove()`);
       const { intervals, workMs } = await scroll(page, ".rows.table", stepPx);
       rows.push({
         what: `console, ${ROWS} runs, ${name}: work per frame`,
@@ -54,7 +56,7 @@ export async function benchScroll(): Promise<Row[]> {
   return rows;
 }
 
-/** Scrolls to the end until the page has every row, and adds an empty box of the same height. */
+/** Scrolls to the end until the page has every row. */
 async function loadAllRows(page: Page): Promise<void> {
   await page.locator(".rows.table").waitFor();
   await page.evaluate(`new Promise((done) => {
@@ -66,6 +68,10 @@ async function loadAllRows(page: Page): Promise<void> {
     };
     next();
   })`);
+}
+
+/** Adds an empty box of the same height. It lies above the page, so it may not stay while the table is measured. */
+async function addEmptyBox(page: Page): Promise<void> {
   await page.evaluate(`{
     const empty = document.createElement("div");
     empty.id = "empty";
