@@ -46,7 +46,7 @@ export async function benchConsole(): Promise<Row[]> {
 }
 
 /** Runs `work` in a browser, if one is installed. */
-async function runInBrowser(work: (browser: Browser) => Promise<void>): Promise<void> {
+export async function runInBrowser(work: (browser: Browser) => Promise<void>): Promise<void> {
   const path = await findBrowser();
   if (path === null) return;
   const browser = await chromium.launch({ executablePath: path, args: ["--no-sandbox"] });
@@ -81,7 +81,7 @@ async function measureEmbedded(): Promise<Row> {
 }
 
 /** Returns a browser context with a signed-in operator. */
-async function signIn(browser: Browser, url: string): Promise<BrowserContext> {
+export async function signIn(browser: Browser, url: string): Promise<BrowserContext> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   await page.goto(`${url}/console/account`);

@@ -117,7 +117,7 @@ const UUID = "printf('%08x-%04x-7000-8000-%012x', i / 65536, i % 65536, i)";
 const WORKER_ID = `printf('00000000-%04x-7000-8000-%012x', i % ${WORKERS}, i % ${WORKERS})`;
 
 /** Starts a service with this many executions and messages. */
-async function startFilled(rows: number): Promise<BenchService> {
+export async function startFilled(rows: number): Promise<BenchService> {
   const service = await BenchService.start();
   await service.restartWith(async (dataDir) => {
     const db = await Database.open(`file:${join(dataDir, "svc.db")}`);

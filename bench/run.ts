@@ -9,6 +9,7 @@ import { addVerdict, formatTable, type Row } from "./measure.ts";
 import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
 import { benchRunners } from "./runners.ts";
+import { benchScroll } from "./scroll.ts";
 import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
 import { benchTasks } from "./tasks.ts";
@@ -25,6 +26,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   reply: benchReply,
   rest: benchRest,
   runners: benchRunners,
+  scroll: benchScroll,
   start: benchStart,
   tasks: benchTasks,
   turns: benchTurns,

@@ -33,7 +33,7 @@ export const TOP_COMMANDS: Record<string, TopCommand> = {
       "directory. With --standby (requires a libSQL server), svc returns 503 for everything but /livez until it takes over.",
   },
   runner: {
-    about: "Run workers of a service on another machine",
+    about: "Run workers here for a service on another machine",
     usage: "runner --url https://host --token-file <path> [-c runner.yaml]",
     options: [
       option.text("--url <url>", "address of the service"),
@@ -81,7 +81,7 @@ export const TOP_COMMANDS: Record<string, TopCommand> = {
       ),
       option.text(
         "--env-file <path>",
-        "file of NAME=value lines (default environment, next to the configuration)",
+        "file of NAME=value lines (default: the file environment next to the configuration)",
       ),
       option.list("--writable <path>", "additional directory that workers can write to; repeatable"),
       option.flag("--standby", "start with serve --standby"),

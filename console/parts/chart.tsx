@@ -48,11 +48,9 @@ export function Chart({ label, at, bars, format }: ChartProps) {
   }, [at, bars]);
   return (
     <>
-      {bars.length > 1 && (
-        <ul class="legend">
-          {bars.map(({ name, token }) => <li key={name} class={token}>{name}</li>)}
-        </ul>
-      )}
+      <ul class="legend">
+        {bars.map(({ name, token }) => <li key={name} class={token}>{name}</li>)}
+      </ul>
       <div class="chart" role="img" aria-label={label} ref={box} />
     </>
   );

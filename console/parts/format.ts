@@ -98,6 +98,11 @@ export function formatSize(bytes: number): string {
   return `${unit === 0 || size >= 10 ? Math.round(size) : size.toFixed(1)} ${units[unit]}`;
 }
 
+/** Formats the total of a list, such as `10000+`, with separators: `10,000+`. */
+export function formatTotal(total: string): string {
+  return total.replaceAll(/\d(?=(\d{3})+(?!\d))/g, "$&,");
+}
+
 /** Formats a count: `950`, `12.4k`, `3.1M`. */
 export function formatCount(count: number): string {
   if (count < 10_000) return count.toLocaleString("en");

@@ -4,6 +4,7 @@ import { Link } from "wouter-preact";
 import { narrow } from "../live/narrow.ts";
 import type { Resource } from "../live/resource.ts";
 import { TIME_RANGES } from "../live/time_range.ts";
+import { formatTotal } from "./format.ts";
 import type { Options } from "./field.tsx";
 import { Empty, LoadState } from "./notice.tsx";
 import { Rows } from "./rows.tsx";
@@ -172,7 +173,7 @@ export function FilteredListing<T, Name extends string>(
   props: FilteredListingProps<T, Name>,
 ) {
   const { list, values, change, keep = [], bar = true, empty, table, label } = props;
-  const { count = list.data && `${list.total} total` } = props;
+  const { count = list.data && `${formatTotal(list.total ?? "")} total` } = props;
   const names = (Object.keys(values) as Name[]).filter((name) => !keep.includes(name));
   const clear = () => change(Object.fromEntries(names.map((name) => [name, ""])) as typeof values);
   const noMatches = (

@@ -1,4 +1,10 @@
-import type { ComponentChildren } from "preact";
+import {
+  type Component,
+  type ComponentChildren,
+  createElement,
+  type FunctionComponent,
+  type VNode,
+} from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 interface RowsProps {
@@ -103,4 +109,15 @@ export function Rows(props: RowsProps) {
       </div>
     </div>
   );
+}
+
+/** Draws a component again only when one of its properties has changed, or a signal that it reads. */
+export function memo<P extends object>(component: FunctionComponent<P>): (props: P) => VNode {
+  return function Memoized(this: Component<P>, props: P): VNode {
+    this.shouldComponentUpdate = (next) =>
+      (Object.keys(next) as (keyof P)[]).some((name) =>
+        next[name] !== this.props[name as keyof typeof this.props]
+      );
+    return createElement(component as FunctionComponent<object>, props);
+  } as (props: P) => VNode;
 }

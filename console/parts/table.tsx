@@ -1,11 +1,11 @@
 import { Columns3 } from "lucide-preact";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { hiddenColumns, toggleColumn } from "../live/columns.ts";
 import { Checkbox } from "./field.tsx";
 import { Menu } from "./menu.tsx";
-import { useDrawnRows } from "./rows.tsx";
+import { memo, useDrawnRows } from "./rows.tsx";
 import type { Selection } from "./selection.ts";
 
 const ROW_PX = 34;
@@ -49,11 +49,16 @@ export function Table<T>({ label, items, more, table }: TableProps<T>) {
   const [active, setActive] = useState(0);
   const [, navigate] = useLocation();
   const count = items.length;
-  const { box, measure, space, indexes } = useDrawnRows({
+  const { box, measure, indexes } = useDrawnRows({
     ...{ count, height: ROW_PX },
     ...(more === undefined ? {} : { onEnd: more }),
   });
-  const shown = columns.filter(({ id }) => !hiddenColumns.value.has(`${table.id}.${id}`));
+  const hidden = hiddenColumns.value;
+  const shown = useMemo(() => columns.filter(({ id }) => !hidden.has(`${table.id}.${id}`)), [
+    columns,
+    hidden,
+  ]);
+  const ids = useMemo(() => items.map(key), [items, items.length, key]);
   useEffect(() => setActive((before) => Math.max(0, Math.min(before, count - 1))), [count]);
 
   function moveTo(index: number, extend: boolean): void {
@@ -107,12 +112,12 @@ export function Table<T>({ label, items, more, table }: TableProps<T>) {
       onKeyDown={onKeyDown}
     >
       <div class="table-row table-head" role="row" aria-rowindex={1}>
-        {selection !== undefined && <SelectAll ids={items.map(key)} selection={selection} />}
+        {selection !== undefined && <SelectAll ids={ids} selection={selection} />}
         {shown.map(({ id, title, number }) => (
           <span key={id} role="columnheader" class={number ? "number" : ""}>{title}</span>
         ))}
       </div>
-      <div class="rows-space" style={space} role="presentation">
+      <div class="rows-space" style={{ height: `${count * ROW_PX}px` }} role="presentation">
         {indexes.map((index) => {
           const item = items[index];
           return item !== undefined && (
@@ -123,7 +128,7 @@ export function Table<T>({ label, items, more, table }: TableProps<T>) {
               table={table}
               shown={shown}
               active={index === active}
-              activate={() => setActive(index)}
+              activate={setActive}
             />
           );
         })}
@@ -139,10 +144,13 @@ interface RowProps<T> {
   /** The visible columns. */
   shown: readonly Column<T>[];
   active: boolean;
-  activate: () => void;
+  activate: (index: number) => void;
 }
 
-function TableRow<T>({ item, index, table, shown, active, activate }: RowProps<T>) {
+// A row that stays visible while the table scrolls is not drawn again.
+const TableRow = memo(DrawnRow) as typeof DrawnRow;
+
+function DrawnRow<T>({ item, index, table, shown, active, activate }: RowProps<T>) {
   const { id, key, href, name, selection } = table;
   const [, navigate] = useLocation();
   const selected = selection?.ids.has(key(item)) ?? false;
@@ -153,10 +161,10 @@ function TableRow<T>({ item, index, table, shown, active, activate }: RowProps<T
       role="row"
       aria-rowindex={index + 2}
       {...(selection === undefined ? {} : { "aria-selected": selected })}
-      style={{ height: `${ROW_PX}px` }}
-      onFocusCapture={activate}
+      style={{ height: `${ROW_PX}px`, insetBlockStart: `${index * ROW_PX}px` }}
+      onFocusCapture={() => activate(index)}
       onClick={(event) => {
-        activate();
+        activate(index);
         if (!(event.target as Element).closest("a, button, input, label")) navigate(href(item));
       }}
     >

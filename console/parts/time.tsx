@@ -12,6 +12,16 @@ export function Ago({ at }: { at: number | null }) {
   return <time dateTime={new Date(at).toISOString()} title={formatTime(at)}>{text}</time>;
 }
 
+/** A time with its distance from now, for the facts of a page. A touch screen shows no tooltip. */
+export function ExactTime({ at }: { at: number | null }) {
+  if (at === null) return <span class="quiet">–</span>;
+  return (
+    <>
+      {formatTime(at)}, <Ago at={at} />
+    </>
+  );
+}
+
 /** A duration, up to now if it has no end. */
 export function Duration({ from, to }: { from: number | null; to: number | null }) {
   if (from === null) return <span class="quiet">–</span>;

@@ -132,7 +132,7 @@ async function unpack(file: string, folder: string): Promise<{ manifest: Manifes
   if (!isReleased) throw refuse(UNRELEASED_SCHEMA);
   if (manifest.data.schema_version > SCHEMA_VERSION) {
     throw refuse(
-      `its schema is version ${manifest.data.schema_version}, this program knows ${SCHEMA_VERSION}. ` +
+      `its schema is version ${manifest.data.schema_version}, but this program supports version ${SCHEMA_VERSION}. ` +
         `Restore it with svc ${manifest.data.svc_version} or later`,
     );
   }

@@ -23,7 +23,7 @@ export async function checkShared(db: Database, paths: DataPaths, jwtSecret: str
   }
   if (version > SCHEMA_VERSION) {
     throw new ConfigError(
-      `Cannot stand by for this database: its schema is version ${version}, this program knows ${SCHEMA_VERSION}. ` +
+      `Cannot stand by for this database: its schema is version ${version}, but this program supports version ${SCHEMA_VERSION}. ` +
         "Install the version of the other machine.",
     );
   }

@@ -111,7 +111,7 @@ describe("runs of a schedule by their numbers (contract 8.9)", () => {
     expect([first.code, first.out]).toEqual([0, expect.stringContaining("last_status\tcompleted\n")]);
     const second = await ctl(app, `task run --wait ${id}`);
     expect([second.code, second.out]).toEqual([0, expect.stringContaining("execution_id\t\n")]);
-    expect(second.out).toContain("reason\tits gate skipped the last time\n");
+    expect(second.out).toContain("reason\tits gate skipped the latest run\n");
     const third = await ctl(app, `schedule run --wait ${id}`);
     expect([third.code, third.err]).toEqual([8, expect.stringContaining("failed: gate_failed: exit code 2")]);
     expect((await ctl(app, `task wait ${id} --run 1`)).code).toBe(0);

@@ -1,7 +1,21 @@
 import { expect, it } from "vitest";
+import { storeSetting } from "../../src/store/db/setting.ts";
 import { describeConsole, PHONE } from "../harness/browser.ts";
 
 describeConsole("schedules in the console", ({ open }) => {
+  it("says that a restore paused all schedules, and resumes them", async () => {
+    await using one = await open("/console/schedules");
+    const { app, page, visitor } = one;
+    await app.db.write([storeSetting("schedules_paused", "1")]);
+    for (const path of ["/console/system", "/console/schedules"]) {
+      await visitor.goto(path);
+      await page.getByText("A restore paused all schedules.").waitFor();
+    }
+    await page.getByRole("button", { name: "Resume all schedules" }).click();
+    await page.getByText("A restore paused all schedules.").waitFor({ state: "detached" });
+    expect((await app.call("GET /api/system/overview")).schedules_paused).toBe(false);
+  });
+
   it("creates a schedule with a preview, keeps the input over a reload, and edits it", async () => {
     await using one = await open("/console/schedules", { view: PHONE });
     const { app, page, visitor } = one;

@@ -27,6 +27,19 @@ describeConsole("work as a table", ({ visit }) => {
     };
   }
 
+  it("failed runs can be filtered by their cause, which the address keeps", async () => {
+    await using one = await begin("/console/executions?status=failed");
+    const { page } = one;
+    await page.getByText("2 total").waitFor();
+    const cause = page.getByRole("combobox", { name: "Cause of failure" });
+    await cause.selectOption({ label: "Timed out" });
+    await page.getByText("No matches.").waitFor();
+    await cause.selectOption({ label: "Ended with an error" });
+    await page.getByText("2 total").waitFor();
+    expect(page.url()).toContain("failure=exit_code");
+    await page.getByRole("button", { name: "Run all again" }).waitFor();
+  });
+
   it("the tasks with every status include those that have ended", async () => {
     await using one = await begin("/console/tasks");
     const { page } = one;

@@ -22,7 +22,7 @@ export const group: AnyCommand[] = [
   }),
   command({
     name: "use",
-    about: "Select the service for later commands: its URL, or local for the configured one",
+    about: "Select the service for later commands, by its URL, or local for the configured one",
     args: ["url"],
     examples: ["context use https://svc.example.org", "context use local"],
     async run({ io, args: [given = ""], note }) {

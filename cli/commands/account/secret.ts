@@ -80,7 +80,7 @@ export const group: AnyCommand[] = [
   }),
   command({
     name: "revoke",
-    about: "Stop workers from using a secret; their later runs fail while they name it",
+    about: "Revoke a secret from workers. Their runs fail until they stop using it",
     args: ["secret"],
     options: {
       worker: { ...WORKERS, about: "worker that may no longer use it; repeat for several", required: true },
@@ -90,7 +90,7 @@ export const group: AnyCommand[] = [
   }),
   requestCommand({
     name: "delete",
-    about: "Delete a secret; later runs of workers that name it fail",
+    about: "Delete a secret. Later runs of workers that use it fail",
     endpoint: "DELETE /api/secrets/:name",
     args: ["secret"],
     examples: ["secret delete github-token"],

@@ -29,7 +29,7 @@ export const group: AnyCommand[] = [
   ),
   command({
     name: "pair",
-    about: "Allow the person with a pairing code to write",
+    about: "Allow a sender to write, by the pairing code that the sender got",
     args: ["code"],
     options: { yes: option.flag("--yes", "skip the confirmation") },
     examples: ["platform pair K7PX-2MRD"],

@@ -30,7 +30,7 @@ export const group: AnyCommand[] = [
   ),
   requestCommand({
     name: "cancel",
-    about: "Cancel all matching tasks, if there are exactly --expected of them",
+    about: "Cancel all matching tasks if their number is the one of --expected",
     endpoint: "POST /api/queue/cancel",
     options: {
       expected: option.int("--expected <n>", "expected number of tasks", { required: true }),

@@ -49,7 +49,7 @@ export const group: AnyCommand[] = [
       in: option.text("--in <duration>", "run once after this long, e.g. 10m"),
       messageId: option.text(
         "--message-id <id>",
-        "message that gets the replies; any other text names a conversation (default schedule)",
+        "message to reply to, or a name for a new conversation (default schedule)",
         {
           completion: "message",
         },

@@ -52,7 +52,7 @@ export const group: AnyCommand[] = [
     options: {
       messageId: option.text(
         "--message-id <id>",
-        "message that gets the reply; any other text names a new conversation",
+        "message to reply to, or a name for a new conversation",
         {
           completion: "message",
           ...REQUIRED,

@@ -140,7 +140,7 @@ function SecretForm({ secret, taken, onClose }: SecretFormProps) {
 function describeValue(secret: Secret | null): string {
   const restart = secret?.used_by.some((user) => user.startsWith("platform:"));
   return [
-    ...(secret === null ? [] : ["Empty: keep the value."]),
+    ...(secret === null ? [] : ["Leave empty to keep the value."]),
     ...(restart ? ["Platforms use a new value after a restart of the service."] : []),
     "The console never shows it. For several lines, use svc ctl secret set --file",
   ].join(" ");

@@ -18,7 +18,7 @@ import { Notice } from "../../parts/notice.tsx";
 import { DetailPage, Facts } from "../../parts/page.tsx";
 import { ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
-import { Ago } from "../../parts/time.tsx";
+import { ExactTime } from "../../parts/time.tsx";
 import { formatFailure } from "../work/failure.ts";
 import { ConversationLink } from "./conversation_link.tsx";
 
@@ -52,7 +52,7 @@ function MessageFacts({ message }: { message: Trace["message"] }) {
         "Status": <Status value={message.status} />,
         "Platform": formatPlatform(message.platform),
         "Sender": message.sender_name || formatActor(message.sender),
-        "Received": <Ago at={message.received_at} />,
+        "Received": <ExactTime at={message.received_at} />,
         "Conversation": <ConversationLink sessionKey={message.session_key} />,
         "ID": <ShortId value={message.id} subject="message id" />,
       }}

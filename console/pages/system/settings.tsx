@@ -17,7 +17,7 @@ const SOURCES: Record<Setting["source"], string> = {
 };
 
 const COLUMNS: readonly Column<Setting>[] = [
-  { title: "Setting", cell: ({ key }) => <code>{key}</code> },
+  { title: "Setting", cell: ({ key }) => <Key name={key} /> },
   { title: "Value", cell: ({ value }) => <Value value={value} /> },
   { title: "Set by", extra: true, cell: (setting) => <Source setting={setting} /> },
 ];
@@ -78,9 +78,24 @@ function groupSettings(settings: readonly Setting[]): RowGroup<Setting>[] {
     .toSorted((one, other) => one.title.localeCompare(other.title));
 }
 
+/** A key, which breaks before a dot on a narrow screen. */
+function Key({ name }: { name: string }) {
+  const [first, ...rest] = name.split(".");
+  return (
+    <code>
+      {first}
+      {rest.map((part) => (
+        <>
+          <wbr />.{part}
+        </>
+      ))}
+    </code>
+  );
+}
+
 function Value({ value }: { value: string }) {
   if (value === "" || value === "[]" || value === "{}") return <span class="quiet">none</span>;
-  return <code class="clip" title={value}>{value}</code>;
+  return <code class="clip wide" title={value}>{value}</code>;
 }
 
 function Source({ setting: { source, at } }: { setting: Setting }) {

@@ -13,7 +13,7 @@ import { Notice } from "../../parts/notice.tsx";
 import { DetailPage, Facts, Section } from "../../parts/page.tsx";
 import { CopyButton, ShortId } from "../../parts/short_id.tsx";
 import { Status } from "../../parts/status.tsx";
-import { Ago, Duration } from "../../parts/time.tsx";
+import { Duration, ExactTime } from "../../parts/time.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { formatFailure, getShownStatus } from "./failure.ts";
 import { LogView } from "./log_view.tsx";
@@ -108,7 +108,7 @@ function ExecutionFacts({ execution }: { execution: Execution }) {
       values={{
         "Status": <Status value={getShownStatus(execution)} />,
         "Worker": <Link href={`/console/workers/${execution.worker_id}`}>{execution.worker_name}</Link>,
-        "Started": <Ago at={started_at ?? execution.created_at} />,
+        "Started": <ExactTime at={started_at ?? execution.created_at} />,
         "Duration": started_at !== null && <Duration from={started_at} to={execution.completed_at} />,
         "Engine": execution.engine,
         "Attempt": execution.attempt > 1 && String(execution.attempt),

@@ -42,6 +42,7 @@ export function Page() {
         filters={[
           { name: "text", label: "Search runs" },
           { name: "status", label: "Status", options: listStatusOptions("All statuses", STATUSES) },
+          (status === "failed" || failure !== "") &&
           { name: "failure", label: "Cause of failure", options: [["", "All causes"], ...FAILURE_OPTIONS] },
           { name: "worker", label: "Worker", options: listWorkerOptions(["", "All workers"]) },
           { name: "engine", label: "Engine", options: useEngineOptions() },

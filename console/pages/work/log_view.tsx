@@ -98,7 +98,7 @@ export function LogView({ execution, live }: LogProps) {
           />
         )
         : lines.length === 0
-        ? <p class="log-empty">{formatEmpty(log, raw === "yes")}</p>
+        ? <p class="log-empty">{formatEmpty(log, { raw: raw === "yes", live })}</p>
         : (
           <Rows
             class="log-lines"
@@ -252,8 +252,9 @@ function LogSearch({ query, setQuery, matches, at, setAt }: SearchProps) {
   );
 }
 
-function formatEmpty(log: Log, raw: boolean): string {
-  if (!log.ended) return "Waiting for output";
+function formatEmpty(log: Log, { raw, live }: { raw: boolean; live: boolean }): string {
+  // The log of an ended run is complete, so the page is only reading it.
+  if (!log.ended) return live ? "Waiting for output" : "";
   return raw ? "This engine has no raw output." : "No output.";
 }
 

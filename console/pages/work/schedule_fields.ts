@@ -29,7 +29,7 @@ export const RECURRING_FIELDS: readonly Field<keyof ScheduleValues & string>[] =
     label: "Failures before pausing",
     hint: "Consecutive failures. 0: never pause",
   },
-  { name: "max_runs", label: "Maximum runs", hint: "Empty: no limit" },
+  { name: "max_runs", label: "Maximum runs", hint: "Leave empty for no limit" },
   { name: "until", label: "End", type: "datetime-local" },
 ];
 

@@ -90,7 +90,7 @@ function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: str
             fields={[{
               name: "deliver_to",
               label: "Results conversation",
-              hint: "A conversation key, e.g. local:… Empty: the schedule's own conversation",
+              hint: "A session key. Leave empty for the schedule's own conversation",
             }]}
           />
         </details>

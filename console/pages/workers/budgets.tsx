@@ -92,10 +92,10 @@ function BudgetCard({ budget, edit, lift, reload }: CardProps) {
   return (
     <>
       <div class="card-head">
-        <h3>{name}</h3>
+        <h3 title={name}>{name}</h3>
         <Status value={lifted ? "lifted" : state} />
       </div>
-      <p class="quiet">
+      <p class="quiet brief" title={formatTarget(target, departments)}>
         {formatTarget(target, departments)}, {PERIODS[period]}
         {action === "stop" && ", stops current runs"}
       </p>

@@ -48,7 +48,7 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
   {
     name: "scopes",
     label: "Scopes",
-    hint: "E.g. read:tasks write:messages. Empty: the default scopes of workers",
+    hint: "E.g. read:tasks write:messages. Leave empty for the default scopes",
     more: true,
     show: "fact",
     none: "default",
@@ -59,7 +59,7 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
     name: "verify",
     label: "Check command",
     rows: 3,
-    hint: `Checks the work of tasks that have no check command. ${COMMAND_HINT}. Empty: no check`,
+    hint: `Checks the work of tasks that have no check command. ${COMMAND_HINT}. Leave empty for no check`,
     more: true,
     scope: "write:commands",
     show: "code",
@@ -84,7 +84,7 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
     name: "runs_on",
     label: "Runner labels",
     hint:
-      "E.g. macos gpu. Empty: the service's machine. A change gives the worker an empty directory, and its " +
+      "E.g. macos gpu. Leave empty for the service's machine. A change gives the worker an empty directory, and its " +
       "conversations start fresh",
     more: true,
     format: ({ runs_on }) => runs_on.join(" "),
@@ -93,7 +93,7 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
   {
     name: "work_dir",
     label: "Directory",
-    hint: "Empty: a new directory in the data of the service or the runner",
+    hint: "Leave empty for a new directory in the data of the service or the runner",
     more: true,
     createOnly: true,
   },

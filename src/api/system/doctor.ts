@@ -177,13 +177,13 @@ async function checkQueue({ db, clock, limits }: Deps<"db" | "clock" | "limits">
   }
   if (age(backlog.unroutedSince) > UNROUTED_WARN_MS) {
     return warn(
-      `${words}; the first message for ${formatMinutes(age(backlog.unroutedSince))}`,
+      `${words}. The oldest message has waited for ${formatMinutes(age(backlog.unroutedSince))}`,
       SEE_LOG,
     );
   }
   if (age(backlog.pendingSince) > WAITING_WARN_MS) {
     return warn(
-      `${words}; the first task for ${formatMinutes(age(backlog.pendingSince))}`,
+      `${words}. The oldest task has waited for ${formatMinutes(age(backlog.pendingSince))}`,
       `limits.max_concurrent_runs is ${limits.max_concurrent_runs}, and each work directory takes one run at a time`,
     );
   }

@@ -248,7 +248,7 @@ function checkMaySeeEnvs(call: Call, present: readonly PresentObject[]): void {
   if (worker === undefined) return;
   throw new ServiceError(
     "forbidden",
-    `Cannot read the fleet: the worker ${worker.name} names secrets, which needs the scopes write:workers and write:commands`,
+    `Cannot read the fleet: the worker ${worker.name} uses secrets, which requires the scopes write:workers and write:commands`,
     { required_scope: "write:commands" },
   );
 }

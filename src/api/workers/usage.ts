@@ -44,7 +44,7 @@ export async function listUsage(
   { by, since: given, days }: { by: (typeof USAGE_GROUPS)[number]; since?: number | undefined; days: number },
 ): Promise<Answer<UsageRow[]>> {
   const since = given ?? listLastDays(timeZone, clock.now(), days)[0]?.start ?? clock.now();
-  if (clock.now() - since > USAGE_DAYS_MAX * DAY_MS) {
+  if (given !== undefined && clock.now() - given > USAGE_DAYS_MAX * DAY_MS) {
     throw invalid("since", `must be at most ${USAGE_DAYS_MAX} days ago`);
   }
   switch (by) {

@@ -28,7 +28,7 @@ const USAGE_DAYS_DEFAULT = 30;
 
 export const usageQuery = {
   by: z.enum(USAGE_GROUPS).default("worker"),
-  since: queryTime.optional().meta({ description: "Unix ms; excludes days" }),
+  since: queryTime.optional().meta({ description: "Unix ms; takes precedence over days" }),
   days: parseIntegerOr(USAGE_DAYS_DEFAULT, [1, USAGE_DAYS_MAX], "calendar days, today included"),
 };
 

@@ -37,7 +37,7 @@ export const secretRoutes = [
   defineRoute("DELETE /api/secrets/:name", {
     access: "write:secrets",
     operation: "secret.delete",
-    summary: "Delete a secret; later runs of workers that name it fail",
+    summary: "Delete a secret. Later runs of workers that use it fail",
     params,
     response: deletedSchema,
     handle: ({ api, call, params }) => api.secret.delete(call, params.name),

@@ -85,7 +85,7 @@ function finishOrReschedule(
 }
 
 const OUTCOMES = {
-  skip: { status: "completed", failure: "", error: "its gate skipped the last time" },
+  skip: { status: "completed", failure: "", error: "its gate skipped the latest run" },
   replaced: { status: "cancelled", failure: "cancelled", error: "its next run replaced it" },
   lost: { status: "failed", failure: "server_lost", error: "the service died while its gate ran" },
 } as const;

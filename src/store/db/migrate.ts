@@ -56,7 +56,7 @@ export async function migrate(
   if (from > steps.length) {
     throw new ServiceError(
       "unavailable",
-      `Cannot open the database: its schema is version ${from}, this program knows ${steps.length}. ` +
+      `Cannot open the database: its schema is version ${from}, but this program supports version ${steps.length}. ` +
         "Start the newer program again, or restore a backup of this one. Nothing was changed",
     );
   }

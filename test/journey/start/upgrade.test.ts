@@ -163,7 +163,7 @@ describe("svc serve on the data of another program", () => {
       }, 'from the future', 1)`,
     ]);
     expect(await readRefusal(folder.path)).toContain(
-      `its schema is version ${SCHEMA_VERSION + 1}, this program knows ${SCHEMA_VERSION}`,
+      `its schema is version ${SCHEMA_VERSION + 1}, but this program supports version ${SCHEMA_VERSION}`,
     );
   });
 

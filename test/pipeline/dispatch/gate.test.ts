@@ -80,7 +80,7 @@ describe("gates (contract 15)", () => {
     const task = await post(sh("exit 1"), { max_runs: 1 });
     expect(await run(app, task.id)).toMatchObject({
       status: "scheduled",
-      reason: "its gate skipped the last time",
+      reason: "its gate skipped the latest run",
       execution_id: null,
       run_count: 0,
       runs_ended: 0,
