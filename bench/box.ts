@@ -26,6 +26,7 @@ export async function benchBox(): Promise<Row[]> {
     ...{ workDir: place("work"), stateDir: null, runDir: place("run"), home: place("home"), user },
     ...{
       read: [],
+      messageFiles: [],
       write: [],
       links: [],
       fixed: [],

@@ -4,7 +4,7 @@ import { settleAll } from "../base/settle_all.ts";
 import { RecentActivity } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
-import { endOpenProcesses } from "../engine/agent_process.ts";
+import { endOpenProcesses } from "../engine/left_processes.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
 import { openBootResources } from "./dependencies.ts";

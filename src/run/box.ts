@@ -132,8 +132,8 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
       ...programs.read,
       ...options.ownProgram.read,
       relocate(paths.bin),
-      ...files,
     ],
+    messageFiles: files,
     // The environment of a run has the paths as they were configured.
     links: [
       ...programs.links,

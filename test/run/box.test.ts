@@ -388,7 +388,17 @@ function buildBox(folder: string, more: Partial<Box>): Box {
   for (const path of [workDir, home, stateDir]) Deno.mkdirSync(path, { recursive: true });
   return {
     ...{ workDir, runDir, home, stateDir, network: "host", user: null },
-    ...{ read: [], readOnly: [], write: [], links: [], fixed: [], hidden: [], limits: {}, total: {} },
+    ...{
+      read: [],
+      messageFiles: [],
+      readOnly: [],
+      write: [],
+      links: [],
+      fixed: [],
+      hidden: [],
+      limits: {},
+      total: {},
+    },
     ...more,
   };
 }

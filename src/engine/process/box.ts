@@ -27,6 +27,8 @@ export interface Box {
   home: string;
   /** Read-only paths that no agent can replace: programs of the engine, and the service's own program. */
   read: readonly string[];
+  /** The files of the run's message, read-only. */
+  messageFiles: readonly string[];
   /** More paths that the run can read and not change. They may be below paths that agents can change. */
   readOnly: readonly string[];
   /** More paths that the run can change. */
@@ -242,7 +244,7 @@ function listMounts(box: Box): Mount[] {
   const build = (kind: Mount["kind"]) => (path: string): Mount => ({ kind, path, source: path });
   const shown: Mount[] = [
     ...[...SYSTEM_DIRS, ...SYSTEM_LINKS, ...SYSTEM_FILES].filter(exists).map(build("read")),
-    ...box.read.map(build("read")),
+    ...[...box.read, ...box.messageFiles].map(build("read")),
     { kind: "write", path: "/tmp", source: join(runDir, "tmp") },
     ...write.map(build("write")),
     ...[...box.readOnly, ...box.fixed].map(build("fixed")),
