@@ -110,7 +110,13 @@ async function makeKinds(folder: string): Promise<{ box: Box | null; network: st
       etc: place("etc"),
       user,
     },
-    ...{ read: [...program.read, place("bin")], readOnly: [], write: [], links: program.links },
+    ...{
+      read: [...program.read, place("bin")],
+      messageFiles: [],
+      readOnly: [],
+      write: [],
+      links: program.links,
+    },
     ...{ fixed: [getInputDir(place("run"))], hidden: [], limits: {}, total: {}, network: "host" },
   };
   const handle = () => Promise.resolve(new Response());

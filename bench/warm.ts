@@ -5,11 +5,17 @@ import { type Model, startModel } from "../test/engines/model.ts";
 import { buildPinProgram, PINS } from "../test/engines/pins.ts";
 import { buildModelSettings } from "../test/engines/rig.ts";
 import { createConversation, waitUntilEnded } from "./agents.ts";
-import { computeMedian, computePercentile, type Row } from "./measure.ts";
+import { computeMedian, computePercentile, pause, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const TURNS = 20;
 const GOAL_MORE_MS = 30;
+const CONVERSATIONS = 10;
+// Until then the process of the conversation before has ended, and the next one waits.
+const SPARE_SETTLES_MS = 4_000;
+const SPARE_WARM = { keep: "1s", max: 2, spare: 1 };
+// By kind: how much longer the first message of a new conversation may take.
+const GOALS_SPARE_MS: Record<string, number> = { claude: 80, codex: 20 };
 
 /**
  * Measures the time from a message to an open agent's first model request. Baseline: the agent's next turn without the
@@ -33,7 +39,7 @@ export async function benchWarm(): Promise<Row[]> {
       ...rest,
       env: { HOME: home, ...env },
     };
-    const engines = { default: pin.kind, [pin.kind]: { ...engine, warm: {} } };
+    const engines = { default: pin.kind, [pin.kind]: { ...engine, warm: { spare: 0 } } };
     const through: number[] = [];
     const alone: number[] = [];
     {
@@ -55,7 +61,7 @@ export async function benchWarm(): Promise<Row[]> {
     }
     await Deno.remove(home, { recursive: true });
     const more = computeMedian(through) - computeMedian(alone);
-    rows.push({
+    rows.push(await benchSpare(pin.kind, model, engine, computeMedian(through)), {
       what: `message -> first request of ${pin.kind}, which stayed open (p50)`,
       value: computeMedian(through),
       unit: "ms",
@@ -69,6 +75,36 @@ export async function benchWarm(): Promise<Row[]> {
     });
   }
   return rows;
+}
+
+/** Measures the first message of a new conversation. Baseline: the next message of a conversation. */
+async function benchSpare(kind: string, model: Model, engine: object, kept: number): Promise<Row> {
+  await using service = await BenchService.start({}, {
+    engines: { default: kind, [kind]: { ...engine, warm: SPARE_WARM } },
+  });
+  const worker = await service.call("POST /api/workers", { name: "Ada" });
+  const times: number[] = [];
+  for (let i = 0; i <= CONVERSATIONS; i++) {
+    const { id } = await service.call("POST /api/local/sessions", { worker_id: worker.id });
+    const one = await measureUntilRequest(model, async () => {
+      await service.call(`POST /api/local/sessions/${id}/messages`, { content: "hello" });
+      return waitUntilEnded(service, i + 1);
+    });
+    if (i > 0) times.push(one);
+    await pause(SPARE_SETTLES_MS);
+  }
+  const more = computeMedian(times) - kept;
+  const goal = GOALS_SPARE_MS[kind] ?? 0;
+  return {
+    what: `first message of a conversation -> first request of ${kind}, a spare process (p50)`,
+    value: computeMedian(times),
+    unit: "ms",
+    bare: kept,
+    beside: "in one that goes on",
+    says: `${more.toFixed(0)} ms more; worst ${Math.max(...times).toFixed(0)} ms`,
+    goal: `at most ${goal} ms more`,
+    met: more <= goal,
+  };
 }
 
 /** An open agent process without the service. */

@@ -1,3 +1,4 @@
+import type { ServerDescription } from "../src/domain/call/server_description.ts";
 import { Client } from "./client/client.ts";
 import { EXIT } from "./terminal/exit.ts";
 import type { Io } from "./terminal/io.ts";
@@ -7,10 +8,12 @@ const LINE_MAX_CHARACTERS = 16 * 1024 * 1024;
 // Error codes of JSON-RPC.
 const INTERNAL_ERROR = -32_603;
 const PARSE_ERROR = -32_700;
+const METHOD_NOT_FOUND = -32_601;
 
 /**
  * `svc mcp`: forwards MCP messages between stdin, stdout and the service, one per line, until stdin ends (contract
- * 19). Each call reads the token again, since an agent that stays open gets another token for each run.
+ * 19). Each call reads the token again, since an agent that stays open gets another token for each run. An agent that starts without a
+ * run has no token yet, and learns its tools from the file SVC_TOOLS_FILE.
  */
 export async function runMcp(args: string[], io: Io): Promise<number> {
   if (args.length > 0) {
@@ -20,10 +23,14 @@ export async function runMcp(args: string[], io: Io): Promise<number> {
     return EXIT.usage;
   }
   const client = new Client(io, {});
+  const toolsFile = io.env.SVC_TOOLS_FILE ?? "";
   const open = new Set<Promise<void>>();
   try {
     for await (const line of splitLines(io.stdin)) {
-      const answer = forward(client, line).then((answers) => answers.forEach((text) => io.out(`${text}\n`)));
+      const known = toolsFile === "" ? null : await answerFrom(toolsFile, line);
+      const answer = (known === null ? forward(client, line) : Promise.resolve(known)).then((answers) =>
+        answers.forEach((text) => io.out(`${text}\n`))
+      );
       open.add(answer);
       void answer.finally(() => open.delete(answer)).catch(() => {});
     }
@@ -33,6 +40,25 @@ export async function runMcp(args: string[], io: Io): Promise<number> {
   }
   await Promise.allSettled(open);
   return EXIT.done;
+}
+
+/** Answers a message that comes before the first call of a tool. Returns null for every other message. */
+async function answerFrom(toolsFile: string, line: string): Promise<string[] | null> {
+  let message: { id?: unknown; method?: string; params?: { protocolVersion?: string } };
+  try {
+    message = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  const { id, method, params } = message;
+  if (method === "notifications/initialized") return [];
+  // Only later versions of the protocol have it. The agent then sends `initialize`.
+  if (method === "server/discover") return [buildError(id, METHOD_NOT_FOUND, "Method not found")];
+  if (method !== "initialize" && method !== "tools/list") return null;
+  const { initialize, tools } = JSON.parse(await Deno.readTextFile(toolsFile)) as ServerDescription;
+  const [latest] = Object.values(initialize);
+  const result = method === "tools/list" ? tools : initialize[params?.protocolVersion ?? ""] ?? latest;
+  return [JSON.stringify({ jsonrpc: "2.0", id, result })];
 }
 
 /** Forwards one message to the service and returns the response as lines. */

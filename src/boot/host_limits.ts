@@ -13,15 +13,17 @@ const STAYING_MAX = 32;
 export function createCatalog(
   { default: defaultName, ...configured }: Config["engines"],
   { memoryBytes, ...given }:
-    & Pick<Machine, "umask" | "stopGraceMs" | "gateways" | "gatewayKeys">
+    & Pick<Machine, "umask" | "stopGraceMs" | "gateways" | "gatewayKeys" | "describeTools">
     & { memoryBytes?: number | undefined },
 ): Catalog {
+  const memory = memoryBytes ?? findUsableMemory(Deno.systemMemoryInfo().total);
   return new Catalog({ defaultName, configured, defaultsFor: (kind) => engineSchema.parse({ kind }) }, {
     ...given,
     path: Deno.env.get("PATH") ?? "",
     inherited: Deno.env.toObject(),
     root: Deno.uid() === 0,
-    keepAlive: buildKeepAlive(memoryBytes ?? findUsableMemory(Deno.systemMemoryInfo().total)),
+    keepAlive: buildKeepAlive(memory),
+    spare: memory < STAYING_MEMORY_BYTES ? 0 : 1,
   });
 }
 

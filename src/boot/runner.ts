@@ -8,7 +8,7 @@ import { configureLog, createLogger } from "../base/log.ts";
 import { ConfigError, readSecretFile } from "../config/file.ts";
 import { loadRunnerConfig, type RunnerConfig } from "../config/runner.ts";
 import { BoxEtc } from "../engine/process/box_etc.ts";
-import { endOpenProcesses } from "../engine/agent_process.ts";
+import { endOpenProcesses } from "../engine/left_processes.ts";
 import { closeDescriptorsOnExec } from "../engine/process/inherited_descriptors.ts";
 import { OrphanRuns } from "../runner/orphan_runs.ts";
 import { RefusedError, ServiceClient } from "../runner/service_client.ts";
@@ -75,8 +75,8 @@ async function serveRuns(options: RunnerOptions, umask: number): Promise<number>
     const clock = systemClock;
     const engines = createCatalog(config.engines, {
       ...{ umask, stopGraceMs: config.limits.stop_grace },
-      // Gateways are the service's.
-      ...{ gateways: {}, gatewayKeys: new GatewayKeys() },
+      // Gateways are the service's. It does not tell a runner when a worker changes, so no process of a runner waits without a run.
+      ...{ gateways: {}, gatewayKeys: new GatewayKeys(), describeTools: null },
     });
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),

@@ -5,7 +5,7 @@ import { RecentActivity } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { BoxEtc } from "../engine/process/box_etc.ts";
-import { endOpenProcesses } from "../engine/agent_process.ts";
+import { endOpenProcesses } from "../engine/left_processes.ts";
 import { openConsole } from "./console.ts";
 import { type DatabaseOwner, isLost } from "./database_owner.ts";
 import { openBootResources } from "./dependencies.ts";

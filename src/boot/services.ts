@@ -23,6 +23,7 @@ import type { DataLock } from "./lock.ts";
 import { Gateways } from "../api/call/gateways.ts";
 import { buildGateway } from "../domain/workers/gateway.ts";
 import { GatewayKeys } from "../engine/gateway_keys.ts";
+import { describeTools } from "../http/app.ts";
 import { createCatalog } from "./host_limits.ts";
 
 export interface BootResources {
@@ -74,8 +75,10 @@ export function buildDependencies(
   const gateways = Object.entries(loaded.config.gateways).map(([name, one]) => buildGateway(name, one));
   const keys = new GatewayKeys();
   const kinds = Object.fromEntries(gateways.map(({ name, kind }) => [name, kind]));
-  const machine = { umask, stopGraceMs: limits.stop_grace, memoryBytes, gateways: kinds, gatewayKeys: keys };
-  const catalog = createCatalog(engines, machine);
+  const catalog = createCatalog(engines, {
+    ...{ umask, stopGraceMs: limits.stop_grace, memoryBytes, gateways: kinds, gatewayKeys: keys },
+    describeTools,
+  });
   return {
     db,
     clock,

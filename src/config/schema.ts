@@ -47,6 +47,7 @@ export const engineSchema = z.strictObject({
   warm: z.strictObject({
     keep: buildDurationSchema("10m", 1_000),
     max: buildCountSchema(2, 0, 1_000),
+    spare: z.int().min(0).max(1).optional(),
     max_turns: buildCountSchema(50, 1, 1_000_000),
     max_age: buildDurationSchema("6h", 1_000),
     max_rss_mb: buildCountSchema(1_024, 1, 1_048_576),

@@ -10,7 +10,7 @@ import {
   type Machine,
 } from "./engine.ts";
 import { resolveKeepAlive } from "./keep_alive.ts";
-import type { AgentSetup, TurnRequest } from "./launch.ts";
+import { type AgentSetup, createSessionId, type TurnRequest } from "./launch.ts";
 import { SpawnError } from "./process/process.ts";
 import { getUsageBefore, type TurnResult } from "./agent_turn.ts";
 import { ProcessPool } from "./process_pool.ts";
@@ -117,10 +117,6 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
     if (!(error instanceof SpawnError)) throw error;
     return buildFailedOutcome(error.failure, `Cannot start ${adapter.kind}: ${error.message}`);
   }
-}
-
-function createSessionId(adapter: Adapter): string {
-  return adapter.choosesSessionId ? crypto.randomUUID() : "";
 }
 
 /** Returns the next turn after the engine refused its session, or null when none is needed. */

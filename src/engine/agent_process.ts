@@ -1,15 +1,14 @@
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
+import { concatBytes } from "../base/bytes.ts";
 import { createId } from "../base/id.ts";
 import { UnsafePathError } from "../base/files/open_directory.ts";
 import { readPlain, removePlain, replacePlain } from "../base/files/plain_file.ts";
-import { isWithin } from "../base/paths.ts";
-import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
-import { type Box, type BoxUser, giveFile } from "./process/box.ts";
-import { detectIsolation, findTree, type Isolation, sweep } from "./process/isolation.ts";
-import { listMountsBelow } from "./process/mounts.ts";
+import { buildProcessBox } from "./process_box.ts";
+import { type BoxUser, giveFile } from "./process/box.ts";
+import { detectIsolation, findTree, type Isolation } from "./process/isolation.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
 import type { ProcessInput } from "./process/process_input.ts";
 import {
@@ -21,6 +20,7 @@ import {
   type Link,
   type Order,
 } from "./protocol/adapter.ts";
+import { parseObject } from "./protocol/json_fields.ts";
 import {
   getInputDir,
   getTempDir,
@@ -29,8 +29,6 @@ import {
   removeRunDir,
   restoreTempDir,
 } from "./run_dir.ts";
-
-const log = createLogger("engine");
 
 interface TurnListener {
   output(stream: "stdout" | "stderr", chunk: Uint8Array): void;
@@ -46,16 +44,30 @@ interface ProcessPlace {
   dir: string;
   /** Whether the process may take several turns. */
   stays: boolean;
+  /** The description of the service's tools for a spare process, which starts without a run. null: a run starts it. */
+  tools: string | null;
   /** The key for gateways of a process that stays open, or null if its engine uses none. */
   gatewayKey: string | null;
 }
 
+/** How long a process runs: for one turn, or for several. A spare process gets its first turn later. */
+type ProcessForm = Pick<ProcessPlace, "stays" | "tools">;
+
 // Variables that change with each run. A process that stays open has the values of its first run, so each bash that it starts reads the
 // current ones from turn.sh.
-const RUN_VARIABLES = ["SVC_TOKEN", "SVC_EXECUTION_ID", "SVC_TASK_ID", "SVC_MESSAGE_ID"];
+export const RUN_VARIABLES = [
+  "SVC_TOKEN",
+  "SVC_SESSION_KEY",
+  "SVC_EXECUTION_ID",
+  "SVC_TASK_ID",
+  "SVC_MESSAGE_ID",
+];
 // Far beyond what the service writes. An agent may have replaced the file.
 const CONTEXT_FILE_MAX_BYTES = 256 * 1024 * 1024;
 const CLOSED_WITHIN_MS = 3_000;
+// Far beyond what an agent writes before its first turn.
+const EARLY_MAX_BYTES = 1024 * 1024;
+const NEWLINE = 10;
 const STRAY_AGAIN_MS = 100;
 
 /**
@@ -71,7 +83,9 @@ export class AgentProcess {
   turns = 0;
   pid = 0;
   hasEnded = false;
-  /** Called when the agent works between turns, without a request. */
+  /** Whether a spare process has opened its session. */
+  isReady = false;
+  /** Called when the agent works between turns, without a request, and when a spare process cannot open its session. */
   onWork = () => {};
   readonly #setup: AgentSetup;
   readonly #place: ProcessPlace;
@@ -82,6 +96,8 @@ export class AgentProcess {
   #listener: TurnListener | null = null;
   /** The process's own pids, found before the agent did any work. */
   #ownPids: Promise<Set<number>> | null = null;
+  /** Output of a spare process before its first turn that is not a whole line yet. */
+  #early: Uint8Array = new Uint8Array();
 
   private constructor(
     setup: AgentSetup,
@@ -104,18 +120,18 @@ export class AgentProcess {
     this.ended.catch(() => {});
   }
 
-  /** Starts a process for this run. Throws SpawnError. */
+  /** Starts a process for this run, or a spare one for a run of the same kind. Throws SpawnError. */
   static async start(
     setup: AgentSetup,
     run: EngineRun,
     request: TurnRequest,
-    stays: boolean,
+    { stays, tools }: ProcessForm,
   ): Promise<AgentProcess> {
     const { config, machine, adapter } = setup;
     const program = findProgram(config.command || adapter.program, machine.path);
     const id = stays ? createId() : run.runId;
     const gatewayKey = stays && config.gateway !== undefined ? machine.gatewayKeys.create() : null;
-    const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays, gatewayKey };
+    const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays, tools, gatewayKey };
     const { order, command, env } = prepareProcess(setup, run, request, place);
     const isolation = await detectIsolation();
     const startDialogue = stays ? adapter.open?.startDialogue : adapter.startDialogue;
@@ -142,12 +158,18 @@ export class AgentProcess {
       }));
     // Without a pid the start has failed, and `ended` throws the reason.
     if (process.pid === 0) await process.ended;
+    if (tools !== null) process.#dialogue?.prepare?.();
     return process;
   }
 
   /** Whether the process has ended or is being ended. */
   get isLeaving(): boolean {
     return this.hasEnded || this.#ending.signal.aborted;
+  }
+
+  /** Whether the process waited for its first turn, or between two turns. */
+  get hasWaited(): boolean {
+    return this.turns > 0 || this.#place.tools !== null;
   }
 
   /** Whether the agent gets its session id over stdin instead of in an argument. */
@@ -165,6 +187,8 @@ export class AgentProcess {
       giveRunFiles(this.#place.dir, run.box?.user ?? null);
     }
     this.#assignGatewayKey(run);
+    if (this.#early.length > 0) listener.output("stdout", this.#early);
+    this.#early = new Uint8Array();
     this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
   }
 
@@ -262,23 +286,18 @@ export class AgentProcess {
   #read(stream: "stdout" | "stderr", chunk: Uint8Array): void {
     if (this.#listener !== null) this.#listener.output(stream, chunk);
     else if (this.#setup.adapter.open?.showsWork?.(new TextDecoder().decode(chunk))) this.onWork();
+    else if (this.turns === 0 && stream === "stdout") this.#hearEarly(chunk);
   }
-}
 
-/**
- * Ends the processes that an earlier service left open. Each directory below `runs` is named after the mark of its process. Returns a
- * function that removes these directories, which may take minutes. Neither throws.
- */
-export async function endOpenProcesses(runs: string): Promise<() => Promise<void>> {
-  try {
-    const marks = new Set((await Array.fromAsync(Deno.readDir(runs))).map(({ name }) => name));
-    if (marks.size > 0) await sweep(marks);
-    return async () => {
-      for (const mark of marks) await removeRunDir(join(runs, mark));
-    };
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) log.warning("Cannot list {runs}: {error}", { runs, error });
-    return () => Promise.resolve();
+  // A spare process opens its session before its first turn.
+  #hearEarly(chunk: Uint8Array): void {
+    const text = concatBytes([this.#early, chunk]);
+    const end = text.lastIndexOf(NEWLINE) + 1;
+    this.#early = text.slice(end);
+    const lines = new TextDecoder().decode(text.subarray(0, end)).split("\n");
+    const events = lines.flatMap((line) => line.startsWith("{") ? this.parse(parseObject(line) ?? {}) : []);
+    this.isReady ||= events.some(({ kind }) => kind === "session");
+    if (events.some(({ kind }) => kind === "done") || this.#early.length > EARLY_MAX_BYTES) this.onWork();
   }
 }
 
@@ -296,15 +315,18 @@ function prepareProcess(
     writeFiles(command, run);
     return { order, command, env: buildEnvironment(run, command) };
   }
-  const { id, dir } = place;
+  const { id, dir, tools } = place;
   const own = { ...run, runId: id, runDir: dir, env: adaptEnvironment(place, run) };
+  // An agent that stays open reaches them through `svc mcp`.
+  if (own.tools !== null) own.tools = { ...own.tools, token: "" };
   const order = buildOrder(setup, own, request);
   const command = open.buildCommand(order);
   try {
     makeRunDir(dir);
     writeFiles(command, own);
     // The agent's tool servers start with it, and read these files.
-    writeRunFiles(dir, run);
+    if (tools === null) writeRunFiles(dir, run);
+    else replacePlain(placeInRunDir(getToolsPath(dir), dir), tools);
   } catch (error) {
     void removeRunDir(dir);
     throw error instanceof UnsafePathError ? new SpawnError(error.message, "isolation") : error;
@@ -315,24 +337,12 @@ function prepareProcess(
   return { order, command, env: { ...env, BASH_ENV: join(getInputDir(dir), "turn.sh") } };
 }
 
-/** Adapts the box of a run to a process, whose directory may be another one. The agent cannot change the files of its command. */
-function buildProcessBox(run: EngineRun, dir: string, { files = [] }: AgentCommand): Box | null {
-  if (run.box === null) return null;
-  // The box has real paths, and the run may have others.
-  const { runDir, stateDir } = run.box;
-  const real = join(dirname(runDir), basename(dir));
-  const resolve = (path: string) =>
-    [[dir, real], [run.stateDir, stateDir]].reduce(
-      (found, [from, to]) => from && to && isWithin(found, from) ? to + found.slice(from.length) : found,
-      path,
-    );
-  const input = getInputDir(real);
-  const inState = files.map(({ path }) => resolve(path)).filter((path) => !isWithin(path, input));
-  return { ...run.box, runDir: real, fixed: [input, ...inState] };
+function getToolsPath(dir: string): string {
+  return join(getInputDir(dir), "tools.json");
 }
 
 function adaptEnvironment(
-  { dir, id, gatewayKey }: ProcessPlace,
+  { dir, id, tools, gatewayKey }: ProcessPlace,
   { env, runDir }: EngineRun,
 ): Record<string, string> {
   return {
@@ -342,27 +352,11 @@ function adaptEnvironment(
     TMPDIR: getTempDir(dir),
     SVC_RUN_ID: id,
     SVC_TOKEN_FILE: join(getInputDir(dir), "token"),
+    ...(tools === null ? {} : { SVC_TOOLS_FILE: getToolsPath(dir) }),
     SVC_CONTEXT_FILE: join(getInputDir(dir), "context.json"),
     // A bash at level 0 whose stdin is a socket acts as a remote login, and reads another file than BASH_ENV.
     SHLVL: "1",
   };
-}
-
-/** Builds a text that is equal for two runs if one process can do both. The service sends everything else with each turn. */
-export function buildFingerprint({ config, machine, adapter }: AgentSetup, run: EngineRun): string {
-  const { env, workDir, stateDir, extraArgs, runDir, rights, box } = run;
-  const program = findProgram(config.command || adapter.program, machine.path);
-  const changing = [...RUN_VARIABLES, GATEWAY_KEY, "SVC_RUN_ID", "SVC_CONTEXT_FILE", "TMPDIR"];
-  const kept = Object.entries(env).filter(([name, value]) => !changing.includes(name) && value !== runDir);
-  const changedAt = Deno.statSync(program).mtime?.getTime() ?? 0;
-  // Includes the identity of the directory, because the path may lead to another directory later.
-  const { dev, ino } = Deno.statSync(workDir);
-  // A process does not see a file system that is mounted in its directory later.
-  const mounts = listMountsBelow(Deno.realPathSync(workDir));
-  const place = [workDir, dev, ino, mounts, stateDir];
-  // The run directory belongs to one process.
-  const boxed = box && { ...box, runDir: "" };
-  return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort(), boxed]);
 }
 
 function writeRunFiles(dir: string, { env, ownEnv, runDir }: EngineRun): void {

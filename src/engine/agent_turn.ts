@@ -144,7 +144,7 @@ class Turn {
     this.#exit = parts.exit;
     this.#writesBeforeModel = parts.writesBeforeModel;
     this.#hasActed = parts.hasActed;
-    this.#wasIdle = process.turns > 0;
+    this.#wasIdle = process.hasWaited;
   }
 
   /** Ends the turn. A process that stays open survives a turn that a person ended, and no other. */

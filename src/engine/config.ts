@@ -3,6 +3,8 @@ export interface WarmConfig {
   keep: number;
   /** Maximum number of idle processes; 0: no process stays open. */
   max: number;
+  /** Number of spare processes per worker. If absent, the machine's memory decides (contract 23). */
+  spare?: number | undefined;
   max_turns: number;
   max_age: number;
   max_rss_mb: number;

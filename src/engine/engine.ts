@@ -24,6 +24,13 @@ export interface Machine {
   gatewayKeys: GatewayKeys;
   /** Shared by all engines without `warm` settings. null: their processes end after each turn. */
   keepAlive: KeepAlive | null;
+  /** The number of spare processes per worker of an engine whose `warm` settings have none. */
+  spare: number;
+  /**
+   * Describes the tools of a run with these scopes, for a process that has no run yet. null: this machine cannot, and has no spare
+   * processes.
+   */
+  describeTools: ((rights: string) => Promise<string>) | null;
 }
 
 export interface EngineSession {

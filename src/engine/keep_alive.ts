@@ -12,10 +12,14 @@ export function resolveKeepAlive({ warm }: EngineConfig, shared: KeepAlive | nul
   return warm.max === 0 ? null : { warm, idle: new IdleProcesses(warm.max) };
 }
 
-/** The idle processes of one or more engines. When there are more than `max`, the process that has been idle longest ends. */
+/**
+ * The idle processes of one or more engines. When there are more than `max`, the oldest spare process ends, or the process that has been
+ * idle longest if there is none.
+ */
 export class IdleProcesses {
   readonly #max: number;
   readonly #ends = new Set<() => void>();
+  readonly #spares = new Set<() => void>();
 
   constructor(max: number) {
     this.#max = max;
@@ -24,13 +28,26 @@ export class IdleProcesses {
   /** Adds a process. `end` ends the process, and calls delete(). */
   add(end: () => void): void {
     this.#ends.add(end);
-    for (const oldest of this.#ends) {
-      if (this.#ends.size <= this.#max) break;
-      oldest();
-    }
+    this.#shrink();
+  }
+
+  /** Adds a spare process like add(). Returns false if the processes of conversations need all the places. */
+  addSpare(end: () => void): boolean {
+    if (this.#ends.size >= this.#max) return false;
+    this.#spares.add(end);
+    this.#shrink();
+    return true;
   }
 
   delete(end: () => void): void {
     this.#ends.delete(end);
+    this.#spares.delete(end);
+  }
+
+  #shrink(): void {
+    for (const end of [...this.#spares, ...this.#ends]) {
+      if (this.#ends.size + this.#spares.size <= this.#max) break;
+      end();
+    }
   }
 }

@@ -30,6 +30,11 @@ export interface TurnRequest {
   prompt: string;
 }
 
+/** Returns the id of a new session, or "" if the engine chooses it. */
+export function createSessionId(adapter: Adapter): string {
+  return adapter.choosesSessionId ? crypto.randomUUID() : "";
+}
+
 /** Builds the input of an adapter. */
 export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, request: TurnRequest): Order {
   return {

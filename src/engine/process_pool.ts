@@ -1,11 +1,13 @@
 import { createLogger } from "../base/log.ts";
 import { hasConversation } from "../domain/chat/message.ts";
-import { AgentProcess, buildFingerprint } from "./agent_process.ts";
+import { AgentProcess } from "./agent_process.ts";
 import { runTurn, TurnNotStarted, type TurnResult } from "./agent_turn.ts";
 import { splitArgs } from "./arguments.ts";
 import type { EngineRun } from "./engine.ts";
+import { findFingerprint } from "./fingerprint.ts";
 import type { KeepAlive } from "./keep_alive.ts";
 import type { AgentSetup, TurnRequest } from "./launch.ts";
+import { SpareProcesses } from "./spare_processes.ts";
 
 const log = createLogger("engine");
 const MIB = 1024 * 1024;
@@ -22,7 +24,8 @@ interface PooledProcess {
 }
 
 /**
- * The processes of one engine. A run gets the idle process of its worker and conversation, or a new one. After its turn the process stays
+ * The processes of one engine. A run gets the idle process of its worker and conversation, a spare one for a new conversation, or a new
+ * one. After its turn the process stays
  * open within the limits of `warm` (contract 19). Without `keepAlive` each process ends after one turn.
  */
 export class ProcessPool {
@@ -38,17 +41,20 @@ export class ProcessPool {
   readonly #busy = new Map<AgentProcess, string>();
   /** Processes that end after their turn, because release() was called during it. */
   readonly #released = new WeakSet<AgentProcess>();
+  readonly #spares: SpareProcesses;
   #isClosed = false;
 
   constructor(setup: AgentSetup, keepAlive: KeepAlive | null) {
     this.#setup = setup;
     this.#keepAlive = keepAlive;
+    this.#spares = new SpareProcesses(setup, keepAlive);
   }
 
   /** Runs a turn in the process of its conversation, or in a new one. Returns null if the run was ended before. Throws SpawnError. */
   async run(run: EngineRun, request: TurnRequest): Promise<TurnResult | null> {
     const key = buildKey(run);
     const stays = this.#canStay(run);
+    this.#spares.touch(run);
     const pooled = this.#take(key);
     if (pooled !== null) {
       if (stays && request.resume && pooled.session === request.sessionId && this.#fits(pooled, run)) {
@@ -62,16 +68,37 @@ export class ProcessPool {
     }
     await this.#waitUntilLeft(key, run.signal);
     if (run.signal.aborted) return null;
-    const process = await AgentProcess.start(this.#setup, run, request, stays);
-    if (stays) {
-      this.#open.add(process);
-      void process.ended.catch(() => {}).then(() => this.#open.delete(process));
+    if (stays && !request.resume) return await this.#openConversation(run, request);
+    return await this.#startTurn(run, request, stays);
+  }
+
+  async #openConversation(before: EngineRun, request: TurnRequest): Promise<TurnResult> {
+    const run = this.#spares.follow(before);
+    const spare = this.#spares.take(run);
+    if (spare === null) return await this.#startTurn(run, request, true);
+    this.#add(spare.process);
+    try {
+      return await this.#runTurn(spare.process, run, { ...request, sessionId: spare.session });
+    } catch (error) {
+      if (!(error instanceof TurnNotStarted)) throw error;
+      log.info("A spare {kind} did not answer and is replaced", { kind: this.#setup.adapter.kind });
+      return await this.#startTurn(run, request, true);
     }
+  }
+
+  async #startTurn(run: EngineRun, request: TurnRequest, stays: boolean): Promise<TurnResult> {
+    const process = await AgentProcess.start(this.#setup, run, request, { stays, tools: null });
+    if (stays) this.#add(process);
     return await this.#runTurn(process, run, request);
   }
 
+  #add(process: AgentProcess): void {
+    this.#open.add(process);
+    void process.ended.catch(() => {}).then(() => this.#open.delete(process));
+  }
+
   /**
-   * Ends the idle processes of this worker, and those in a turn after the turn. null means all workers. "" means every process that stays
+   * Ends the idle and spare processes of this worker, and those in a turn after the turn. null means all workers. "" means every process that stays
    * open; from then on, none stays open. Resolves when the idle processes have ended.
    */
   async release(workerId: string | null): Promise<void> {
@@ -79,8 +106,10 @@ export class ProcessPool {
     const matches = (key: string) =>
       workerId === null || workerId === "" || key.startsWith(buildKeyPrefix(workerId));
     for (const [process, key] of this.#busy) if (matches(key)) this.#released.add(process);
+    const spares = this.#spares.release(workerId);
     const idle = [...this.#idle.keys()].filter(matches).flatMap((key) => this.#take(key)?.process ?? []);
     await Promise.all([
+      spares,
       ...(workerId === "" ? [...this.#open] : idle).map((process) => process.end()),
       ...[...this.#leaving].filter(([key]) => matches(key)).map(([, { left }]) => left),
     ]);
@@ -119,7 +148,7 @@ export class ProcessPool {
     let isKept = false;
     this.#busy.set(process, buildKey(run));
     try {
-      const fingerprint = this.#buildFingerprint(run);
+      const fingerprint = findFingerprint(this.#setup, run);
       const result = await runTurn(this.#setup, process, run, request);
       const session = result.output.session || request.sessionId;
       if (fingerprint !== null && session !== "" && result.isReusable && await this.#mayKeep(process)) {
@@ -178,16 +207,7 @@ export class ProcessPool {
 
   #fits({ process, fingerprint }: PooledProcess, run: EngineRun): boolean {
     const isYoung = performance.now() - process.startedAt < (this.#keepAlive?.warm.max_age ?? 0);
-    return isYoung && !process.isLeaving && fingerprint === this.#buildFingerprint(run);
-  }
-
-  /** Returns null when the program or directory is missing. The start of the next process then reports the problem. */
-  #buildFingerprint(run: EngineRun): string | null {
-    try {
-      return buildFingerprint(this.#setup, run);
-    } catch {
-      return null;
-    }
+    return isYoung && !process.isLeaving && fingerprint === findFingerprint(this.#setup, run);
   }
 }
 

@@ -168,6 +168,12 @@ function mountMcp(app: App, { authority, lifecycle, clock }: HttpDeps): void {
   });
 }
 
+/** Describes the tools of runs with these scopes, for `svc mcp` before a run. */
+export async function describeTools(rights: string): Promise<string> {
+  const { describeServer } = await load<typeof import("./mcp.ts")>("./mcp.ts", import.meta.url);
+  return JSON.stringify(await describeServer(ROUTES, rights.split(" ")));
+}
+
 // White space and the byte order mark may precede a JSON text.
 const SPACE = [0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf];
 

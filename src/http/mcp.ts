@@ -3,10 +3,12 @@ import {
   fromJsonSchema,
   type jsonSchemaValidator,
   McpServer,
+  SUPPORTED_PROTOCOL_VERSIONS,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { getRule } from "../domain/call/access.ts";
 import type { Caller } from "../domain/call/scope.ts";
+import type { ServerDescription } from "../domain/call/server_description.ts";
 import { VERSION } from "../base/version.ts";
 import { isAuthorized } from "./authorize.ts";
 import { BODY_MAX_BYTES } from "./input.ts";
@@ -54,6 +56,42 @@ export function listTools(routes: readonly AnyRoute[], caller: Caller): AnyRoute
     return readable && isAuthorized(caller, getRule(route.method, route.path));
   });
 }
+
+/** Describes the server for runs with these scopes. */
+export async function describeServer(
+  routes: readonly AnyRoute[],
+  scopes: readonly string[],
+): Promise<ServerDescription> {
+  const caller: Caller = { subject: "", scopes, run: NO_RUN, person: null };
+  const dispatch: Dispatch = () => Promise.reject(new Error("a description calls no tool"));
+  const handler = createMcpHandler(() => createServer({ routes, caller, token: "", dispatch }));
+  const ask = async (method: string, params: object) => {
+    const response = await handler.fetch(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+      }),
+    );
+    const text = await response.text();
+    return JSON.parse(/^data:(.*)$/m.exec(text)?.[1] ?? text).result;
+  };
+  const initialize: Record<string, unknown> = {};
+  for (const protocolVersion of SUPPORTED_PROTOCOL_VERSIONS) {
+    const clientInfo = { name: "svc", version: VERSION };
+    initialize[protocolVersion] = await ask("initialize", { protocolVersion, capabilities: {}, clientInfo });
+  }
+  try {
+    return { initialize, tools: await ask("tools/list", {}) };
+  } finally {
+    await handler.close();
+  }
+}
+
+const NO_RUN: Caller["run"] = {
+  ...{ session_key: "", worker_id: "", task_id: "", execution_id: "", message_id: "" },
+  ...{ attempt: 1, depth: 0 },
+};
 
 function createServer(session: McpSession): McpServer {
   const server = new McpServer({ name: "svc", version: VERSION });

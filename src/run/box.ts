@@ -131,7 +131,12 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
   return {
     ...{ workDir, stateDir, runDir: relocate(runDir), home, etc: relocate(paths.etc), user },
     ...{ write, readOnly: read },
-    read: [...programs.read, ...options.ownProgram.read, relocate(paths.bin), ...files],
+    read: [
+      ...programs.read,
+      ...options.ownProgram.read,
+      relocate(paths.bin),
+    ],
+    messageFiles: files,
     // The environment of a run has the paths as they were configured.
     links: [
       ...programs.links,

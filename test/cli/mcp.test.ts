@@ -1,7 +1,10 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { describeTools } from "../../src/http/app.ts";
+import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 import { createTempDir, svc } from "../harness/service/process.ts";
+import { startRun } from "../harness/service/run.ts";
 
 const ASKED = [
   {
@@ -48,6 +51,29 @@ it("svc mcp forwards messages both ways and reads the token file for each call (
     id: 2,
     error: { message: expect.stringContaining("SVC_TOKEN_FILE") },
   }]);
+});
+
+it("svc mcp names the tools of a worker's scopes before a run, and calls none without a token [CHD-15]", async () => {
+  await using app = await openApp({ config: { engines: buildFakeEngines() } });
+  const scopes = ["read:workers", "write:memory"];
+  const run = await startRun(app, scopes);
+  const toolsFile = join(app.dataDir, "tools.json");
+  await Deno.writeTextFile(toolsFile, await describeTools(scopes.join(" ")));
+  const file = join(app.dataDir, "token");
+  const lines = [...ASKED, { jsonrpc: "2.0", id: 3, method: "server/discover" }, {
+    ...{ jsonrpc: "2.0", id: 4, method: "tools/call" },
+    params: { name: "worker_list", arguments: {} },
+  }].map((one) => JSON.stringify(one));
+  const early = await talk(app.dataDir, {
+    ...{ SVC_URL: app.url, SVC_TOKEN_FILE: file, SVC_TOOLS_FILE: toolsFile },
+  }, lines);
+  await Deno.writeTextFile(file, run.token);
+  const known = await talk(app.dataDir, { SVC_URL: app.url, SVC_TOKEN_FILE: file }, lines);
+  const pick = ({ answers }: typeof early, id: number) => answers.find((answer) => answer.id === id);
+  expect(pick(early, 1)).toEqual(pick(known, 1));
+  expect(pick(early, 2)).toEqual(pick(known, 2));
+  expect(pick(early, 3).error.code).toBe(-32_601);
+  expect(pick(early, 4).error.message).toContain("SVC_TOKEN_FILE");
 });
 
 it("svc mcp refuses unknown arguments with exit 2", async () => {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { endOpenProcesses } from "../../src/engine/agent_process.ts";
+import { endOpenProcesses } from "../../src/engine/left_processes.ts";
 import { openWarmService } from "../harness/service/open_world.ts";
 import { createTempDir } from "../harness/service/process.ts";
 

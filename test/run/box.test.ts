@@ -391,7 +391,17 @@ function buildBox(folder: string, more: Partial<Box>): Box {
   new BoxEtc(etc).refresh();
   return {
     ...{ workDir, runDir, home, etc, stateDir, network: "host", user: null },
-    ...{ read: [], readOnly: [], write: [], links: [], fixed: [], hidden: [], limits: {}, total: {} },
+    ...{
+      read: [],
+      messageFiles: [],
+      readOnly: [],
+      write: [],
+      links: [],
+      fixed: [],
+      hidden: [],
+      limits: {},
+      total: {},
+    },
     ...more,
   };
 }

@@ -8,7 +8,8 @@ const KNOWN = `${Deno.env.get("CLAUDE_CONFIG_DIR")}/${SESSION}.turns`;
 const REMEMBERED_MAX = 30;
 const ASK_MAX_MS = 2_000;
 // Prints the run's variables in a bash that the agent starts.
-const ECHO = 'echo "$SVC_EXECUTION_ID $SVC_TASK_ID $SVC_MESSAGE_ID $SVC_TOKEN"';
+const ECHO = 'echo "$SVC_EXECUTION_ID $SVC_TASK_ID $SVC_MESSAGE_ID $SVC_SESSION_KEY $SVC_TOKEN"';
+const RUN_VARIABLE = /^SVC_(TOKEN|SESSION_KEY|EXECUTION_ID|TASK_ID|MESSAGE_ID)$/;
 
 let past: string[] = [];
 let tokenBefore = "";
@@ -58,27 +59,28 @@ async function fetchStatus(token: string): Promise<number> {
   }
 }
 
-async function readBashVariables(): Promise<object> {
+async function readBashVariables(): Promise<Record<string, string | undefined>> {
   const bash = new Deno.Command("bash", { args: ["-c", ECHO], stdin: "null", stderr: "null" });
   const { stdout, signal } = await bash.output();
   // Before its exec, the bash looks like an agent, and torture may kill it.
   if (signal !== null) return await readBashVariables();
   const said = new TextDecoder().decode(stdout).trimEnd();
-  const [execution, task, message, token = ""] = said.split(" ");
-  return { execution, task, message, token: parseExecution(token) };
+  const [execution, task, message, key, token = ""] = said.split(" ");
+  return { execution, task, message, key, token: parseExecution(token) };
 }
 
 async function witness(words: string): Promise<void> {
   const token = readToken();
   if (token === null) return note({ word: "blind", words });
+  const bash = await readBashVariables();
   const { task, message } = JSON.parse(Deno.readTextFileSync(Deno.env.get("SVC_CONTEXT_FILE") ?? ""));
   note({
     word: "turn",
     worker: Deno.env.get("SVC_WORKER_ID"),
-    key: Deno.env.get("SVC_SESSION_KEY"),
+    key: bash.key,
     ...{ words, past: past.slice(-REMEMBERED_MAX) },
     token: parseExecution(token),
-    bash: await readBashVariables(),
+    bash,
     context: { words: lastLine(task.instruction), key: message.session_key },
     status: await fetchStatus(token),
     statusBefore: tokenBefore === "" ? null : await fetchStatus(tokenBefore),
@@ -162,13 +164,21 @@ if (!STAYS) {
   await turn(await new Response(Deno.stdin.readable).text());
   Deno.exit(0);
 }
+/** Answers as a spare process, which must not know a run yet. */
+function prepare(request_id: string): void {
+  const own = Object.keys(Deno.env.toObject()).filter((name) => RUN_VARIABLE.test(name));
+  note({ word: "spare", own, words: readToken() ?? "" });
+  say({ type: "control_response", response: { subtype: "success", request_id, response: {} } });
+}
+
 let rest = "";
 for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
   const lines = (rest + text).split("\n");
   rest = lines.pop() ?? "";
   for (const line of lines) {
     const message = JSON.parse(line);
-    if (message.type === "control_request") interruption.resolve();
+    if (message.request?.subtype === "initialize") prepare(message.request_id);
+    else if (message.type === "control_request") interruption.resolve();
     else void turn(message.message.content[0].text);
   }
 }

@@ -4,7 +4,7 @@ import { signal } from "../../src/engine/process/isolation.ts";
 import { listProcesses } from "../harness/model/marked.ts";
 import { createRandom } from "../harness/model/schedule.ts";
 import { HERE, type Plan } from "./load.ts";
-import { checkTurns, readNotes } from "./open_checker.ts";
+import { checkTurns, type Note, readNotes } from "./open_checker.ts";
 
 const AGENT = new URL("./open_agent.ts", import.meta.url).pathname;
 const CALM_MEAN_MS = 600;
@@ -22,13 +22,13 @@ exec ${Deno.execPath()} run -A ${AGENT} "$@"
 `;
 
 /**
- * The load of a service whose agents stay open: their workers have two conversations each, the others one.
+ * The load of a service whose agents stay open: each worker has five conversations, so that spare processes open some of them.
  */
 export const OPEN_PLAN: Plan = {
   ...HERE,
   workers: Array.from({ length: 8 }, () => []),
   engines: Array.from({ length: 5 }, () => ENGINE),
-  sessions: 13,
+  sessions: 40,
 };
 
 /** The open agents of a torture, which are killed while they wait, work or start. */
@@ -64,6 +64,7 @@ export class OpenAgents {
       [`${engine}TIMEOUT`]: "20s",
       [`${engine}WARM__KEEP`]: "3s",
       [`${engine}WARM__MAX`]: "4",
+      [`${engine}WARM__SPARE`]: "1",
       [`${engine}WARM__MAX_TURNS`]: "8",
       [`${engine}ENV__FAKE_OPEN_LEDGER`]: this.#ledger,
     };
@@ -99,7 +100,9 @@ export class OpenAgents {
    */
   async faults(dataDir: string): Promise<string[]> {
     const alive = this.#alive();
+    const { used } = countSpares(await readNotes(this.#ledger));
     return [
+      ...(used > 0 ? [] : ["CHD-15: no spare process got a turn"]),
       ...(alive.length === 0
         ? []
         : [`I8: processes of agents that stay open are alive: ${alive.join(", ")}`]),
@@ -118,12 +121,14 @@ export class OpenAgents {
     const when = this.#killed.map(({ mark, at }) =>
       notes.findLast((one) => one.process === mark && one.at <= at)?.word ?? "start"
     );
+    const spares = countSpares(notes);
     const count = (word: string) => when.filter((one) => one === word).length;
     return [
       `open agents      ${turns.length} turns, ${kept} of them in a process that had stayed open, of ${byProcess.size}; ` +
       `${most} in one at most`,
       `of them          ${when.length} killed: ${count("end")} that waited, ${count("turn")} in a turn, ` +
-      `${count("start")} before their first; ${this.#stopped} stopped`,
+      `${count("start")} before their first, ${count("spare")} that were spare; ${this.#stopped} stopped`,
+      `spare processes  ${spares.all}, of which ${spares.used} got a turn`,
     ];
   }
 
@@ -148,6 +153,12 @@ function readText(path: string): string {
   } catch {
     return "";
   }
+}
+
+function countSpares(notes: readonly Note[]): { all: number; used: number } {
+  const marks = new Set(notes.filter(({ word }) => word === "spare").map((note) => note.process));
+  const busy = new Set(notes.filter(({ word }) => word === "turn").map((note) => note.process));
+  return { all: marks.size, used: [...marks].filter((mark) => busy.has(mark)).length };
 }
 
 /** Lists the directories of runs and open processes, each of which ends with its owner. */

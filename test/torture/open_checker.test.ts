@@ -73,6 +73,11 @@ it("the checker of open agents finds nothing in a correct directory, and each ki
   const second = JSON.stringify({ word: "overlap", process: "x", words: "y" });
   await Deno.writeTextFile(ledger, `${notes.map((note) => JSON.stringify(note)).join("\n")}\n${second}\n`);
   expect(await checkTurns(dataDir, ledger)).toEqual(["CHD-15: two processes had the session y"]);
+  const known = JSON.stringify({ word: "spare", process: "x", own: ["SVC_TOKEN"], words: "" });
+  await Deno.writeTextFile(ledger, `${notes.map((note) => JSON.stringify(note)).join("\n")}\n${known}\n`);
+  expect(await checkTurns(dataDir, ledger)).toEqual([
+    "CHD-15: the spare process x has a token or SVC_TOKEN",
+  ]);
   const twice = [...notes, ...notes].map((note) => JSON.stringify(note));
   await Deno.writeTextFile(ledger, `${twice.join("\n")}\n`);
   expect(await checkTurns(dataDir, ledger)).toContainEqual(

@@ -2,11 +2,11 @@
 import { readRows } from "../harness/model/workload.ts";
 
 /**
- * An agent's note: the start of a turn with its context; its end; a session that another agent had; or a
- * missing token.
+ * An agent's note: the start of a turn with its context; its end; a session that another agent had; a
+ * missing token; or what a spare process knows before its first turn.
  */
 export interface Note {
-  word: "turn" | "end" | "overlap" | "blind";
+  word: "turn" | "end" | "overlap" | "blind" | "spare";
   /** The mark of its process. */
   process: string;
   stays: boolean;
@@ -15,6 +15,8 @@ export interface Note {
   worker: string;
   key: string;
   words: string;
+  /** The variables of a run in a spare process. */
+  own: string[];
   /** The prompts of earlier turns. */
   past: string[];
   /** The execution in its token. */
@@ -69,6 +71,8 @@ export async function checkTurns(dataDir: string, ledger: string): Promise<strin
     ...(turns.some((turn, i) => turns.findIndex(({ process }) => process === turn.process) < i)
       ? []
       : ["CHD-15: no process stayed open for a second turn"]),
+    ...notes.filter(({ word, own, words }) => word === "spare" && (own.length > 0 || words !== ""))
+      .map(({ own, process }) => `CHD-15: the spare process ${process} has a token or ${own.join(" ")}`),
     ...(turns.some(({ status }) => status === OK) ? [] : ["CHD-15: no turn could ask with its token"]),
     ...notes.filter(({ word, words }) => word === "blind" && !cancelled.has(words))
       .map(({ words }) => `CHD-15: the turn ${JSON.stringify(words)} had no token`),

@@ -67,6 +67,13 @@ async function probe({ engines, db, clock, isolation: { config } }: EngineDeps):
   }));
 }
 
+const FIELDS_OF_PROCESSES = "engine engine_args env gateways isolation paused runs_on scopes".split(" ");
+
+/** Ends a worker's idle processes after a change of what they got when they started, or of whether the worker runs. */
+export async function endOutdatedProcesses(engines: Catalog, id: string, change: object): Promise<void> {
+  if (FIELDS_OF_PROCESSES.some((name) => name in change)) await engines.release(id);
+}
+
 /** Throws `invalid_request` for an unknown engine and for malformed or reserved arguments. */
 export function checkEngines(
   engines: Catalog,

@@ -18,6 +18,7 @@ import { deleteWebhook, insertWebhook, updateWebhook } from "../../store/events/
 import { insertWorker, updateWorker, type WorkerChange } from "../../store/workers/worker.ts";
 import type { Deps } from "../call/services.ts";
 import { generateWebhookSecret, getOrigin } from "../system/webhook.ts";
+import { endOutdatedProcesses } from "./engine.ts";
 import { buildEnvPatch, grantNamedSecrets } from "./worker_env.ts";
 import { buildWorkerDeletion, endWorkerRuns } from "./worker_deletion.ts";
 import { buildScriptSessionKey } from "../../domain/chat/message.ts";
@@ -141,7 +142,7 @@ function changeDepartments(
 }
 
 function changeWorker(
-  { statements, workDirs }: PlanWork,
+  { statements, workDirs, afterwards }: PlanWork,
   deps: ChangeDeps,
   { action, name, present, wanted, fields: changed }: PlannedChange,
   context: Context & { ids: Ids },
@@ -184,6 +185,7 @@ function changeWorker(
       ...updateWorker(id, change, names.includes("departments") ? departmentIds : null, now),
       record(now, { kind: "worker.updated", worker_id: id, actor, data: { fields: names } }),
     );
+    afterwards.push(() => endOutdatedProcesses(deps.engines, id, change));
     if (change.runs_on?.length === 0) {
       const path = fields.work_dir === "" ? join(deps.paths.workers, id) : fields.work_dir;
       workDirs.push({ worker: name, path, isOwn: false });

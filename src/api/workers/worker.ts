@@ -30,7 +30,7 @@ import { type Call, recordBy } from "../call/call.ts";
 import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
-import { checkEngines } from "./engine.ts";
+import { checkEngines, endOutdatedProcesses } from "./engine.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
@@ -250,6 +250,7 @@ async function changeWorker(
     statements.push(deleteForeignContexts(id, engines.find(change.engine)?.name ?? change.engine));
   }
   await db.writeOr(statements, () => notFound("worker", id));
+  await endOutdatedProcesses(engines, id, change);
 }
 
 // A client can send back what GET returned, so an equal value is no change.

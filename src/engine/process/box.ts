@@ -30,6 +30,8 @@ export interface Box {
   etc: string;
   /** Read-only paths that no agent can replace: programs of the engine, and the service's own program. */
   read: readonly string[];
+  /** The files of the run's message, read-only. */
+  messageFiles: readonly string[];
   /** More paths that the run can read and not change. They may be below paths that agents can change. */
   readOnly: readonly string[];
   /** More paths that the run can change. */
@@ -225,7 +227,7 @@ function listMounts(box: Box): Mount[] {
   const shown: Mount[] = [
     ...[...SYSTEM_DIRS, ...SYSTEM_LINKS, ...ETC_DIRECTORIES].filter(exists).map(build("read")),
     ...listEtc(box),
-    ...box.read.map(build("read")),
+    ...[...box.read, ...box.messageFiles].map(build("read")),
     { kind: "write", path: "/tmp", source: join(runDir, "tmp") },
     ...write.map(build("write")),
     ...[...box.readOnly, ...box.fixed].map(build("fixed")),

@@ -29,6 +29,7 @@ export class AcpDialogue implements Dialogue {
   #order: Order;
   readonly #link: Link;
   #take: (events: AgentEvent[]) => void = () => {};
+  #hasTurn = false;
   readonly #stays: boolean;
   readonly #requests = new JsonRpcClient({
     say: (message) => this.#say(message),
@@ -77,8 +78,9 @@ export class AcpDialogue implements Dialogue {
   turn(order: Order, take: (events: AgentEvent[]) => void): void {
     this.#order = order;
     this.#take = take;
+    this.#hasTurn = true;
     this.#stopped = new AbortController();
-    // The first turn starts with the session.
+    // A first turn starts with the session, unless the process was a spare one.
     if (this.#sessionId === "") return;
     take([{ kind: "session", id: this.#sessionId }]);
     this.#prompt();
@@ -114,7 +116,7 @@ export class AcpDialogue implements Dialogue {
         const id = getText(result, "sessionId");
         if (id === "") return this.#fail(buildFailure("setup", "it started a session without an id"));
         this.#sessionId = id;
-        this.#prompt();
+        if (this.#hasTurn) this.#prompt();
         return [{ kind: "session", id }];
       },
       maxMs: SESSION_MAX_MS,

@@ -135,7 +135,13 @@ export interface AgentCommand {
 }
 
 /** The variables that `svc mcp` needs, for agents that do not pass on their whole environment. */
-export const BRIDGE_VARIABLES = ["PATH", "SVC_URL", "SVC_TOKEN_FILE", "SVC_RUN_ID"] as const;
+export const BRIDGE_VARIABLES = [
+  "PATH",
+  "SVC_URL",
+  "SVC_TOKEN_FILE",
+  "SVC_TOOLS_FILE",
+  "SVC_RUN_ID",
+] as const;
 
 /** How an agent works in a process that stays open between turns (contract 19). */
 export interface OpenMode {
@@ -157,7 +163,7 @@ export interface OpenMode {
   showsWork?(text: string): boolean;
   /** Whether a running turn can take further words. */
   steers?: boolean;
-  /** Starts a dialogue with a new process; `order` belongs to its first turn. */
+  /** Starts a dialogue with a new process. `order` belongs to its first turn; a spare process gets that later. */
   startDialogue(order: Order, link: Link): Dialogue;
 }
 
@@ -170,6 +176,8 @@ export interface Link {
 
 /** A dialogue with one process, in lines both ways, turn by turn. */
 export interface Dialogue {
+  /** Asks an agent without a turn for its session. The event `session` answers. If absent, the agent opens one in any case. */
+  prepare?(): void;
   /** Starts a turn; `take` receives events that have no line. */
   turn(order: Order, take: (events: AgentEvent[]) => void): void;
   hear(line: Line): AgentEvent[];

@@ -1,6 +1,8 @@
 import type { AgentEvent, Dialogue, Line, Link, Order } from "./adapter.ts";
 import { getNumber, getObject, getText } from "./json_fields.ts";
 
+const PREPARE = "prepare";
+
 /**
  * Keeps Claude Code open on stdin and stdout. A message that arrives during a turn joins it at the next tool call. After the last tool
  * call it becomes another turn with another result, so our turn ends when Claude Code has taken up every message (facts, engines 13).
@@ -20,6 +22,11 @@ export class ClaudeDialogue implements Dialogue {
     this.#parse = parse;
   }
 
+  // Claude Code loads its settings and starts its tools meanwhile.
+  prepare(): void {
+    this.#say({ type: "control_request", request_id: PREPARE, request: { subtype: "initialize" } });
+  }
+
   turn({ prompt }: Order): void {
     this.#waiting.clear();
     this.#answers = [];
@@ -35,6 +42,9 @@ export class ClaudeDialogue implements Dialogue {
   hear(line: Line): AgentEvent[] {
     // The result of a background task is not the answer to our prompt.
     if (getText(getObject(line, "origin"), "kind") === "task-notification") return [];
+    if (getText(getObject(line, "response"), "request_id") === PREPARE) {
+      return [{ kind: "session", id: null }];
+    }
     const uuid = getText(line, "uuid");
     if (line.isReplay === true && this.#waiting.delete(uuid)) {
       return [{ kind: "steered", id: uuid, taken: true }];

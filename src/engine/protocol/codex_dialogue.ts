@@ -49,6 +49,7 @@ export class CodexDialogue implements Dialogue {
   /** Parses a line of `codex exec`. */
   readonly #events: Adapter["parseLine"];
   #take: (events: AgentEvent[]) => void = () => {};
+  #hasTurn = false;
   #threadId = "";
   #turnId = "";
   /** The turn before this one, whose late output is dropped. */
@@ -85,10 +86,11 @@ export class CodexDialogue implements Dialogue {
   turn(order: Order, take: (events: AgentEvent[]) => void): void {
     this.#order = order;
     this.#take = take;
+    this.#hasTurn = true;
     this.#interrupted = false;
     this.#steering = 0;
     this.#end = [];
-    // The first turn starts with the thread.
+    // A first turn starts with the thread, unless the process was a spare one.
     if (this.#threadId === "") return;
     take([{ kind: "session", id: this.#threadId }]);
     this.#startTurn();
@@ -143,7 +145,7 @@ export class CodexDialogue implements Dialogue {
       }
       // The turn was cancelled before it started, so the model gets no request.
       if (this.#interrupted) return buildFailedTurn(buildFailure("model", "it was cancelled"));
-      this.#startTurn();
+      if (this.#hasTurn) this.#startTurn();
       return [{ kind: "session", id: this.#threadId }];
     };
     if (!resume) return this.#requests.ask("thread/start", place, { maxMs: SESSION_MAX_MS, answered });

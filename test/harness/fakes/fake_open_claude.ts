@@ -1,3 +1,5 @@
+import { dirname } from "node:path";
+
 // Speaks like Claude Code with a process that stays open (decision 0011): each line of stdin is a turn with a
 // result. The last line of its text says what it does.
 const given = (flag: string) => Deno.args[Deno.args.indexOf(flag) + 1] ?? "";
@@ -8,9 +10,11 @@ if (Deno.args[0] === "--version") {
 const resumed = Deno.args.includes("--resume");
 const session = given(resumed ? "--resume" : "--session-id");
 const known = `${Deno.env.get("CLAUDE_CONFIG_DIR")}/${session}.turns`;
+const TOKEN_FILE = Deno.env.get("SVC_TOKEN_FILE") ?? "";
 const encoder = new TextEncoder();
 let turns = 0;
 let kept = "";
+let early = "nothing";
 let mood: string = "well";
 let interruption = Promise.withResolvers<void>();
 
@@ -25,7 +29,7 @@ function result(text: string, more: object = {}, before = ""): void {
     ...{ total_cost_usd: turns / 2, ...more },
   }, before);
 }
-const token = () => Deno.readTextFileSync(Deno.env.get("SVC_TOKEN_FILE") ?? "");
+const token = () => Deno.readTextFileSync(TOKEN_FILE);
 async function whoami(by: string): Promise<string> {
   const headers = { authorization: `Bearer ${by}` };
   const response = await fetch(`${Deno.env.get("SVC_URL")}/api/auth/whoami`, { headers });
@@ -59,6 +63,8 @@ async function turn(text: string): Promise<void> {
     }
     case "env":
       return result(Deno.env.get(words) ?? "nothing");
+    case "early":
+      return result(early);
     case "recall":
       return result(Deno.readTextFileSync(known).trim().split("\n").join(" | "));
     case "keep":
@@ -113,6 +119,12 @@ async function turn(text: string): Promise<void> {
   }
 }
 
+// A spare process notes what it knows before its first turn.
+function prepare({ request_id }: { request_id: string }): void {
+  early = JSON.stringify([Deno.args, Deno.env.toObject(), [...Deno.readDirSync(dirname(TOKEN_FILE))]]);
+  say({ type: "control_response", response: { subtype: "success", request_id, response: {} } });
+}
+
 let rest = "";
 for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
   const lines = (rest + text).split("\n");
@@ -121,7 +133,8 @@ for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream()
     if (mood === "dies") Deno.exit(9);
     if (mood === "deaf") continue;
     const message = JSON.parse(line);
-    if (message.type === "control_request") interruption.resolve();
+    if (message.type === "control_request" && message.request.subtype === "initialize") prepare(message);
+    else if (message.type === "control_request") interruption.resolve();
     else if (message.type === "user") {
       if (message.uuid !== undefined) say({ ...message, isReplay: true });
       void turn(message.message.content[0].text);

@@ -63,6 +63,8 @@ export const MACHINE = {
   gateways: {},
   gatewayKeys: new GatewayKeys(),
   keepAlive: null,
+  spare: 0,
+  describeTools: null,
 };
 
 /** Builds the options of a runner's `echo` run in `root`. */
