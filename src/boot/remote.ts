@@ -37,7 +37,7 @@ export function createRemote(
     parts;
   const polls = new ClaimRequests();
   const recorder = new Recorder({
-    ...{ db, clock, engines, rules },
+    ...{ db, clock, engines, paths, rules },
     endGateways: (executionId) => gateways.closeRun(executionId),
   });
   const endRun = async (executionId: string, reason: string) => {

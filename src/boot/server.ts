@@ -161,8 +161,7 @@ export class Server {
       endGateways,
     };
     const admission = new Admission({
-      db,
-      engines,
+      ...{ db, engines, paths },
       timeZone,
       maxRunsPerHour: config.limits.max_runs_per_hour,
     });
@@ -171,7 +170,6 @@ export class Server {
     this.#remote = createRemote(this.parts, { rules, steps, times: replaced.leaseTimes ?? LEASE_TIMES });
     this.dispatcher = new Dispatcher({
       ...base,
-      engines,
       waits,
       admission,
       placement: this.#remote.placement,

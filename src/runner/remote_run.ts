@@ -211,11 +211,13 @@ export class RemoteRun {
     await Promise.all([this.#reports.flush(), this.#events?.flush(), this.#log.flush()]);
     if (signal.aborted) return;
     const { execution: { engine } } = this.order;
+    // Runners never replace an engine.
+    const { engineUse: _use, ...reported } = outcome;
     const end: RunEnd = {
       epoch: this.#epoch,
       ran_ms: this.#startedAt === null ? null : Math.max(0, clock.monotonic() - this.#startedAt),
       interruption,
-      outcome: { ...outcome, usage: addCost(outcome.usage, engines.find(engine)?.config.prices) },
+      outcome: { ...reported, usage: addCost(outcome.usage, engines.find(engine)?.config.prices) },
     };
     // An outcome that the service rejects is reported as a failure. Without any end the run would stay open (contract 18.6).
     if (await this.#sendEnd(link, end) || signal.aborted) return;

@@ -25,6 +25,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       status: "idle",
       runs_on: [],
       gateways: [],
+      fallback: false,
       isolation: null,
       isolation_effective: "namespace",
       home: "",
