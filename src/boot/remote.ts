@@ -56,7 +56,7 @@ export function createRemote(
   } = parts;
   const polls = new ClaimRequests();
   const recorder = new Recorder({
-    ...{ db, clock, engines, rules },
+    ...{ db, clock, engines, paths, rules },
     endGateways: async (executionId) => {
       masks.delete(executionId);
       await gateways.closeRun(executionId);

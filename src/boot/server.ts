@@ -163,8 +163,7 @@ export class Server {
       endGateways,
     };
     const admission = new Admission({
-      db,
-      engines,
+      ...{ db, engines, paths },
       timeZone,
       maxRunsPerHour: config.limits.max_runs_per_hour,
     });
@@ -178,7 +177,6 @@ export class Server {
     });
     this.dispatcher = new Dispatcher({
       ...base,
-      engines,
       waits,
       admission,
       placement: this.#remote.placement,

@@ -44,6 +44,8 @@ export const engineSchema = z.strictObject({
   gateway: z.string().min(1).optional(),
   reserve: buildShareSchema("0%"),
   prices: z.strictObject({ input: priceSchema, output: priceSchema }).optional(),
+  fallback: z.array(z.string()).default([]),
+  fallback_after: buildDurationSchema("5m"),
   warm: z.strictObject({
     keep: buildDurationSchema("10m", 1_000),
     max: buildCountSchema(2, 0, 1_000),
@@ -250,12 +252,23 @@ export function checkEngines(
         }engines.${name}.warm: ${kind} ends after each turn. Remove this key.`,
       );
     }
+    if (engine.fallback.includes(name)) {
+      const position = formatPosition(source, ["engines", name, "fallback"]);
+      throw new ConfigError(`${position}engines.${name}.fallback: cannot contain ${name} itself`);
+    }
     checkEngineGateway({ name, engine, adapter }, gateways, source);
     if (engine.command.includes("/")) engine.command = resolveConfigPath(source.base, engine.command);
     engine.kind = kind;
     known.add(name);
   }
-  for (const [key, name] of [["engines.default", defaultName], ["bee.engine", beeEngine]] as const) {
+  const references = [
+    ["engines.default", defaultName],
+    ["bee.engine", beeEngine],
+    ...Object.entries(engines).flatMap(([engine, { fallback }]) =>
+      fallback.map((name) => [`engines.${engine}.fallback`, name] as const)
+    ),
+  ] as const;
+  for (const [key, name] of references) {
     if (known.has(name) || (key === "bee.engine" && name === "rules")) continue;
     const names = [...known].sort().join(", ");
     throw new ConfigError(

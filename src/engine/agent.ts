@@ -1,8 +1,9 @@
 import { UnsafePathError } from "../base/files/open_directory.ts";
-import { probeAgent } from "./availability.ts";
+import { findAgentProblem, probeAgent } from "./availability.ts";
 import type { EngineConfig } from "./config.ts";
 import {
   buildFailedOutcome,
+  buildSpawnOutcome,
   describeStop,
   type Engine,
   type EngineOutcome,
@@ -48,6 +49,7 @@ export function buildAgentEngine(
     inheritedVariables: listInherited(config, adapter),
     adapterVariables: listAdapterVariables(setup),
     steers: keepAlive !== null && adapter.open?.steers === true,
+    findProblem: (stateDir) => findAgentProblem(name, setup, stateDir),
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
     release: (workerId) => pool.release(workerId),
@@ -115,7 +117,7 @@ async function runAgent(setup: AgentSetup, run: EngineRun, pool: ProcessPool): P
   } catch (error) {
     if (error instanceof UnsafePathError) return buildFailedOutcome("isolation", error.message);
     if (!(error instanceof SpawnError)) throw error;
-    return buildFailedOutcome(error.failure, `Cannot start ${adapter.kind}: ${error.message}`);
+    return buildSpawnOutcome(error, `Cannot start ${adapter.kind}: ${error.message}`);
   }
 }
 
@@ -169,6 +171,7 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
   const rest = {
     text: cutResult(output.text),
     usage: output.usage.run,
+    engineUse: output.hasSpoken ? "acted" as const : "" as const,
     // An engine that reports no session has resumed the requested one.
     sessionId: output.session || (request.resume ? request.sessionId : ""),
     sessionUsage: output.usage.session,
@@ -178,7 +181,13 @@ function buildOutcome({ config, adapter }: AgentSetup, result: TurnResult): Engi
   if (failure !== null) {
     const { kind, reset } = failure;
     const words = kind === "auth" ? `${failure.words} (${adapter.login.advice})` : failure.words;
-    return { ...buildFailedOutcome(FAILURES[kind], `${kind}: ${words}`, end.code), ...rest, reset };
+    const isUnusable = kind === "auth" && !output.hasSpoken;
+    return {
+      ...buildFailedOutcome(FAILURES[kind], `${kind}: ${words}`, end.code),
+      ...rest,
+      ...(isUnusable ? { engineUse: "unusable" } : {}),
+      reset,
+    };
   }
   // A run without text and tool calls is not a success.
   if (!output.acted) {

@@ -16,15 +16,9 @@ export async function probeAgent(
   parts: AgentSetup,
   stateDir: string | null,
 ): Promise<Availability> {
-  const { config, machine, adapter } = parts;
-  const command = config.command || adapter.program;
-  let program: string;
-  try {
-    program = findProgram(command, machine.path);
-  } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
-    return { usable: false, version: "", detail: `${words}; ${formatAdvice(name, parts)}` };
-  }
+  const { machine, adapter } = parts;
+  const { program, problem: missing } = findAgentProgram(name, parts);
+  if (missing !== null) return { usable: false, version: "", detail: missing };
   // The configuration may name any program, so there is no version to compare with.
   if (adapter.tested === null) return { usable: true, version: "", detail: program };
   const { version: tested } = adapter.tested;
@@ -42,6 +36,22 @@ export async function probeAgent(
   }
   const problem = findLoginProblem(parts, stateDir);
   return { usable: problem === null, version, detail: problem ?? program };
+}
+
+/** Returns what prevents a start, or null: a missing program or login. Reads no version, because that would start the program. */
+export function findAgentProblem(name: string, parts: AgentSetup, stateDir: string | null): string | null {
+  const { problem } = findAgentProgram(name, parts);
+  return problem ?? (parts.adapter.tested === null ? null : findLoginProblem(parts, stateDir));
+}
+
+function findAgentProgram(name: string, parts: AgentSetup): { program: string; problem: string | null } {
+  const { config, machine, adapter } = parts;
+  try {
+    return { program: findProgram(config.command || adapter.program, machine.path), problem: null };
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    return { program: "", problem: `${words}; ${formatAdvice(name, parts)}` };
+  }
 }
 
 // When engines.<name>.command is set, the advice is to correct it, not to install another program.

@@ -17,6 +17,7 @@ export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: 
     steers: false,
     inheritedVariables: [],
     adapterVariables: [],
+    findProblem: () => null,
     probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),
     start(run) {
       run.onStart();

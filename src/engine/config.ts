@@ -28,6 +28,10 @@ export interface EngineConfig {
   reserve: number;
   /** US dollars per million tokens. Without prices, the service uses the cost that the engine reports, if any. */
   prices?: { input: number; output: number } | undefined;
+  /** Names of engines that can replace this one, best first. */
+  fallback: string[];
+  /** How long this engine has to be limited before another one replaces it, in ms. */
+  fallback_after: number;
   /** How processes stay open after a turn. If absent, the machine's memory decides (contract 19). */
   warm?: WarmConfig | undefined;
   timeout: number;

@@ -3,11 +3,11 @@ import { type Usage, USAGE_UNKNOWN } from "../domain/work/execution.ts";
 import type { ProviderWindow, ToolServer } from "./protocol/adapter.ts";
 import type { Reset } from "./protocol/reset.ts";
 import type { Box } from "./process/box.ts";
-import type { ProcessEnd } from "./process/process.ts";
+import type { ProcessEnd, SpawnError } from "./process/process.ts";
 import type { RunLog } from "./process/run_log.ts";
 import type { GatewayKeys } from "./gateway_keys.ts";
 import type { KeepAlive } from "./keep_alive.ts";
-import type { Failure, GatewayKind } from "../domain/call/vocabulary.ts";
+import type { EngineUse, Failure, GatewayKind } from "../domain/call/vocabulary.ts";
 
 /** The machine that runs the engines. */
 export interface Machine {
@@ -103,6 +103,8 @@ export interface EngineOutcome {
   error: string;
   exitCode: number | null;
   usage: Usage;
+  /** "" when unknown, and when the agent did nothing. */
+  engineUse: EngineUse | "";
   /** The engine's session id, or "" when it has none. */
   sessionId: string;
   /** Totals of that session, if the engine reports them. */
@@ -111,7 +113,7 @@ export interface EngineOutcome {
   reset: Reset | null;
 }
 
-const NO_SESSION = { sessionId: "", sessionUsage: USAGE_UNKNOWN, reset: null } as const;
+const NO_SESSION = { engineUse: "", sessionId: "", sessionUsage: USAGE_UNKNOWN, reset: null } as const;
 
 /** Builds a failed outcome without a session, for a program or a run that never started. */
 export function buildFailedOutcome(
@@ -120,6 +122,12 @@ export function buildFailedOutcome(
   exitCode: number | null = null,
 ): EngineOutcome {
   return { status: "failed", text: "", failure, error, exitCode, usage: USAGE_UNKNOWN, ...NO_SESSION };
+}
+
+/** Builds the outcome of a run whose program did not start. */
+export function buildSpawnOutcome({ failure }: SpawnError, error: string): EngineOutcome {
+  const engineUse = failure === "spawn_failed" ? "unusable" : "";
+  return { ...buildFailedOutcome(failure, error), engineUse };
 }
 
 /** Builds the outcome of a successful run without a session. */
@@ -167,6 +175,8 @@ export interface Engine {
   readonly inheritedVariables: readonly string[];
   /** Variables that its adapter sets for each run. A worker cannot set them. */
   readonly adapterVariables: readonly string[];
+  /** Returns what prevents a start for the worker with this state directory, or null. Starts no program, so it is quick. */
+  findProblem(stateDir: string | null): string | null;
   /** Checks whether the engine can be started for the worker with this state directory. null means any worker. */
   probe(stateDir: string | null): Promise<Availability>;
   start(run: EngineRun): Promise<EngineOutcome>;

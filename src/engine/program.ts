@@ -1,8 +1,10 @@
 import { concatBytes, GrowingBytes } from "../base/bytes.ts";
 import type { EngineConfig } from "./config.ts";
 import {
+  type Availability,
   buildCompletedOutcome,
   buildFailedOutcome,
+  buildSpawnOutcome,
   describeStop,
   type Engine,
   type EngineOutcome,
@@ -28,6 +30,13 @@ export function buildProgramEngine(
   adapter: ProgramAdapter,
 ): Engine {
   const program = () => findProgram(config.command || adapter.program, machine.path);
+  const find = (): Availability => {
+    try {
+      return { usable: true, version: "", detail: program() };
+    } catch (error) {
+      return { usable: false, version: "", detail: error instanceof Error ? error.message : String(error) };
+    }
+  };
   return {
     name,
     kind: adapter.kind,
@@ -40,14 +49,11 @@ export function buildProgramEngine(
     steers: false,
     inheritedVariables: config.pass_env,
     adapterVariables: [],
-    // deno-lint-ignore require-await
-    async probe() {
-      try {
-        return { usable: true, version: "", detail: program() };
-      } catch (error) {
-        return { usable: false, version: "", detail: error instanceof Error ? error.message : String(error) };
-      }
+    findProblem() {
+      const { usable, detail } = find();
+      return usable ? null : detail;
     },
+    probe: () => Promise.resolve(find()),
     start: (run) => runProgram(run, program, config, machine),
   };
 }
@@ -81,10 +87,10 @@ async function runProgram(
         run.log.write(chunk);
       },
     });
-    return buildOutcome(end, output, config);
+    return { ...buildOutcome(end, output, config), engineUse: "acted" };
   } catch (error) {
     if (error instanceof SpawnError) {
-      return buildFailedOutcome(error.failure, `Cannot start the program: ${error.message}`);
+      return buildSpawnOutcome(error, `Cannot start the program: ${error.message}`);
     }
     throw error;
   }

@@ -1,4 +1,5 @@
-import type { Media } from "../domain/chat/message.ts";
+import type { ChatMessage } from "../domain/chat/chat.ts";
+import { hasConversation, type Media } from "../domain/chat/message.ts";
 import {
   buildWorkerPrompt,
   CONVERSATION_MAX_MESSAGES,
@@ -14,7 +15,7 @@ import { countTaskExecutions } from "../store/work/execution.ts";
 import { findMemoryMap } from "../store/workers/memory.ts";
 import { listParts } from "../store/chat/inbound_part.ts";
 import { findAskerInstruction } from "../store/work/question.ts";
-import { findAskerContext, findContext } from "../store/chat/conversation_context.ts";
+import { findAskerContext, findContext, findMissedRuns } from "../store/chat/conversation_context.ts";
 import { findTask } from "../store/work/task.ts";
 import { findWorker } from "../store/workers/worker.ts";
 import type { Claim } from "./claim.ts";
@@ -43,19 +44,24 @@ export async function buildBriefing(
   },
 ): Promise<Briefing> {
   const { execution, workDir } = claim;
-  const [worker, task, global, memory, parts, history, runs, session, origin] = await Promise.all([
-    findWorker(db, execution.worker_id),
-    findTask(db, execution.task_id),
-    findMemoryMap(db, "global", maxBytes / 4),
-    findMemoryMap(db, execution.session_key, maxBytes / 4),
-    listParts(db, execution.message_id),
-    listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES, maxBytes }),
-    countTaskExecutions(db, execution.task_id),
-    findSession(db, claim, engine),
-    findAskerInstruction(db, execution.task_id),
-  ]);
+  const [worker, task, global, memory, parts, history, runs, { session, missed }, origin] = await Promise.all(
+    [
+      findWorker(db, execution.worker_id),
+      findTask(db, execution.task_id),
+      findMemoryMap(db, "global", maxBytes / 4),
+      findMemoryMap(db, execution.session_key, maxBytes / 4),
+      listParts(db, execution.message_id),
+      listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES, maxBytes }),
+      countTaskExecutions(db, execution.task_id),
+      findSession(db, claim, engine).then(async (session) => ({
+        session,
+        missed: await findMissed(db, claim, session),
+      })),
+      findAskerInstruction(db, execution.task_id),
+    ],
+  );
   const answered = new Set(parts.map((part) => part.id));
-  const conversation = history.map((json) => JSON.parse(json) as ConversationEntry & { id: string });
+  const conversation = history.map((json) => JSON.parse(json) as HistoryEntry);
   const context: RunContext = {
     worker: {
       id: execution.worker_id,
@@ -79,14 +85,18 @@ export async function buildBriefing(
     conversation: conversation.map(({ role, content, ts }) => ({ role, content, ts })),
   };
   // Each run of a schedule starts anew, whatever the outcome of the previous one.
-  const interrupted = task?.type !== "scheduled" && runs > 1;
-  const earlier = conversation.filter(({ id }) => !answered.has(id));
+  const interrupted = task?.type !== "scheduled" && runs > 1 && !isFirstTry(claim, session);
+  const earlier = conversation.filter(({ id, ts }) => !answered.has(id) && ts > (missed?.clearedAt ?? 0));
+  // Runs of another engine are not in the session.
+  const unseen = missed === null
+    ? []
+    : earlier.filter(({ id, reply_to }) => (reply_to ?? id) > missed.lastMessageId);
   const { instruction } = execution;
   return {
     context: formatContextFile(context, instruction),
     prompt: buildWorkerPrompt(context, instruction, {
-      said: [],
-      asked: session === null ? origin : "",
+      said: unseen,
+      asked: session === null || missed !== null ? origin : "",
       interrupted,
       ctl,
       maxBytes,
@@ -103,6 +113,19 @@ export async function buildBriefing(
   };
 }
 
+// An engine replaces another one only before that one has done anything.
+function isFirstTry({ execution: { fallback_from, attempt } }: Claim, session: EngineSession | null) {
+  return fallback_from !== "" && attempt === 1 && session === null;
+}
+
+type HistoryEntry = ConversationEntry & Pick<ChatMessage, "id" | "reply_to">;
+
+// Returns null when no other engine has worked in the conversation since the last run of the session (contract 24).
+async function findMissed(db: Database, { execution, task }: Claim, session: EngineSession | null) {
+  if (task.type !== "immediate" || !hasConversation(execution.session_key)) return null;
+  return await findMissedRuns(db, { ...execution, session_id: session?.id ?? "" });
+}
+
 // Only immediate tasks continue a session, and only in its work directory, because most engines look for sessions there (contract 3,
 // Session context; facts, engines 2.11).
 async function findSession(
@@ -111,12 +134,12 @@ async function findSession(
   engine: Pick<Engine, "name" | "agent">,
 ): Promise<EngineSession | null> {
   if (!engine.agent || claim.task.type !== "immediate") return null;
-  const { session_key, worker_id, task_id } = claim.execution;
-  const origin = await findAskerContext(db, task_id, engine.name);
+  const { execution } = claim;
+  const origin = await findAskerContext(db, execution.task_id, engine.name);
   if (origin !== null && origin.work_dir === claim.workDir) {
     return { id: origin.session_id, usage: origin.usage };
   }
-  const context = await findContext(db, session_key, worker_id, engine.name);
+  const context = await findContext(db, execution);
   if (context === null || context.work_dir !== claim.workDir) return null;
   return { id: context.session_id, usage: context.usage };
 }

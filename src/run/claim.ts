@@ -1,5 +1,7 @@
 import { createId } from "../base/id.ts";
+import type { EngineTask } from "../domain/workers/engine_task.ts";
 import type { Task } from "../domain/work/task.ts";
+import type { EngineChoice } from "../engine/fallback.ts";
 import type { Statement } from "../store/db/database.ts";
 import { insertExecution, type NewExecution } from "../store/work/execution.ts";
 import { endGate, startGate, startOccurrence } from "../store/work/occurrence.ts";
@@ -13,6 +15,8 @@ export interface Claim {
     /** JSON text of the check: the task's own, or the worker's. */
     verify: string;
   };
+  /** Decides whether another engine could run the task. Absent on a runner. */
+  needs?: EngineTask;
   workDir: string;
   /** Set when a runner has the run. */
   remote?: true;
@@ -21,7 +25,7 @@ export interface Claim {
 /** Builds the execution of a waiting task, which is not stored yet. */
 export function createExecution(
   task: WaitingTask,
-  { engine, instruction }: { engine: string; instruction: string },
+  { choice, instruction }: { choice: EngineChoice; instruction: string },
   now: number,
 ): NewExecution {
   const { id: task_id, session_key, worker_id, worker_name, message_id, attempt } = task;
@@ -31,7 +35,7 @@ export function createExecution(
     attempt: attempt + 1,
     run_id: crypto.randomUUID(),
     session_id: session_key,
-    engine,
+    ...choice,
     instruction,
     created_at: now,
   };

@@ -33,6 +33,8 @@ import { buildScheduleEnd, type EndedSchedule } from "./schedule_end.ts";
 interface EndedRun extends RunKeys {
   attempt: number;
   worker_name: string;
+  engine: string;
+  fallback_from: string;
 }
 
 /** The task fields that decide what follows its run. */
@@ -47,9 +49,15 @@ export interface LimitHit {
   runsBefore: number;
   /** Whether the limit blocks the whole engine or only this task. */
   blocks: "engine" | "task";
+  /** Whether another engine runs the task next, so that the conversation does not wait. */
+  continues?: boolean;
 }
 
-type RunEnd = ExecutionEnd & { met?: LimitHit | null };
+interface RunEnd extends ExecutionEnd {
+  met?: LimitHit | null;
+  /** Whether the engine could not be used, and another one has not been tried. */
+  isReplaced?: boolean;
+}
 
 export interface Rules {
   defaultZone: string;
@@ -93,8 +101,14 @@ export function endRun(
     const again = retryRun(run, end, rules, now, keys);
     if (again !== null) return [...finish, ...again, carrySteers(run.execution_id)];
   }
+  if (end.isReplaced === true) {
+    return [...finish, ...replaceEngine(run, now, keys), carrySteers(run.execution_id)];
+  }
   const limited = end.met?.blocks === "engine" ? blockEngine(end.met, now, keys) : [];
-  if (end.met && end.met.runsBefore + 1 < LIMITED_RUNS_MAX && task?.type !== "scheduled") {
+  // A schedule waits for its next time, unless another engine can run it now.
+  const isPostponed = end.met && end.met.runsBefore + 1 < LIMITED_RUNS_MAX &&
+    (task?.type !== "scheduled" || end.met.continues === true);
+  if (end.met && isPostponed) {
     return [...finish, ...limited, ...postpone(run, end.met, now, keys), carrySteers(run.execution_id)];
   }
   const next = finishOrReschedule(run, end, task, rules, now);
@@ -146,9 +160,22 @@ function blockEngine({ limit }: LimitHit, now: number, keys: RunKeys): Statement
   return [storeLimit(limit), record(now, { kind: "engine.limited", ...keys, data: { engine, until } })];
 }
 
+// The next run is part of the same attempt, so it uses up no other.
+function replaceEngine(run: EndedRun, now: number, keys: RunKeys): Statement[] {
+  const reason = `${run.engine} cannot be used`;
+  return [
+    ...recordTransition(delayTask(run, now, reason, now), now, {
+      kind: "task.requeued",
+      ...keys,
+      data: { reason },
+    }),
+    endOccurrence(run.execution_id, "pending", now),
+  ];
+}
+
 function postpone(
   run: EndedRun,
-  { limit, runsBefore, blocks }: LimitHit,
+  { limit, runsBefore, blocks, continues = false }: LimitHit,
   now: number,
   keys: RunKeys,
 ): Statement[] {
@@ -165,7 +192,7 @@ function postpone(
     endOccurrence(run.execution_id, "pending", now),
   ];
   // The conversation gets one message about a long wait, not one for each limit that stops the task.
-  const isNotified = runsBefore === 0 && limit.until - now >= ANNOUNCED_WAIT_MS &&
+  const isNotified = !continues && runsBefore === 0 && limit.until - now >= ANNOUNCED_WAIT_MS &&
     hasConversation(run.session_key);
   if (!isNotified) return waiting;
   const message = { ...pickReplyKeys(run), content: `${run.worker_name} has to wait: ${reason}.` };
@@ -205,13 +232,13 @@ function buildReply(run: EndedRun, end: ExecutionEnd, task: EndedTask | null, no
   if (end.status === "completed" && end.result.trim() !== "") {
     const message = {
       ...base,
-      content: end.result,
+      content: announceFallback(run, end.result),
       source_type: "worker" as const,
       source_id: run.worker_id,
     };
-    return sendMessage(buildOutbound(message, now), { unless: "unless-same" });
+    return sendMessage(buildOutbound(message, now), { unless: "unless-same", same: end.result });
   }
-  const content = formatClosing(run, end);
+  const content = announceFallback(run, formatClosing(run, end));
   if (task?.type === "scheduled" && end.status === "failed" && end.failure !== "cancelled") {
     return insertNotice({ kind: "schedule.failed", ...run, about: run.execution_id, content }, now);
   }
@@ -219,6 +246,12 @@ function buildReply(run: EndedRun, end: ExecutionEnd, task: EndedTask | null, no
   return sendMessage(buildOutbound(message, now), {
     unless: end.status === "completed" ? "unless-any" : "always",
   });
+}
+
+// The reader has to know that another model answers.
+function announceFallback({ engine, fallback_from }: EndedRun, text: string): string {
+  if (fallback_from === "") return text;
+  return `${engine} replaces ${fallback_from}, which is rate limited or cannot be used.\n\n${text}`;
 }
 
 function pickReplyKeys(run: EndedRun) {

@@ -1,9 +1,11 @@
 // pending -> running when the engine has started, running -> its end: builds the writes of a run, on any machine
 import type { Clock } from "../base/clock.ts";
 import type { VerifyResult } from "../domain/work/command.ts";
-import { computeNextLimit } from "../domain/workers/rate_limit.ts";
+import { computeNextLimit, type RateLimit } from "../domain/workers/rate_limit.ts";
 import { pickRunKeys, type RunIdentity } from "../domain/call/run_identity.ts";
+import type { DataPaths } from "../base/paths.ts";
 import type { Catalog } from "../engine/catalog.ts";
+import { chooseEngine } from "../engine/fallback.ts";
 import type { EngineOutcome, EngineSession } from "../engine/engine.ts";
 import { resolveReset } from "../engine/protocol/reset_time.ts";
 import type { Database, Statement } from "../store/db/database.ts";
@@ -15,7 +17,7 @@ import {
   startExecution,
 } from "../store/work/execution.ts";
 import { record, recordTransition } from "../store/events/journal.ts";
-import { deleteEndedLimit, findLimit } from "../store/workers/rate_limit.ts";
+import { deleteEndedLimit, findLimit, listLimits } from "../store/workers/rate_limit.ts";
 import { storeContext } from "../store/chat/conversation_context.ts";
 import { findTask } from "../store/work/task.ts";
 import type { Claim } from "./claim.ts";
@@ -35,6 +37,7 @@ interface RecorderOptions {
   db: Database;
   clock: Clock;
   engines: Catalog;
+  paths: DataPaths;
   rules: Rules;
   /** Ends the requests that a run has open through gateways, and stores their usage. */
   endGateways: (executionId: string) => Promise<void>;
@@ -87,9 +90,17 @@ export class Recorder {
       ended.error = await this.#classifyReturn(execution.task_id);
     }
     const limitHit = ended.failure === "rate_limited" ? await this.#findLimit(claim, outcome, now) : null;
+    const isReplaced = interruption === null && await this.#isReplaced(claim, outcome, now);
     const prices = engines.find(execution.engine)?.config.prices;
     const usage = await chooseUsage(db, execution.execution_id, ended.usage, prices);
-    const end = { ...ended, usage, started_at: start.at, met: limitHit };
+    const end = {
+      ...ended,
+      usage,
+      engine_use: outcome.engineUse,
+      started_at: start.at,
+      met: limitHit,
+      isReplaced,
+    };
     const statements = [
       ...buildContext(claim, { id: outcome.sessionId, usage: outcome.sessionUsage }, now),
       ...(end.status === "completed" && claim.remote !== true ? buildEngineBack(execution, now) : []),
@@ -113,13 +124,37 @@ export class Recorder {
     // A runner has its own provider login, so a limit there delays only this task (contract 18).
     if (claim.remote === true) {
       const before = { engine, until: now, strikes: runsBefore };
-      return { limit: computeNextLimit(engine, before, resetsAt, now), runsBefore, blocks: "task" };
+      const since = { since: now, announced: 0 };
+      const limit = computeNextLimit(engine, { ...before, ...since }, resetsAt, now);
+      return { limit, runsBefore, blocks: "task" };
     }
-    return {
-      limit: computeNextLimit(engine, await findLimit(db, engine), resetsAt, now),
-      runsBefore,
-      blocks: "engine",
-    };
+    const limit = computeNextLimit(engine, await findLimit(db, engine), resetsAt, now);
+    const limits = await this.#readLimits(now);
+    limits.set(engine, limit);
+    const choice = outcome.engineUse === "acted" ? null : this.#chooseNext(claim, limits, now);
+    return { limit, runsBefore, blocks: "engine", continues: choice !== null && !limits.has(choice) };
+  }
+
+  async #readLimits(now: number): Promise<Map<string, RateLimit>> {
+    return new Map((await listLimits(this.#options.db, now)).map((limit) => [limit.engine, limit]));
+  }
+
+  // Returns the engine that would run the task next, or null when its engine is fixed.
+  #chooseNext({ needs }: Claim, limits: ReadonlyMap<string, RateLimit>, now: number): string | null {
+    return needs === undefined ? null : chooseEngine(this.#options, needs, limits, now).engine;
+  }
+
+  // Whether the task can run again immediately, because its engine could not be used and another one has not been tried.
+  async #isReplaced(
+    { execution, needs }: Claim,
+    { engineUse }: EngineOutcome,
+    now: number,
+  ): Promise<boolean> {
+    if (engineUse !== "unusable" || needs === undefined || needs.fallback === 0) return false;
+    const unusable = [...JSON.parse(needs.unusable_engines) as string[], execution.engine];
+    const task = { ...needs, unusable_engines: JSON.stringify(unusable) };
+    const next = chooseEngine(this.#options, task, await this.#readLimits(now), now);
+    return !unusable.includes(next.engine);
   }
 
   // A schedule may have changed during its run, so it is read again. An immediate task is not.

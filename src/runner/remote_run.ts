@@ -214,11 +214,13 @@ export class RemoteRun {
     const { signal } = this.#lost;
     await Promise.all([this.#reports.flush(), this.#events?.flush(), this.#log.flush()]);
     if (signal.aborted) return;
+    // Runners never replace an engine.
+    const { engineUse: _use, ...reported } = outcome;
     const end: RunEnd = {
       epoch: this.#epoch,
       ran_ms: this.#startedAt === null ? null : Math.max(0, clock.monotonic() - this.#startedAt),
       interruption,
-      outcome: { ...outcome, usage: addCost(outcome.usage, this.#engine?.config.prices) },
+      outcome: { ...reported, usage: addCost(outcome.usage, this.#engine?.config.prices) },
     };
     // An outcome that the service rejects is reported as a failure. Without any end the run would stay open (contract 18.6).
     if (await this.#sendEnd(link, end) || signal.aborted) return;

@@ -39,7 +39,8 @@ describeConsole("budgets in the console", ({ open }) => {
   it("shows how long an engine is rate-limited, and resumes it", async () => {
     await using one = await open("/");
     const { app, page, visitor } = one;
-    const sql = "insert into rate_limit (engine, until, strikes) values ('echo', ?, 1)";
+    const sql =
+      "insert into rate_limit (engine, until, strikes, since, announced) values ('echo', ?, 1, 0, 1)";
     await app.db.write([{ sql, args: [Date.now() + 3_600_000] }]);
     await visitor.goto("/console/budgets");
     await page.getByText("Rate-limited by its provider until").waitFor();

@@ -47,6 +47,7 @@ describe("computeNextLimit()", () => {
     expect(computeNextLimit("claude", first, NOW + 10 * MINUTE, NOW)).toEqual({
       ...first,
       until: NOW + 10 * MINUTE,
+      announced: 1,
     });
     expect(computeNextLimit("claude", first, NOW + 10_000, NOW)).toEqual(first);
   });

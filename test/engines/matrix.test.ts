@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { ROOT } from "../harness/house/tree.ts";
+import { buildLimitResponse } from "./limit_response.ts";
 import { describePins, type Pin, PINS, selectPins } from "./pins.ts";
 import { Rig, type WarmPin } from "./rig.ts";
 
@@ -36,35 +37,6 @@ function buildWriteCall(kind: string, path: string): string {
       return call("create", { path, file_text: "in" });
     default:
       return `[[tool:echo in > ${path}]]`;
-  }
-}
-
-/** Returns a rate-limit response that ends at `reset`, in the format of the engine's provider. */
-function buildLimitResponse(kind: string, reset: number): Response {
-  const seconds = Math.ceil((reset - Date.now()) / 1000);
-  const words = `Rate limit reached. Please try again in ${seconds}s.`;
-  const answer = (error: object, headers: Record<string, string> = {}) =>
-    Response.json({ type: "error", error }, { status: 429, headers });
-  switch (kind) {
-    case "claude":
-      return answer({ type: "rate_limit_error", message: words }, {
-        "anthropic-ratelimit-unified-status": "rejected",
-        "anthropic-ratelimit-unified-reset": String(Math.floor(reset / 1000)),
-        "anthropic-ratelimit-unified-representative-claim": "five_hour",
-      });
-    case "codex":
-      return answer({ type: "usage_limit_reached", plan_type: "plus", resets_at: Math.floor(reset / 1000) });
-    case "gemini": {
-      const retry = { "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: `${seconds}s` };
-      const message = `You exceeded your current quota. Please retry in ${seconds}.5s.`;
-      return answer({ code: 429, status: "RESOURCE_EXHAUSTED", message, details: [retry] });
-    }
-    case "copilot":
-      return answer({ type: "tokens", code: "rate_limit_exceeded", message: words }, {
-        "retry-after": String(seconds),
-      });
-    default:
-      return answer({ type: "tokens", code: "rate_limit_exceeded", message: words });
   }
 }
 

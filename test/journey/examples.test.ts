@@ -32,6 +32,10 @@ const CANNOT: [command: RegExp, reason: string][] = [
     "would send to another machine: test/harness/model/walk.ts",
   ],
   [/^svc ctl secret (?!list)/, "needs a typed value: test/journey/commands.test.ts"],
+  [
+    /^svc ctl worker update .*--fallback/,
+    "needs an engine with a fallback: test/http/workers/fallback.test.ts",
+  ],
   [/^svc ctl execution steer/, "needs a run in progress: test/steer/steer.test.ts"],
   [/^svc ctl chat '@Shouty/, "needs the engine of its page: test/journey/readme.test.ts"],
   [/^svc ctl chat$/, "stays until Ctrl-D: test/cli/chat.test.ts"],

@@ -192,7 +192,7 @@ class World {
       env: {},
     };
     const texts = { name: "w", description: "", memory: "", constraints: "", engine: "", work_dir: "/tmp" };
-    const made = await this.#api.worker.create(CALL, { ...texts, ...lists, paused: false });
+    const made = await this.#api.worker.create(CALL, { ...texts, ...lists, fallback: false, paused: false });
     this.#workers.push(parseJson(made.json).id);
   }
 

@@ -110,7 +110,7 @@ export class World implements AsyncDisposable {
       env: {},
     };
     const texts = { name: "w", description: "", memory: "", constraints: "", engine: "", work_dir: "/tmp" };
-    const made = await this.api.worker.create(CALL, { ...texts, ...lists, paused: false });
+    const made = await this.api.worker.create(CALL, { ...texts, ...lists, fallback: false, paused: false });
     this.workers.push(parseJson(made.json).id);
   }
 
@@ -130,7 +130,13 @@ export class World implements AsyncDisposable {
           attempt: head.attempt + 1,
         },
         ...{ worker_id: head.worker_id, worker_name: "w", session_key: head.session_key, session_id: "" },
-        ...{ message_id: head.message_id, engine: "echo", instruction: "x", created_at: now },
+        ...{
+          message_id: head.message_id,
+          engine: "echo",
+          fallback_from: "",
+          instruction: "x",
+          created_at: now,
+        },
       };
       const gated = work?.passed === null && work.gate !== "null";
       const kind = this.model.begin(head.id, execution.execution_id);

@@ -93,6 +93,7 @@ async function run(
       session_key: "s",
       session_id: "s",
       engine: "echo",
+      fallback_from: "",
       instruction: "i",
       attempt: 1,
       run_id: "r",

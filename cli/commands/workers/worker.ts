@@ -56,6 +56,11 @@ const FIELDS = {
     'namespace, box, or JSON such as {"box":{"network":"host"}}; empty for the default',
     { allowEmpty: true },
   ),
+  fallback: option.text(
+    "--fallback <on|off>",
+    "whether the engines of engines.<name>.fallback may replace its engine",
+    { choices: ["on", "off"] },
+  ),
   engineArgs: option.list("--engine-args <engine=args>", "extra arguments for an engine; empty for none"),
   env: option.list(
     "--env <name=value>",
@@ -221,9 +226,10 @@ function printWarning(_value: unknown, { note }: Context, headers: Headers): voi
 }
 
 function buildFields<F extends Partial<Values<typeof FIELDS>>>(fields: F) {
-  const { engineArgs, env, isolation, verify, verifyTimeout, verifyAttempts, ...rest } = fields;
+  const { engineArgs, env, fallback, isolation, verify, verifyTimeout, verifyAttempts, ...rest } = fields;
   return {
     ...toFields(rest),
+    ...(fallback === undefined ? {} : { fallback: fallback === "on" }),
     ...(isolation === undefined ? {} : { isolation: parseIsolation(isolation) }),
     ...parseEngineArgs(engineArgs),
     ...(env === undefined ? {} : { env: parseEnv(env) }),

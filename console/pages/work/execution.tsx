@@ -110,7 +110,9 @@ function ExecutionFacts({ execution }: { execution: Execution }) {
         "Worker": <Link href={`/console/workers/${execution.worker_id}`}>{execution.worker_name}</Link>,
         "Started": <ExactTime at={started_at ?? execution.created_at} />,
         "Duration": started_at !== null && <Duration from={started_at} to={execution.completed_at} />,
-        "Engine": execution.engine,
+        "Engine": execution.fallback_from === ""
+          ? execution.engine
+          : `${execution.engine}, in place of ${execution.fallback_from}`,
         "Attempt": execution.attempt > 1 && String(execution.attempt),
         "Check": verify.attempts > 0 && <>{check}, {pluralize(verify.attempts, "round")}</>,
         "Tokens": (input_tokens !== null || output_tokens !== null) &&

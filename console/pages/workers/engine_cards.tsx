@@ -37,7 +37,7 @@ export function Engines() {
 }
 
 function EngineCard({ engine, reload }: { engine: Engine; reload: () => void }) {
-  const { name, usable, version, gateway, detail, windows, limited_until } = engine;
+  const { name, usable, version, gateway, fallback, detail, windows, limited_until } = engine;
   const limited = limited_until !== null && limited_until > now.value;
   return (
     <li>
@@ -46,9 +46,12 @@ function EngineCard({ engine, reload }: { engine: Engine; reload: () => void }) 
         <Status value={limited ? "limited" : usable ? "ok" : "missing"} />
       </div>
       <p class="quiet">
-        {[engine.default ? "default" : "", version, gateway && `gateway ${gateway}`].filter(Boolean).join(
-          ", ",
-        )}
+        {[
+          engine.default ? "default" : "",
+          version,
+          gateway && `gateway ${gateway}`,
+          fallback.length > 0 && `fallback ${fallback.join(", ")}`,
+        ].filter(Boolean).join(", ")}
         {!usable && detail}
       </p>
       {windows.map((window) => <UsageWindow key={window.name} engine={name} window={window} />)}

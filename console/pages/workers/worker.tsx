@@ -114,6 +114,7 @@ function WorkerState({ worker }: { worker: Worker }) {
     ...listFieldFacts(worker),
     ...listIsolation(worker),
     Gateways: worker.gateways.join(", "),
+    Fallback: worker.fallback && "Other engines may replace its own",
     [VARIABLES]: hasScope("write:commands") && variables !== "" && <code>{variables}</code>,
     ...listPlacement(worker, () => setMoving(true)),
     Created: <Ago at={worker.created_at} />,

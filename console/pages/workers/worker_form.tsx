@@ -11,6 +11,7 @@ import { showToast } from "../../parts/toast.tsx";
 import { useDepartments } from "./department_tree.ts";
 import { readEngineNames } from "./engines.ts";
 import { buildRequest, formatField, WORKER_FIELDS } from "./worker_fields.ts";
+import { FallbackField } from "./worker_fallback.tsx";
 import { GatewayFields } from "./worker_gateways.tsx";
 import { buildIsolation, IsolationFields, readIsolation } from "./worker_isolation.tsx";
 
@@ -48,7 +49,7 @@ function WorkerForm({ worker }: { worker: Worker | null }) {
     (scope === undefined || hasScope(scope)) && (worker === null || !createOnly)
   );
   const more = listed.filter((field) => field.more === true);
-  const filled = [...more.map(({ name }) => name), "isolation", "gateways"];
+  const filled = [...more.map(({ name }) => name), "isolation", "gateways", "fallback"];
   return (
     <>
       <Heading
@@ -75,6 +76,7 @@ function buildBody(values: Values, worker: Worker | null): Schemas["WorkerCreate
     ...buildRequest(values, worker),
     ...(isolation === undefined ? {} : { isolation }),
     gateways: splitWords(values.gateways ?? ""),
+    fallback: values.fallback === "on",
     engine: values.engine ?? "",
     departments: splitWords(values.departments ?? ""),
   };
@@ -87,6 +89,7 @@ function readValues(worker: Worker | null): Values {
     ),
     ...readIsolation(worker?.isolation ?? null),
     gateways: worker?.gateways.join(" ") ?? "",
+    fallback: worker?.fallback ? "on" : "",
     engine: worker?.engine ?? "",
     departments: worker?.departments.map(({ id }) => id).join(" ") ?? "",
   };
@@ -135,7 +138,7 @@ function DepartmentFields({ form }: { form: FormState<Values> }) {
   );
 }
 
-/** The fields that decide what runs can reach. The configuration names the gateways and the default isolation. */
+/** The fields that decide what runs can reach, and which engines do them. The configuration names the gateways and the default isolation. */
 function ReachFields({ form }: { form: FormState<Values> }) {
   const settings = useGet("/api/system/config", {}).data?.settings ?? [];
   const fallback = settings.find(({ key }) => key === "isolation.default")?.value ?? "";
@@ -144,6 +147,7 @@ function ReachFields({ form }: { form: FormState<Values> }) {
     <>
       <IsolationFields form={form} fallback={fallback} />
       <GatewayFields form={form} names={gateways} />
+      <FallbackField form={form} />
     </>
   );
 }

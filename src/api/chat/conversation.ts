@@ -94,7 +94,7 @@ export async function clearSession(
   ]);
   faultPoint("cancel.mid");
   await endOpenRuns({ db, interruptRun, interruptRouting }, sessionKey);
-  return answer({ cancelled_tasks: tasks?.length ?? 0, cleared_contexts: contexts?.length ?? 0 });
+  return answer({ cancelled_tasks: tasks?.length ?? 0, cleared_contexts: countContexts(contexts) });
 }
 
 /** Ends the bee's run and all open executions of a conversation. */
@@ -120,7 +120,12 @@ export async function clearWorkerContext(
     discardRunContexts(sessionKey, workerId),
     recordBy(call, now, { kind: "context.cleared", session_key: sessionKey, worker_id: workerId }),
   ]);
-  return answer({ cancelled_tasks: 0, cleared_contexts: rows[0]?.length ?? 0 });
+  return answer({ cancelled_tasks: 0, cleared_contexts: countContexts(rows[0]) });
+}
+
+// A worker may have a second context, of the engine that replaced its own.
+function countContexts(deleted: readonly Record<string, unknown>[] = []): number {
+  return new Set(deleted.map(({ worker_id }) => worker_id)).size;
 }
 
 // A run sees only its own conversation (contract 2.8).

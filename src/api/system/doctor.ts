@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { ServiceError } from "../../domain/call/error.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import { type Check, type Doctor, findWorstStatus } from "../../domain/system/system.ts";
+import { findFallbackFault, listFallbacks, NO_NEEDS } from "../../engine/fallback.ts";
 import { createId } from "../../base/id.ts";
 import { getConnectionsMax, readOpenFilesMax } from "../../base/open_files.ts";
 import {
@@ -77,6 +78,7 @@ const CHECKS: Record<string, (deps: DoctorDeps, call: Call) => Finding | Promise
   queue: checkQueue,
   schedules: checkSchedules,
   engines: checkEngines,
+  fallback: checkFallbacks,
   gateways: checkGateways,
   workers: checkWorkers,
   isolation: checkIsolation,
@@ -225,6 +227,24 @@ async function checkEngines({ engines }: Deps<"engines">): Promise<Finding> {
     "`svc service install` again in that shell.";
   if (missing.includes(engines.defaultName)) return fail(words, hint);
   return missing.length > 0 ? warn(words, hint) : pass(`usable: ${wanted.join(", ")}; ${path}`);
+}
+
+// The needs of a worker are checked when its `fallback` is set.
+function checkFallbacks({ engines }: Deps<"engines">): Finding {
+  const pairs = engines.names.flatMap((name) => {
+    const own = engines.find(name);
+    return own === null ? [] : listFallbacks(engines, own).map((other) => ({
+      words: `${other.name} for ${name}`,
+      fault: findFallbackFault(own, other, NO_NEEDS),
+    }));
+  });
+  if (pairs.length === 0) return pass("no engine replaces another");
+  const faults = pairs.flatMap(({ fault }) => fault ?? []);
+  if (faults.length === 0) return pass(`used when needed: ${pairs.map(({ words }) => words).join(", ")}`);
+  return warn(
+    `cannot be used: ${faults.join("; ")}`,
+    "Change these engines, or remove them from engines.<name>.fallback.",
+  );
 }
 
 async function checkGateways({ gateways }: Deps<"gateways">): Promise<Finding> {

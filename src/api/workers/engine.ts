@@ -62,6 +62,7 @@ async function probe({ engines, db, clock, isolation: { config } }: EngineDeps):
     live_usage: engines.find(name)?.reportsLiveUsage ?? false,
     stays_open: engines.find(name)?.idleMax ?? 0,
     steers: engines.find(name)?.steers ?? false,
+    fallback: engines.find(name)?.config.fallback ?? [],
     windows: windows.filter(({ engine }) => engine === name).map(({ engine: _engine, ...window }) => window),
     limited_until: limits.find((limit) => limit.engine === name)?.until ?? null,
   }));

@@ -19,6 +19,7 @@ import { record } from "../../store/events/journal.ts";
 import { findWebhook } from "../../store/events/webhook.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
+import { checkFallback } from "./fallback.ts";
 import { checkGatewayNames } from "./gateway.ts";
 import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import { checkEngines } from "./engine.ts";
@@ -170,11 +171,13 @@ async function checkBoxes(deps: PlanDeps, fleet: Fleet, { changes }: UnhashedPla
   }
 }
 
-function checkEngineNames({ engines, gateways }: Deps<"engines" | "gateways">, fleet: Fleet): void {
+function checkEngineNames(deps: Deps<"engines" | "gateways" | "isolation">, fleet: Fleet): void {
+  const { engines, gateways } = deps;
   for (const [index, worker] of fleet.workers.entries()) {
     checkEngines(engines, worker, `fleet.workers.${index}.`);
     checkCommands({ call: null, engines, engine: worker.engine }, { verify: worker.verify });
     checkGatewayNames({ gateways }, worker.gateways, `fleet.workers.${index}.gateways`);
+    checkFallback(deps, worker, `fleet.workers.${index}.`);
   }
   for (const [index, { target }] of fleet.budgets.entries()) {
     const engine = /^engine:(.*)$/s.exec(target)?.[1];
@@ -234,6 +237,7 @@ function checkMayChange(call: Call, { changes }: UnhashedPlan): void {
     if (name === "isolation" && JSON.stringify(before ?? null) !== JSON.stringify(after ?? null)) {
       checkMaySet(call, name);
     }
+    if (name === "fallback" && (before ?? false) !== (after ?? false)) checkMaySet(call, name);
     // Only workers have scopes.
     if (name === "scopes") checkGrant(call.caller, (after ?? []) as string[], (before ?? []) as string[]);
   }

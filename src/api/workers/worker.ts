@@ -31,11 +31,13 @@ import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines, endOutdatedProcesses } from "./engine.ts";
+import { checkFallback } from "./fallback.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
-import { checkEnv, findEnvPatch, grantNamedSecrets, hideEnv } from "./worker_env.ts";
+import { applyEnvPatch, checkEnv, findEnvPatch, grantNamedSecrets, hideEnv } from "./worker_env.ts";
+import { memoize } from "../../base/memoize.ts";
 
 type WorkerDeps = Deps<"db" | "clock" | "paths" | "engines" | "gateways" | "runLimits" | "isolation">;
 
@@ -97,12 +99,14 @@ async function checkNewWorker(deps: WorkerDeps, call: Call, input: WorkerCreate)
   checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
   const { isolation, engine, runs_on, work_dir } = input;
   if (isolation !== null) checkMaySet(call, "isolation");
+  if (input.fallback) checkMaySet(call, "fallback");
   if (input.gateways.length > 0) checkGateways({ gateways }, call, input.gateways);
   await checkEnv({ db, engines }, call, {
     ...{ workerId: null, engine, before: {}, patch: input.env },
   });
   const workDir = work_dir === "" || runs_on.length > 0 ? null : resolveWorkDir(work_dir, paths);
   await checkIsolation(deps, { id: "", isolation, engine, workDir, runs_on });
+  checkFallback(deps, input);
   await runLimits.take(call, "workers");
 }
 
@@ -232,6 +236,10 @@ async function changeWorker(
     const workDir = work_dir === join(paths.workers, id) ? null : worker.work_dir;
     await checkIsolation(deps, { id, isolation, engine, runs_on, workDir });
   }
+  if (change.fallback !== undefined) checkMaySet(call, "fallback");
+  if (FALLBACK_FIELDS.some((name) => name in change)) {
+    checkFallback(deps, { ...worker, ...change, env: applyEnvPatch(worker.env, change.env ?? {}) });
+  }
   const departments = change.departments === undefined
     ? null
     : await resolveDepartments(db, change.departments);
@@ -252,6 +260,9 @@ async function changeWorker(
   await db.writeOr(statements, () => notFound("worker", id));
   await endOutdatedProcesses(engines, id, change);
 }
+
+// The fields that decide whether another engine can replace the worker's.
+const FALLBACK_FIELDS = ["fallback", "engine", "isolation", "runs_on", "verify", "env"];
 
 // A client can send back what GET returned, so an equal value is no change.
 function findChanges(

@@ -46,7 +46,8 @@ export function buildEnvPatch(before: Record<string, string>, wanted: Record<str
   return { ...Object.fromEntries(removed.map((name) => [name, null])), ...Object.fromEntries(set) };
 }
 
-function applyEnvPatch(before: Record<string, string>, patch: EnvPatch): Record<string, string> {
+/** Returns the variables after a change. */
+export function applyEnvPatch(before: Record<string, string>, patch: EnvPatch): Record<string, string> {
   return Object.fromEntries(
     Object.entries({ ...before, ...patch }).filter((entry): entry is [string, string] => entry[1] !== null),
   );

@@ -2,7 +2,7 @@ import { formatWaitReason } from "../../domain/workers/rate_limit.ts";
 import type { Worker, WorkerStatus } from "../../domain/workers/worker.ts";
 import { getStateDir } from "../../base/paths.ts";
 import { listOpenExecutionIds } from "../../store/work/execution.ts";
-import { findLimit } from "../../store/workers/rate_limit.ts";
+import { listLimits } from "../../store/workers/rate_limit.ts";
 import { countTasksByStatus } from "../../store/work/task.ts";
 import { listRunnerRows } from "../../store/workers/runner.ts";
 import { findWorker } from "../../store/workers/worker.ts";
@@ -11,13 +11,15 @@ import type { Database } from "../../store/db/database.ts";
 import { RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
 import { type Answer, answer, requireFound } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
+import { findReplacement } from "./fallback.ts";
 import { findWorkDirFault } from "./work_dir.ts";
 
 /** Returns a worker's activity and whether it can start a run. Throws `not_found`. */
 export async function getWorkerStatus(
-  { db, clock, engines, paths }: Deps<"db" | "clock" | "engines" | "paths">,
+  deps: Deps<"db" | "clock" | "engines" | "paths" | "isolation">,
   id: string,
 ): Promise<Answer<WorkerStatus>> {
+  const { db, clock, engines, paths } = deps;
   const worker = requireFound(await findWorker(db, id), "worker", id);
   const engine = engines.find(worker.engine);
   const away = worker.runs_on.length > 0;
@@ -25,19 +27,22 @@ export async function getWorkerStatus(
     ? await checkRunners(db, worker, clock.now())
     : await engines.probeOne(worker.engine, (engine) => getStateDir(paths, id, engine));
   const name = engine?.name ?? worker.engine;
-  const limit = await findLimit(db, name);
-  const cooldown = limit !== null && limit.until > clock.now() ? limit : null;
-  const fault = (away ? null : await findWorkDirFault(worker.work_dir)) ??
-    (found.usable && cooldown !== null ? formatWaitReason(cooldown) : null);
+  const limits = await listLimits(db, clock.now());
+  const cooldown = limits.find((limit) => limit.engine === name) ?? null;
+  const other = findReplacement(deps, worker, limits, clock.now());
+  const problem = !found.usable ? found.detail : cooldown === null ? null : formatWaitReason(cooldown);
+  const workDirFault = away ? null : await findWorkDirFault(worker.work_dir);
+  const isUsable = workDirFault === null && (problem === null || other !== null);
+  const state = problem === null || other === null ? problem ?? found.detail : `${other} runs it: ${problem}`;
   const counts = await countTasksByStatus(db, id);
   return answer({
     id,
     name: worker.name,
-    status: worker.status === "idle" && !found.usable ? "unavailable" : worker.status,
+    status: worker.status === "idle" && !found.usable && other === null ? "unavailable" : worker.status,
     engine: name,
     version: found.version,
-    usable: found.usable && fault === null,
-    detail: fault ?? found.detail,
+    usable: isUsable,
+    detail: workDirFault ?? state,
     limited_until: cooldown?.until ?? null,
     work_dir: worker.work_dir,
     pending: counts.pending ?? 0,

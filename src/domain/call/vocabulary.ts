@@ -77,6 +77,10 @@ export function isEndedExecution(status: ExecutionStatus): boolean {
 /** Statuses of words for a run in progress (contract 23). */
 export const STEER_STATUSES = ["queued", "sent", "delivered"] as const;
 
+/** Notes of ended runs: the agent said or did something, or its engine could not be used. */
+export const ENGINE_USES = ["acted", "unusable"] as const;
+export type EngineUse = (typeof ENGINE_USES)[number];
+
 export const FAILURES = [
   "exit_code",
   "engine_error",

@@ -16,6 +16,9 @@ export const engineSchema = z.strictObject({
       "limit of processes that stay open for the next message of their conversation; 0: each ends after its turn",
   }),
   steers: z.boolean().meta({ description: "whether a run in progress takes further words" }),
+  fallback: z.array(z.string()).meta({
+    description: "engines that replace it while it is rate limited or cannot be used, best first",
+  }),
   windows: z.array(z.strictObject({
     name: z.string(),
     utilization: z.number().meta({ description: "used fraction, 0 to 1" }),

@@ -8,6 +8,10 @@ export interface RateLimit {
   until: number;
   /** Consecutive runs that met the limit, each after the previous wait. */
   strikes: number;
+  /** When the engine became limited. */
+  since: number;
+  /** 1 when the provider named `until`. */
+  announced: number;
 }
 
 // Delays for a provider that names no time: 1, 4, 16 minutes, then an hour each.
@@ -40,7 +44,23 @@ export function computeNextLimit(
   const wait = Math.min(Math.max(unclamped, WAIT_MIN_MS), WAIT_MAX_MS);
   // Tasks that already wait do not restart their wait when the provider names no time.
   if (waiting && end === null) return before;
-  return { engine, until: Math.ceil(Math.max(now + wait, waiting ? before.until : 0)), strikes };
+  const until = Math.ceil(Math.max(now + wait, waiting ? before.until : 0));
+  const isOngoing = waiting || end === null && strikes > 1;
+  const isEarlierEnd = waiting && until === before.until;
+  return {
+    ...{ engine, until, strikes },
+    since: isOngoing ? before?.since ?? now : now,
+    announced: isEarlierEnd ? before.announced : end === null ? 0 : 1,
+  };
+}
+
+/** Whether an engine is limited for at least `forMs`. An end that the provider did not name is unknown, so only the time so far counts. */
+export function isLongLimit(
+  { until, since, announced }: Pick<RateLimit, "until" | "since" | "announced">,
+  forMs: number,
+  now: number,
+): boolean {
+  return (announced === 1 ? until : now) - since >= forMs;
 }
 
 /** Returns the block of an engine's tasks during a limit (contract 14). */

@@ -57,6 +57,9 @@ const fields = {
   }),
   isolation: isolationSchema.nullable().meta({ description: "null: isolation.default of the configuration" })
     .default(null),
+  fallback: z.boolean().meta({
+    description: "whether the engines of engines.<name>.fallback may replace its engine",
+  }).default(false),
   paused: z.boolean().default(false),
 };
 

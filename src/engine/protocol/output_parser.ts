@@ -89,6 +89,11 @@ export class OutputParser {
     return this.#stderr.trim();
   }
 
+  /** Whether the agent wrote or did something. Unlike `acted`, the text of an error does not count. */
+  get hasSpoken(): boolean {
+    return this.#acted || this.said !== "";
+  }
+
   add(stream: "stdout" | "stderr", chunk: Uint8Array): void {
     const { log, events } = this.#options;
     if (stream === "stdout") events?.write(chunk);

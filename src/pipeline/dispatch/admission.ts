@@ -15,8 +15,10 @@ import {
 import { BEE_SUBJECT } from "../../domain/call/scope.ts";
 import { type Block, formatResume } from "../../domain/work/block.ts";
 import { Months } from "../../domain/workers/month.ts";
-import { buildEngineBlock } from "../../domain/workers/rate_limit.ts";
+import { buildEngineBlock, type RateLimit } from "../../domain/workers/rate_limit.ts";
+import type { DataPaths } from "../../base/paths.ts";
 import type { Catalog } from "../../engine/catalog.ts";
+import { chooseEngine, type EngineChoice } from "../../engine/fallback.ts";
 import type { Database } from "../../store/db/database.ts";
 import { type EngineWindow, listWindows } from "../../store/workers/engine_window.ts";
 import {
@@ -29,6 +31,7 @@ import {
   listTargets,
   measureBudgets,
   type MeasuredBudget,
+  type TargetedRun,
 } from "../../store/workers/budget_ledger.ts";
 import { listLimits } from "../../store/workers/rate_limit.ts";
 import type { WaitingTask } from "../../store/work/task_queue.ts";
@@ -36,6 +39,7 @@ import type { WaitingTask } from "../../store/work/task_queue.ts";
 interface AdmissionOptions {
   db: Database;
   engines: Catalog;
+  paths: DataPaths;
   timeZone: string;
   /** Runs of one worker, and of one conversation, per hour. */
   maxRunsPerHour: number;
@@ -48,6 +52,8 @@ export interface Reservation {
 }
 
 export type Verdict = { block: Block } | { block: null; reservation: Reservation };
+/** A verdict on a task, with the engine that would run it. */
+type TaskVerdict = Verdict & { choice: EngineChoice };
 
 /** The budget subjects of a run. */
 type CountedRun = Pick<WaitingTask, "worker_id" | "session_key">;
@@ -82,7 +88,7 @@ export class Admission {
       hasBudgets(db),
     ]);
     return new AdmissionRound(this.#options, now, {
-      limits: new Map(limits.map(({ engine, until }) => [engine, until])),
+      limits: new Map(limits.map((limit) => [limit.engine, limit])),
       windows,
       budgets,
       month: this.#months.find(now),
@@ -91,7 +97,7 @@ export class Admission {
 }
 
 interface UsageSnapshot {
-  limits: ReadonlyMap<string, number>;
+  limits: ReadonlyMap<string, RateLimit>;
   windows: readonly EngineWindow[];
   budgets: boolean;
   month: { start: number; end: number };
@@ -124,12 +130,17 @@ class AdmissionRound {
   }
 
   /** Decides whether this task may start. An admitted task counts as started for the rest of the round. */
-  async judge(task: WaitingTask): Promise<Verdict> {
+  async judge(task: WaitingTask): Promise<TaskVerdict> {
+    const choice = chooseEngine(this.#options, task, this.#usage.limits, this.#now);
+    return { ...await this.#judgeChoice(task, choice), choice };
+  }
+
+  async #judgeChoice(task: WaitingTask, { engine: name, fallback_from }: EngineChoice): Promise<Verdict> {
     const { db, engines } = this.#options;
-    const engine = engines.find(task.engine);
-    const name = engine?.name ?? task.engine;
+    const engine = engines.find(name);
+    const counting = { ...task, engine: name, fallback_from };
     const full = this.#full.get(task.held);
-    if (full !== undefined && await this.#isUnder(full.target, task, name)) return { block: full.block };
+    if (full !== undefined && await this.#isUnder(full.target, counting)) return { block: full.block };
     // A runner has its own provider login, so the limits of this machine's login do not apply there (contract 18).
     const limit = task.runs_on !== "[]" ? null : this.#findLimit(name) ??
       (task.patient === 1
@@ -141,7 +152,7 @@ class AdmissionRound {
         : null);
     if (limit !== null) return { block: limit };
     await this.#readOpen();
-    const counted = await listTargets(db, { ...task, engine: name }, this.#now - HOUR_MS);
+    const counted = await listTargets(db, counting, this.#now - HOUR_MS);
     const runLimit = engine?.external === false ? null : await this.#findRunLimit(task, counted);
     if (runLimit !== null) return { block: runLimit };
     return await this.#judgeBudgets(task, counted);
@@ -153,9 +164,9 @@ class AdmissionRound {
   }
 
   // The worker may have left the department since, and the budget may have a new target.
-  async #isUnder(target: string, task: WaitingTask, engine: string): Promise<boolean> {
+  async #isUnder(target: string, run: TargetedRun): Promise<boolean> {
     if (target === "global") return true;
-    const counted = await listTargets(this.#options.db, { ...task, engine }, this.#now);
+    const counted = await listTargets(this.#options.db, run, this.#now);
     return counted.some((one) => one.target === target);
   }
 
@@ -182,9 +193,8 @@ class AdmissionRound {
   }
 
   #findLimit(engine: string): Block | null {
-    const until = this.#usage.limits.get(engine);
-    if (until === undefined) return null;
-    return buildEngineBlock({ engine, until });
+    const limit = this.#usage.limits.get(engine);
+    return limit === undefined ? null : buildEngineBlock(limit);
   }
 
   async #findRunLimit(task: WaitingTask, counted: CountedTarget[]): Promise<Block | null> {

@@ -1,6 +1,5 @@
 // Task: pending -> running with a new execution in the same batch. With a gate: occurrence -> gating.
 import { settleAll } from "../../base/settle_all.ts";
-import type { Catalog } from "../../engine/catalog.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Gate } from "../../domain/work/command.ts";
 import { resolveLinks } from "../../base/paths.ts";
@@ -21,7 +20,6 @@ import { buildBlockNote, NextTasks, type TaskStart } from "./next_tasks.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 
 interface DispatcherOptions extends StageServices {
-  engines: Catalog;
   /** Runs that wait for a person. They keep their work directory, but use no slot. */
   waits: HumanWaits;
   admission: Admission;
@@ -138,7 +136,8 @@ export class Dispatcher {
         this.#workDirLocks.add(lock);
         free--;
       } else placements.take(slot);
-      decisions.chosen.push({ task, lock, slot, reservation: verdict.reservation });
+      const { reservation, choice } = verdict;
+      decisions.chosen.push({ task, lock, slot, reservation, choice });
     }
     return decisions;
   }
@@ -202,7 +201,11 @@ export class Dispatcher {
       if (claimed === null) this.#release(task, lock);
     }
     if (claimed === null) return;
-    this.#run({ execution: claimed.execution, task, workDir: task.work_dir }, claimed.gate, lock);
+    this.#run(
+      { execution: claimed.execution, task, needs: task, workDir: task.work_dir },
+      claimed.gate,
+      lock,
+    );
   }
 
   async #claimOnRunner(slot: RunnerSlot, chosen: TaskStart, now: number): Promise<void> {
@@ -214,17 +217,19 @@ export class Dispatcher {
     }
   }
 
-  async #storeClaim({ task, reservation, slot }: TaskStart, now: number): Promise<StoredClaim | null> {
-    const { db, engines, placement } = this.#options;
+  async #storeClaim(
+    { task, reservation, choice, slot }: TaskStart,
+    now: number,
+  ): Promise<StoredClaim | null> {
+    const { db, placement } = this.#options;
     const work = await findWork(db, task.id);
     // A gate that has passed does not run again (contract 15).
     const gate = work === null || work.passed !== null ? null : JSON.parse(work.gate) as Gate | null;
     // The schedule received a gate meanwhile, and gates run on this machine only.
     if (gate !== null && slot !== null) return null;
-    const engine = engines.find(task.engine)?.name ?? task.engine;
     const steers = formatSteers(JSON.parse(work?.steers ?? "[]") as string[]);
     const instruction = (work?.passed ?? work?.instruction ?? "") + (steers === "" ? "" : `\n\n${steers}`);
-    const execution = createExecution(task, { engine, instruction }, now);
+    const execution = createExecution(task, { choice, instruction }, now);
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : startGateRun(execution)),
       ...(slot === null ? [] : placement.buildLease(slot, execution)),

@@ -1,5 +1,6 @@
 // Reads the next task of each work directory for the dispatcher.
 import type { Block } from "../../domain/work/block.ts";
+import type { EngineChoice } from "../../engine/fallback.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { reportRunLimit } from "../../store/chat/run_limit.ts";
 import { blockTasks } from "../../store/work/task_transitions.ts";
@@ -19,6 +20,7 @@ export interface TaskStart {
   task: WaitingTask;
   lock: string;
   reservation: Reservation;
+  choice: EngineChoice;
   /** The slot on a runner, or null for this machine. */
   slot: RunnerSlot | null;
 }

@@ -47,7 +47,7 @@ export async function verifyRun(
     }
     run.log.line(`[its output goes back to the agent, ${attempts} of ${verify.attempts}]`);
     const next = await run.again(formatFailure(verify, words, tail), outcome);
-    outcome = { ...next, usage: addUsage(outcome.usage, next.usage) };
+    outcome = { ...next, engineUse: "acted", usage: addUsage(outcome.usage, next.usage) };
   }
 }
 

@@ -270,7 +270,7 @@ export function buildClaim(row: RemoteRunRow): Claim {
   return {
     execution: {
       ...{ session_key, worker_id, task_id, execution_id, message_id, attempt, run_id },
-      ...{ worker_name, session_id, engine, instruction, created_at },
+      ...{ worker_name, session_id, engine, fallback_from: "", instruction, created_at },
     },
     task: { type, cron, time_zone, deliver_to, verify, attempt: row.task_attempt },
     workDir: row.work_dir,

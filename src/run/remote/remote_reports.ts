@@ -178,6 +178,7 @@ export class RemoteReports {
     const { verify, ...reported } = end.outcome;
     const outcome = {
       ...reported,
+      engineUse: "" as const,
       text: cutResult(stripEscapes(reported.text)),
       error: cutToBytes(stripEscapes(reported.error).replaceAll("\0", "\ufffd"), ERROR_MAX_BYTES),
       usage: clampUsage(reported.usage),

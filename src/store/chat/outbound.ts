@@ -36,11 +36,13 @@ type Suppression = "always" | "unless-same" | "unless-any";
 
 interface SendOptions {
   unless?: Suppression;
+  /** The text that `unless-same` compares. Default: the content. */
+  same?: string;
   when?: SqlCondition | undefined;
   data?: Record<string, unknown>;
 }
 
-function insertOutbound(message: NewOutbound, { unless = "always", when }: SendOptions): Statement {
+function insertOutbound(message: NewOutbound, { unless = "always", same, when }: SendOptions): Statement {
   const { session_key, execution_id, content, due_at } = message;
   const row = { ...message, media: JSON.stringify(message.media) };
   const sessionId = parseChatSessionId(session_key);
@@ -52,7 +54,7 @@ function insertOutbound(message: NewOutbound, { unless = "always", when }: SendO
           from outbound_message
           where execution_id = ? and execution_id <> '' and (? = 'unless-any' or trim(content) = trim(?))))
         ${when === undefined ? "" : `and (${when.sql})`}`,
-    args: [sessionId, sessionId, unless, execution_id, unless, content, ...(when?.args ?? [])],
+    args: [sessionId, sessionId, unless, execution_id, unless, same ?? content, ...(when?.args ?? [])],
   };
   return insertRow("outbound_message", row, isWanted, due_at === null ? undefined : WAKEUP.outbox);
 }

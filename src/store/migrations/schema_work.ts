@@ -115,6 +115,8 @@ export const WORK_SCHEMA: string[] = [
     session_key text not null,
     session_id text not null default '',
     engine text not null,
+    -- The engine of its worker when another one replaced it, else ''.
+    fallback_from text not null default '',
     instruction text not null,
     status text not null check (status in ('pending', 'running', 'completed', 'failed')),
     result text not null default '',
@@ -130,6 +132,8 @@ export const WORK_SCHEMA: string[] = [
     run_id text not null,
     -- Stored before the processes end, so that the reason survives a crash.
     cancelled_by text not null default '',
+    -- Whether its agent said or did something, or its engine could not be used: another engine may then do the attempt.
+    engine_use text not null default '' check (engine_use in ('', 'acted', 'unusable')),
     -- 0 after its session was cleared: the end of the run must not restore the context.
     keeps_context integer not null default 1 check (keeps_context in (0, 1)),
     input_tokens integer,
@@ -152,6 +156,7 @@ export const WORK_SCHEMA: string[] = [
     where completed_at is not null`,
   `create index execution_open on execution (worker_id) where status in ('pending', 'running')`,
   `create index execution_engine on execution (engine, id)`,
+  `create index execution_fallback on execution (session_key, worker_id, id) where fallback_from <> ''`,
   `create index execution_ending on execution (substr(id, -6))`,
 
   // Words of people for a run in progress.

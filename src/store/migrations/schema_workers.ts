@@ -33,6 +33,8 @@ export const WORKERS_SCHEMA: string[] = [
     home text not null default '',
     -- null: the default of the configuration.
     isolation text not null default 'null' check (json_valid(isolation)),
+    -- 1: other engines may replace its own.
+    fallback integer not null default 0 check (fallback in (0, 1)),
     paused integer not null default 0 check (paused in (0, 1)),
     created_at integer not null,
     updated_at integer not null
@@ -57,17 +59,18 @@ export const WORKERS_SCHEMA: string[] = [
     primary key (scope, key)
   ) strict, without rowid`,
 
-  // The engine session of a worker in a conversation.
+  // The engine session of a worker in a conversation, and that of the engine that replaced its own last.
   `create table session_context (
     session_key text not null,
     worker_id text not null references worker (id) on delete cascade,
+    fallback integer not null default 0 check (fallback in (0, 1)),
     engine text not null,
     session_id text not null,
     work_dir text not null,
     -- The totals that the engine reported so far, where it reports totals only.
     usage text not null default '{}' check (json_valid(usage)),
     updated_at integer not null,
-    primary key (session_key, worker_id)
+    primary key (session_key, worker_id, fallback)
   ) strict, without rowid`,
   `create index session_context_worker on session_context (worker_id)`,
 
@@ -75,7 +78,10 @@ export const WORKERS_SCHEMA: string[] = [
   `create table rate_limit (
     engine text primary key,
     until integer not null,
-    strikes integer not null check (strikes >= 1)
+    strikes integer not null check (strikes >= 1),
+    since integer not null,
+    -- 1 when the provider named the end.
+    announced integer not null check (announced in (0, 1))
   ) strict, without rowid`,
 
   // The used part of a provider's own quota, as its engine reported it last.

@@ -1,6 +1,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { VerifyResult } from "../../domain/work/command.ts";
 import { type Execution, executionSchema, type Usage, usageSchema } from "../../domain/work/execution.ts";
+import type { EngineUse } from "../../domain/call/vocabulary.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
 import { buildSet, type Database, guard, type Statement, type Value } from "../db/database.ts";
@@ -23,7 +24,7 @@ export const EXECUTIONS = {
 
 export type NewExecution =
   & RunIdentity
-  & Pick<Execution, "worker_name" | "session_id" | "engine" | "instruction" | "created_at">;
+  & Pick<Execution, "worker_name" | "session_id" | "engine" | "fallback_from" | "instruction" | "created_at">;
 
 /** Stores a new execution as pending, with its task's current run number. */
 export function insertExecution({ execution_id, ...rest }: NewExecution): Statement {
@@ -57,6 +58,7 @@ export function setSession(id: string, sessionId: string): Statement {
 
 export interface ExecutionEnd
   extends Pick<Execution, "session_id" | "result" | "error" | "failure" | "exit_code" | "usage"> {
+  engine_use?: EngineUse | "";
   /** The start, if it is not stored yet. */
   started_at?: number | null;
   status: "completed" | "failed";
@@ -69,7 +71,7 @@ export function finishExecution(id: string, end: ExecutionEnd, now: number): Sta
   const { status, session_id, result, error, failure, exit_code, verify } = end;
   const verified = { verify_status: verify?.status ?? null, verify_attempts: verify?.attempts ?? 0 };
   const columns = { status, session_id, result, error, failure, exit_code, ...verified };
-  const set = buildSet({ ...columns, completed_at: now });
+  const set = buildSet({ ...columns, engine_use: end.engine_use ?? "", completed_at: now });
   const usage = buildUsageSet("execution", end.usage);
   return guard(
     `update execution
@@ -131,6 +133,8 @@ export interface OpenExecution extends RunIdentity {
   session_id: string;
   cancelled_by: string;
   worker_name: string;
+  engine: string;
+  fallback_from: string;
   since: number;
   task_status: string;
   /** 1 for a run of a runner. */
@@ -142,7 +146,7 @@ export function listOpenExecutions(db: Database, now: number): Promise<OpenExecu
   return db.read<OpenExecution>(
     `select execution.id as execution_id, execution.task_id, execution.worker_id, execution.session_key,
       execution.message_id, execution.session_id, execution.attempt, execution.run_id, execution.cancelled_by,
-      execution.worker_name, execution.created_at as since,
+      execution.worker_name, execution.engine, execution.fallback_from, execution.created_at as since,
       task.status as task_status, lease.execution_id is not null as remote
     from execution
     join task on task.id = execution.task_id

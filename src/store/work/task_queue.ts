@@ -2,6 +2,7 @@ import { ISOLATION_EFFECTIVE } from "../db/setting.ts";
 import type { Task } from "../../domain/work/task.ts";
 import type { TimedTaskType } from "../../domain/work/task_type.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
+import type { EngineTask } from "../../domain/workers/engine_task.ts";
 import type { Database } from "../db/database.ts";
 import { SCHEDULES_ARE_PAUSED } from "../db/setting.ts";
 import { TASK_IS_RECURRING } from "../db/status_sql.ts";
@@ -11,7 +12,8 @@ export interface WaitingTask
   extends
     Pick<Task, "id" | "worker_id" | "message_id" | "session_key" | "attempt">,
     Pick<Task, "type" | "cron" | "time_zone" | "deliver_to" | "reason">,
-    Pick<Worker, "work_dir" | "engine" | "home"> {
+    Pick<Worker, "work_dir" | "engine" | "home">,
+    EngineTask {
   worker_name: string;
   due_at: number;
   /** The check of its work as JSON: the task's, else the worker's. */
@@ -25,8 +27,6 @@ export interface WaitingTask
   gated: number;
   /** 1 when its worker has *:*. */
   admin: number;
-  /** 1 when its worker runs on runners and needs a box. */
-  boxed: number;
   /** 1 when its worker runs on runners and names a secret in its variables. */
   secret: number;
   /** 1 when no person waits for it: a schedule, or a task of an agent (contract 14). */
@@ -38,12 +38,24 @@ export const WORK_DIRS_PER_ROUND = 250;
 /** Condition on tasks that no person waits for. */
 export const IS_PATIENT = "(task.type <> 'immediate' or task.created_by like 'worker:%')";
 
+// The runs of the next attempt so far. A limit, an unusable engine and an orderly stop end a run, but not its attempt.
+const OF_ATTEMPT = `from execution
+    where task_id = task.id and execution.run_no = task.run_no and execution.attempt = task.attempt + 1`;
+
 const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
   task.message_id, task.session_key, task.attempt, task.due_at, task.type, task.cron, task.time_zone,
   task.deliver_to, iif(task.verify = 'null', worker.verify, task.verify) as verify,
   task.held, task.held_until, task.reason, worker.runs_on, worker.home, task.gate <> 'null' as gated,
   iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,
-  iif(worker.runs_on = '[]', 0, json_extract(${ISOLATION_EFFECTIVE}, '$') <> 'namespace') as boxed,
+  iif(worker.runs_on = '[]' and worker.fallback = 0, 0,
+    json_extract(${ISOLATION_EFFECTIVE}, '$') <> 'namespace') as boxed,
+  iif(worker.runs_on = '[]', worker.fallback, 0) as fallback,
+  iif(worker.fallback = 0, '[]', (select json_group_array(key) from json_each(worker.env))) as env_names,
+  task.gate <> 'null' or iif(task.verify = 'null', worker.verify, task.verify) <> 'null' as has_commands,
+  iif(worker.fallback = 0, '', coalesce((
+    select engine ${OF_ATTEMPT} and engine_use = 'acted' order by id desc limit 1), '')) as acted_engine,
+  iif(worker.fallback = 0, '[]', (
+    select json_group_array(engine) ${OF_ATTEMPT} and engine_use = 'unusable')) as unusable_engines,
   iif(worker.runs_on = '[]', 0, exists (
     select 1 from json_each(worker.env) where substr(value, 1, 7) = 'secret:')) as secret,
   ${IS_PATIENT} as patient`;

@@ -294,10 +294,12 @@ export const pruneLedger: Prune = (before) => ({
   args: [before, before, BATCH_ROWS],
 });
 
-interface TargetedRun {
+export interface TargetedRun {
   worker_id: string;
   session_key: string;
   engine: string;
+  /** The engine that `engine` replaces, or "". Its budgets count, too. */
+  fallback_from?: string;
 }
 
 /** A target of a run, and the number of runs of that target that ended in a span. */
@@ -307,7 +309,8 @@ export interface CountedTarget {
 }
 
 /**
- * Lists the budget targets of a run: all runs, its worker, its conversation, its engine, and its worker's departments with their parents.
+ * Lists the budget targets of a run: all runs, its worker, its conversation, its engine, the engine that it replaces, and its
+ * worker's departments with their parents.
  */
 export function listTargets(db: Database, run: TargetedRun, since: number): Promise<CountedTarget[]> {
   return db.read<CountedTarget>(
@@ -316,13 +319,17 @@ export function listTargets(db: Database, run: TargetedRun, since: number): Prom
       union
       select parent_id from department join above on department.id = above.id where parent_id is not null
     ),
-    one (value) as (values (?), (?), (?), (?) union all select 'department:' || id from above)
+    one (value) as (select value from json_each(?) union all select 'department:' || id from above)
     select value as target, coalesce((select runs ${LATEST}), 0) - coalesce((select runs ${BEFORE}), 0) as runs
     from one`,
-    [run.worker_id, ...buildOwnTargets(run), since],
+    [run.worker_id, JSON.stringify(listOwnTargets(run)), since],
   );
 }
 
-function buildOwnTargets({ worker_id, session_key, engine }: TargetedRun): string[] {
-  return ["global", `worker:${worker_id}`, `session:${session_key}`, `engine:${engine}`];
+function listOwnTargets({ worker_id, session_key, engine, fallback_from = "" }: TargetedRun): string[] {
+  const engines = fallback_from === "" ? [engine] : [engine, fallback_from];
+  return [
+    ...["global", `worker:${worker_id}`, `session:${session_key}`],
+    ...engines.map((name) => `engine:${name}`),
+  ];
 }

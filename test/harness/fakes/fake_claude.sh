@@ -74,5 +74,22 @@ case $mode in
     [ "$argument" = limit ] || printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s,"rateLimitType":"five_hour"}}\n' "$(($(date +%s) + argument))"
     printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"terminal_reason":"api_error","result":"API Error: 429 rate limit"}\n'
     exit 1 ;;
+  as) # as WORDS: answers with its name. Refused while there is a file `limited.NAME` with the seconds, or nothing, in it; not logged in with `refused.NAME`
+    init
+    printf '%s' "$prompt" > "prompt.$FAKE_NAME"
+    echo "$session" >> "sessions.$FAKE_NAME"
+    if [ -e "limited.$FAKE_NAME" ]; then
+      [ "$argument" = speak ] && say "so far"
+      seconds=$(cat "limited.$FAKE_NAME")
+      [ -n "$seconds" ] && printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s,"rateLimitType":"five_hour"}}\n' "$(($(date +%s) + seconds))"
+      printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"terminal_reason":"api_error","result":"API Error: 429 rate limit"}\n'
+      exit 1
+    fi
+    if [ -e "refused.$FAKE_NAME" ]; then
+      printf '{"type":"result","subtype":"success","is_error":true,"api_error_status":401,"terminal_reason":"api_error","result":"Invalid API key"}\n'
+      exit 1
+    fi
+    [ "$argument" = hang ] && [ ! -e free ] && sleep 300
+    result "$FAKE_NAME says $argument" ;;
   *) init; result "no mode $mode" ;;
 esac

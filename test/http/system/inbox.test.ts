@@ -32,7 +32,7 @@ it("GET /api/inbox lists items for people, newest first, without repeated runs (
   await clock.advance(1_000);
   const limit = { engine: "claude", until: clock.now() + HOUR_MS };
   await app.db.write([{
-    sql: "insert into rate_limit (engine, until, strikes) values (?, ?, 1)",
+    sql: "insert into rate_limit (engine, until, strikes, since, announced) values (?, ?, 1, 0, 1)",
     args: [limit.engine, limit.until],
   }]);
   const [execution] = await app.call("GET /api/executions");

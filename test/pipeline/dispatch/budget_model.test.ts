@@ -199,8 +199,8 @@ async function compare(seed: number): Promise<void> {
 }
 
 function admissionOf({ server }: App): Admission {
-  const { db, engines, timeZone } = server.parts;
-  return new Admission({ db, engines, timeZone, maxRunsPerHour: 1_000_000 });
+  const { db, engines, paths, timeZone } = server.parts;
+  return new Admission({ db, engines, paths, timeZone, maxRunsPerHour: 1_000_000 });
 }
 
 async function people(app: App): Promise<Pick<World, "workers" | "targets" | "admission">> {
@@ -295,6 +295,11 @@ async function tryRun(world: World, label: string): Promise<void> {
     admin: 0,
     patient: 0,
     secret: 0,
+    fallback: 0,
+    acted_engine: "",
+    unusable_engines: "[]",
+    env_names: "[]",
+    has_commands: 0,
   };
   const targets = [
     "global",
@@ -329,7 +334,7 @@ async function tryRun(world: World, label: string): Promise<void> {
   const started = { ...identity, engine: "echo", attempt: 1, run_id: "", created_at: now };
   await app.db.write([
     ...(worker.id === COORDINATOR ? [insertBeeRun(started)] : [
-      insertExecution({ ...started, worker_name: "w", session_id: "", instruction: "x" }),
+      insertExecution({ ...started, fallback_from: "", worker_name: "w", session_id: "", instruction: "x" }),
       ...startExecution(id, now),
     ]),
     insertReservation(id, verdict.reservation.targets, verdict.reservation.expected),
