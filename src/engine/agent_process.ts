@@ -5,6 +5,7 @@ import { readPlain, removePlain, replacePlain } from "../base/files/plain_file.t
 import { isWithin } from "../base/paths.ts";
 import { createLogger } from "../base/log.ts";
 import { quoteShellWord } from "../base/shell.ts";
+import { refuseForeignSettings } from "./foreign_settings.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
 import { type Box, type BoxUser, giveFile } from "./process/box.ts";
@@ -290,6 +291,7 @@ function prepareProcess(
   place: ProcessPlace,
 ): { order: Order; command: AgentCommand; env: Record<string, string> } {
   const { adapter: { open } } = setup;
+  refuseForeignSettings(setup, buildOrder(setup, run, request));
   if (!place.stays || open === undefined) {
     const order = buildOrder(setup, run, request);
     const command = setup.adapter.buildCommand(order);

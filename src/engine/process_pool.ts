@@ -6,6 +6,7 @@ import { splitArgs } from "./arguments.ts";
 import type { EngineRun } from "./engine.ts";
 import type { KeepAlive } from "./keep_alive.ts";
 import type { AgentSetup, TurnRequest } from "./launch.ts";
+import { SpawnError } from "./process/process.ts";
 
 const log = createLogger("engine");
 const MIB = 1024 * 1024;
@@ -49,6 +50,7 @@ export class ProcessPool {
   async run(run: EngineRun, request: TurnRequest): Promise<TurnResult | null> {
     const key = buildKey(run);
     const stays = this.#canStay(run);
+    const asks = this.#canAsk(run);
     const pooled = this.#take(key);
     if (pooled !== null) {
       if (stays && request.resume && pooled.session === request.sessionId && this.#fits(pooled, run)) {
@@ -62,8 +64,9 @@ export class ProcessPool {
     }
     await this.#waitUntilLeft(key, run.signal);
     if (run.signal.aborted) return null;
-    const process = await AgentProcess.start(this.#setup, run, request, stays);
-    if (stays) {
+    // Only a process that can stay open has the dialogue in which the agent asks.
+    const process = await AgentProcess.start(this.#setup, run, request, stays || asks);
+    if (process.stays) {
       this.#open.add(process);
       void process.ended.catch(() => {}).then(() => this.#open.delete(process));
     }
@@ -94,6 +97,16 @@ export class ProcessPool {
     return acceptsArgs && schema === null && hasConversation(env.SVC_SESSION_KEY ?? "");
   }
 
+  /** Whether a person decides on tool calls. Throws SpawnError when the arguments make that impossible. */
+  #canAsk({ schema, extraArgs }: EngineRun): boolean {
+    const { adapter, config } = this.#setup;
+    if (config.permissions !== "ask" || schema !== null) return false;
+    if (adapter.open?.acceptsArgs?.([...config.args, ...splitArgs(extraArgs)]) === false) {
+      throw new SpawnError("with permissions: ask it does not accept these arguments", "setup");
+    }
+    return adapter.open !== undefined;
+  }
+
   async #close(key: string, process: AgentProcess, signal?: AbortSignal): Promise<void> {
     const left = process.close().finally(() => {
       if (this.#leaving.get(key)?.left === left) this.#leaving.delete(key);
@@ -122,7 +135,10 @@ export class ProcessPool {
       const fingerprint = this.#buildFingerprint(run);
       const result = await runTurn(this.#setup, process, run, request);
       const session = result.output.session || request.sessionId;
-      if (fingerprint !== null && session !== "" && result.isReusable && await this.#mayKeep(process)) {
+      if (
+        this.#canStay(run) && fingerprint !== null && session !== "" && result.isReusable &&
+        await this.#mayKeep(process)
+      ) {
         this.#keep(buildKey(run), { process, fingerprint, session });
         isKept = true;
       }

@@ -16,6 +16,9 @@ export const engineSchema = z.strictObject({
       "limit of processes that stay open for the next message of their conversation; 0: each ends after its turn",
   }),
   steers: z.boolean().meta({ description: "whether a run in progress takes further words" }),
+  permissions: z.enum(["read", "edit", "ask", "full"]).meta({
+    description: "what its agents can do without a person; `ask`: a person decides on other tool calls",
+  }),
   windows: z.array(z.strictObject({
     name: z.string(),
     utilization: z.number().meta({ description: "used fraction, 0 to 1" }),
