@@ -186,6 +186,8 @@ function buildOrder(
     ctl: "svc",
     model: engine.model ?? "",
     permissions: "full",
+    askTimeoutMs: 60_000,
+    mask: (text) => text,
     extraArgs: engine.args ?? [],
     root: Deno.uid() === 0,
     env: engine.env,

@@ -16,6 +16,7 @@ export const CREATE_ENDPOINTS = [
   "POST /api/messages",
   "POST /api/messages/resend",
   "POST /api/messages/:id/resend",
+  "POST /api/approvals",
   "POST /api/questions",
   "POST /api/local/sessions",
   "POST /api/local/sessions/:id/media",

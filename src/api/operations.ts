@@ -21,6 +21,7 @@ import * as settings from "./system/settings.ts";
 import * as system from "./system/system.ts";
 import * as webhook from "./system/webhook.ts";
 import * as execution from "./work/execution.ts";
+import * as approval from "./work/approval.ts";
 import * as question from "./work/question.ts";
 import * as questionAsk from "./work/question_ask.ts";
 import * as queue from "./work/queue.ts";
@@ -142,6 +143,12 @@ export function createOperations(dependencies: Dependencies) {
       wait: question.waitForQuestion,
       answer: question.answerQuestion,
       cancel: question.cancelQuestion,
+    }),
+    approval: bind({
+      request: makeIdempotent(approval.planApproval),
+      wait: approval.waitForApproval,
+      withdraw: approval.withdrawApproval,
+      list: conversation.listApprovals,
     }),
     queue: bind({ list: queue.listQueue, cancel: queue.cancelQueue }),
     engine: bind({ list: engine.listEngines, get: engine.getEngine, lift: engine.liftEngine }),

@@ -61,7 +61,8 @@ export function buildDependencies(
   running: Deps<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Dependencies {
-  const { auth, bee, engines, isolation, limits, server: network, retention, database } = loaded.config;
+  const { auth, bee, engines, isolation, limits, server: network, retention, notices, database } =
+    loaded.config;
   const { username: name, version } = operator.credential;
   const file = getFilePath(database.url);
   const authority = new Authority({
@@ -111,6 +112,7 @@ export function buildDependencies(
     bee,
     network,
     retention,
+    notices,
     isolation: { config: isolation, configPath: loaded.path, databaseUrl: database.url },
     configuration: createConfiguration(loaded),
     timeZone,

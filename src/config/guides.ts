@@ -19,7 +19,9 @@ export function listGuides(): SetupGuide[] {
         ...(own
           ? [`default: ${kind}`, `${kind}:`]
           : ["my_engine:", `  kind: ${kind}`, "  command: /usr/local/bin/my-engine"]),
-        "  permissions: edit   # or read, full",
+        `  permissions: edit   # or read, ${
+          adapter.driver === "agent" && adapter.asks === true ? "ask, " : ""
+        }full`,
         "  timeout: 30m",
       ]),
     };

@@ -8,8 +8,15 @@ import {
 } from "./file.ts";
 import { applyEnvironment, type Shape } from "./environment.ts";
 import { formatPosition, formatProblems } from "./problem.ts";
-import { ADAPTERS, findAdapter, findReservedFlag, needsNoConfiguration } from "../engine/kinds.ts";
+import {
+  ADAPTERS,
+  findAdapter,
+  findAskFault,
+  findReservedFlag,
+  needsNoConfiguration,
+} from "../engine/kinds.ts";
 import type { EngineConfig } from "../engine/config.ts";
+import type { AnyAdapter } from "../engine/protocol/adapter.ts";
 import { checkEngineGateway, checkGateways, gatewaysSchema } from "./gateway.ts";
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
@@ -39,7 +46,8 @@ export const engineSchema = z.strictObject({
   env: z.record(z.string(), z.string()).default({}),
   pass_env: z.array(z.string()).default([]),
   model: z.string().default(""),
-  permissions: z.enum(["read", "edit", "full"]).default("edit"),
+  permissions: z.enum(["read", "edit", "ask", "full"]).default("edit"),
+  ask_timeout: buildDurationSchema("15m", 1_000),
   state: z.enum(["per_worker", "shared"]).default("per_worker"),
   gateway: z.string().min(1).optional(),
   reserve: buildShareSchema("0%"),
@@ -256,6 +264,7 @@ export function checkEngines(
       const position = formatPosition(source, ["engines", name, "fallback"]);
       throw new ConfigError(`${position}engines.${name}.fallback: cannot contain ${name} itself`);
     }
+    checkAsking({ name, engine, adapter }, source);
     checkEngineGateway({ name, engine, adapter }, gateways, source);
     if (engine.command.includes("/")) engine.command = resolveConfigPath(source.base, engine.command);
     engine.kind = kind;
@@ -277,6 +286,26 @@ export function checkEngines(
       }. Known engines: ${names}.`,
     );
   }
+}
+
+const ASKING_KINDS = ADAPTERS.filter((adapter) => adapter.driver === "agent" && adapter.asks === true).map((
+  one,
+) => one.kind);
+
+function checkAsking(
+  { name, engine, adapter }: { name: string; engine: EngineConfig; adapter: AnyAdapter },
+  source: ConfigSource,
+): void {
+  if (engine.permissions !== "ask") return;
+  const key = adapter.driver !== "agent" || adapter.asks !== true ? "permissions" : "args";
+  const fault = key === "permissions"
+    ? `${adapter.kind} cannot ask a person about a tool call. Use read, edit or full, or an engine of kind ${
+      ASKING_KINDS.join(", ")
+    }.`
+    : findAskFault(adapter.kind, engine.args);
+  if (fault === null) return;
+  const position = formatPosition(source, ["engines", name, key]);
+  throw new ConfigError(`${position}engines.${name}.${key}: ${fault}`);
 }
 
 function findInputShape(key: string): Shape | undefined {

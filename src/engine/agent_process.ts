@@ -4,6 +4,7 @@ import { createId } from "../base/id.ts";
 import { UnsafePathError } from "../base/files/open_directory.ts";
 import { readPlain, removePlain, replacePlain } from "../base/files/plain_file.ts";
 import { quoteShellWord } from "../base/shell.ts";
+import { refuseForeignSettings } from "./foreign_settings.ts";
 import type { EngineRun } from "./engine.ts";
 import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
 import { buildProcessBox } from "./process_box.ts";
@@ -309,6 +310,7 @@ function prepareProcess(
   place: ProcessPlace,
 ): { order: Order; command: AgentCommand; env: Record<string, string> } {
   const { adapter: { open } } = setup;
+  refuseForeignSettings(setup, buildOrder(setup, run, request));
   if (!place.stays || open === undefined) {
     const order = buildOrder(setup, run, request);
     const command = setup.adapter.buildCommand(order);

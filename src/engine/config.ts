@@ -10,6 +10,9 @@ export interface WarmConfig {
   max_rss_mb: number;
 }
 
+/** The rights of an agent. `ask`: like `edit`, and a person decides on every other tool call (contract 23). */
+export type Permissions = "read" | "edit" | "ask" | "full";
+
 /** The settings of one engine (contract 7). The configuration validates them. */
 export interface EngineConfig {
   kind?: string | undefined;
@@ -20,7 +23,9 @@ export interface EngineConfig {
   /** Variables of the service's environment that its programs get. */
   pass_env: string[];
   model: string;
-  permissions: "read" | "edit" | "full";
+  permissions: Permissions;
+  /** How long a person has to allow a tool call with `permissions: ask`, in ms. */
+  ask_timeout: number;
   state: "per_worker" | "shared";
   /** The gateway through which its runs reach their model. If absent, they use the engine's own login. */
   gateway?: string | undefined;

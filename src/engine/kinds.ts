@@ -29,3 +29,10 @@ function matchesFlag(arg: string, flag: string): boolean {
   const plain = (text: string) => text.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
   return plain(arg.split("=")[0] ?? "") === flag;
 }
+
+/** Returns why an engine with `permissions: ask` cannot have these arguments, or null. */
+export function findAskFault(kind: string, args: readonly string[]): string | null {
+  const adapter = findAdapter(kind);
+  if (adapter?.driver !== "agent" || adapter.open?.acceptsArgs?.(args) !== false) return null;
+  return "with permissions: ask it accepts only settings (-c, --enable, --disable)";
+}

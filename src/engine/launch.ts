@@ -46,6 +46,8 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
     ctl: run.env.SVC_CTL ?? "svc",
     model: config.model,
     permissions: config.permissions,
+    askTimeoutMs: config.ask_timeout,
+    mask: (text) => run.log.maskText(text),
     extraArgs: [...config.args, ...splitArgs(run.extraArgs)],
     root: machine.root,
     env: run.env,

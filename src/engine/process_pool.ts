@@ -7,6 +7,7 @@ import type { EngineRun } from "./engine.ts";
 import { findFingerprint } from "./fingerprint.ts";
 import type { KeepAlive } from "./keep_alive.ts";
 import type { AgentSetup, TurnRequest } from "./launch.ts";
+import { SpawnError } from "./process/process.ts";
 import { SpareProcesses } from "./spare_processes.ts";
 
 const log = createLogger("engine");
@@ -54,6 +55,7 @@ export class ProcessPool {
   async run(run: EngineRun, request: TurnRequest): Promise<TurnResult | null> {
     const key = buildKey(run);
     const stays = this.#canStay(run);
+    const asks = this.#canAsk(run);
     this.#spares.touch(run);
     const pooled = this.#take(key);
     if (pooled !== null) {
@@ -69,7 +71,8 @@ export class ProcessPool {
     await this.#waitUntilLeft(key, run.signal);
     if (run.signal.aborted) return null;
     if (stays && !request.resume) return await this.#openConversation(run, request);
-    return await this.#startTurn(run, request, stays);
+    // Only a process that can stay open has the dialogue in which the agent asks.
+    return await this.#startTurn(run, request, stays || asks);
   }
 
   async #openConversation(before: EngineRun, request: TurnRequest): Promise<TurnResult> {
@@ -88,7 +91,7 @@ export class ProcessPool {
 
   async #startTurn(run: EngineRun, request: TurnRequest, stays: boolean): Promise<TurnResult> {
     const process = await AgentProcess.start(this.#setup, run, request, { stays, tools: null });
-    if (stays) this.#add(process);
+    if (process.stays) this.#add(process);
     return await this.#runTurn(process, run, request);
   }
 
@@ -123,6 +126,16 @@ export class ProcessPool {
     return acceptsArgs && schema === null && hasConversation(env.SVC_SESSION_KEY ?? "");
   }
 
+  /** Whether a person decides on tool calls. Throws SpawnError when the arguments make that impossible. */
+  #canAsk({ schema, extraArgs }: EngineRun): boolean {
+    const { adapter, config } = this.#setup;
+    if (config.permissions !== "ask" || schema !== null) return false;
+    if (adapter.open?.acceptsArgs?.([...config.args, ...splitArgs(extraArgs)]) === false) {
+      throw new SpawnError("with permissions: ask it does not accept these arguments", "setup");
+    }
+    return adapter.open !== undefined;
+  }
+
   async #close(key: string, process: AgentProcess, signal?: AbortSignal): Promise<void> {
     const left = process.close().finally(() => {
       if (this.#leaving.get(key)?.left === left) this.#leaving.delete(key);
@@ -151,7 +164,10 @@ export class ProcessPool {
       const fingerprint = findFingerprint(this.#setup, run);
       const result = await runTurn(this.#setup, process, run, request);
       const session = result.output.session || request.sessionId;
-      if (fingerprint !== null && session !== "" && result.isReusable && await this.#mayKeep(process)) {
+      if (
+        this.#canStay(run) && fingerprint !== null && session !== "" && result.isReusable &&
+        await this.#mayKeep(process)
+      ) {
         this.#keep(buildKey(run), { process, fingerprint, session });
         isKept = true;
       }

@@ -34,7 +34,7 @@ import { inboxRoutes } from "./routes/inbox.ts";
 import { memoryRoutes } from "./routes/memory.ts";
 import { messageRoutes } from "./routes/message.ts";
 import { platformRoutes } from "./routes/platform.ts";
-import { questionRoutes } from "./routes/question.ts";
+import { approvalRoutes, questionRoutes } from "./routes/question.ts";
 import { queueRoutes } from "./routes/queue.ts";
 import { scheduleRoutes } from "./routes/schedule.ts";
 import { sessionRoutes } from "./routes/session.ts";
@@ -54,6 +54,7 @@ export const ROUTES = [
   ...taskRoutes,
   ...scheduleRoutes,
   ...queueRoutes,
+  ...approvalRoutes,
   ...questionRoutes,
   ...inboxRoutes,
   ...executionRoutes,

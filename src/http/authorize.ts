@@ -14,6 +14,8 @@ export function authorize(caller: Caller, rule: Rule): void {
       ? "Cannot do this with the token of a runner: it only allows claiming and reporting runs"
       : rule.only === "runners"
       ? "Cannot do this: only runners may. Use the token that `svc ctl runner add` prints."
+      : rule.only === "runs"
+      ? "Cannot do this: only the engine of a run may"
       : caller.run !== null && isForPeople(rule)
       ? "Cannot do this from a run: only people may, whatever scopes the worker has"
       : rule.only === "unbound" && getBoundSessionKey(caller) !== null
@@ -29,6 +31,7 @@ export function isAuthorized(caller: Caller, rule: Rule): boolean {
   if (access === "public") return true;
   if ((caller.runner !== undefined) !== (rule.only === "runners")) return false;
   if (caller.run !== null && isForPeople(rule)) return false;
+  if (caller.run === null && rule.only === "runs") return false;
   if (rule.only === "unbound" && getBoundSessionKey(caller) !== null) return false;
   // With `own`, the operation checks the owner.
   const isLogin = caller.person !== null && caller.person.by !== "token";

@@ -7,6 +7,9 @@ import { loadContract } from "../harness/model/contract.ts";
 
 // The methods of each path, with the status of a success if it is not 200.
 const ENDPOINTS: Record<string, string> = {
+  "/api/approvals": "GET, POST 201",
+  "/api/approvals/:id/wait": "GET",
+  "/api/approvals/:id/withdraw": "POST",
   "/api/audit": "GET",
   "/api/auth/console": "POST 201",
   "/api/auth/login": "POST",
@@ -140,6 +143,7 @@ const COMMANDS: Record<string, string> = {
   "memory save": "scope! key! value!",
   "memory delete": "scope! key!",
   "session list": `session-key! ${PAGE}`,
+  "session approvals": `session-key! ${PAGE}`,
   "session clear": "session-key! force yes",
   "session clear-worker": "session-key! worker-id!",
   "execution list": `worker-id session-id status started-from started-to completed-from completed-to ${PAGE}`,

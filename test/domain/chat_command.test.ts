@@ -47,7 +47,7 @@ it.each([
 ])(
   "%j answers the question",
   (content) => {
-    const question = { id: "q", options: ["Red", "Blue"], created_at: 1, expires_at: 9 };
+    const question = { id: "q", tool: "", options: ["Red", "Blue"], created_at: 1, expires_at: 9 };
     const said = { content, hasMedia: false, receivedAt: 2, replyTo: "", direct: false };
     expect(readAnswer([question], said)).toMatchObject({ is: "answer", answer: "Dark Green" });
     expect(readAnswer([], said)).toMatchObject({ is: "unclear" });

@@ -33,7 +33,7 @@ describe("formatExcerpt", () => {
       fc.array(word, { maxLength: 12 }).map((words) => words.join("")),
       fc.string({ unit: "binary" }),
     );
-    const question = { id: "q", options: ["yes"], created_at: 0, expires_at: 10 };
+    const question = { id: "q", tool: "", options: ["yes"], created_at: 0, expires_at: 10 };
     const excerpts = fc.array(
       fc.record({ kind: fc.constantFrom("quoted" as const, "forwarded" as const), author: text, text }),
       { minLength: 1, maxLength: 3 },

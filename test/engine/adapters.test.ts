@@ -283,6 +283,8 @@ const ORDER: Order = {
   ctl: "/data/bin/svc",
   model: "m1",
   permissions: "edit",
+  askTimeoutMs: 60_000,
+  mask: (text) => text,
   extraArgs: ["--extra", "x"],
   root: true,
   env: {},

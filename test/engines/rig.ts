@@ -79,7 +79,8 @@ async function buildGatewaySettings({ kind }: Pin): Promise<object> {
 }
 
 interface EngineWishes {
-  permissions?: "read" | "edit" | "full";
+  permissions?: "read" | "edit" | "ask" | "full";
+  askTimeout?: string;
   timeout?: string;
   env?: Record<string, string>;
   /** Arguments that select the Agent Client Protocol instead of the adapter's own protocol. */
@@ -92,7 +93,7 @@ export async function buildEngineSettings(
   modelUrl: string,
   wishes: EngineWishes = {},
 ): Promise<object> {
-  const { permissions = "full", timeout = "100s", acp } = wishes;
+  const { permissions = "full", timeout = "100s", acp, askTimeout } = wishes;
   const { env, ...own } = buildModelSettings(pin.kind, modelUrl, acp !== undefined);
   const rest = acp === undefined ? own : { kind: "acp", args: acp };
   // A separate home, kept between tests because some CLIs unpack themselves there.
@@ -100,7 +101,16 @@ export async function buildEngineSettings(
   await Deno.mkdir(home, { recursive: true });
   const command = buildPinProgram(pin);
   const warm = pin.warm === undefined ? {} : { warm: pin.warm };
-  return { command, permissions, timeout, ...warm, ...rest, env: { HOME: home, ...env, ...wishes.env } };
+  const asking = askTimeout === undefined ? {} : { ask_timeout: askTimeout };
+  return {
+    command,
+    permissions,
+    timeout,
+    ...asking,
+    ...warm,
+    ...rest,
+    env: { HOME: home, ...env, ...wishes.env },
+  };
 }
 
 interface RigOptions extends EngineWishes {

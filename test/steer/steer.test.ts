@@ -106,7 +106,7 @@ it("Claude Code's turn ends when it has taken up every message, by however many 
   const said: Line[] = [];
   const link = { say: (text: string) => void said.push(JSON.parse(text)), close() {} };
   const dialogue = new ClaudeDialogue(link, (line) => claude.parseLine(line));
-  dialogue.turn({ ...ORDER, prompt: "first" });
+  dialogue.turn({ ...ORDER, prompt: "first" }, () => {});
   dialogue.steer("u1", "second");
   expect(said[1]).toMatchObject({ type: "user", uuid: "u1", message: { content: [{ text: "second" }] } });
   const usage = { input_tokens: 10, output_tokens: 1 };

@@ -5,7 +5,7 @@ import { EXIT, Exit } from "../../terminal/exit.ts";
 import { field, toColumns } from "../../terminal/column.ts";
 import { confirm } from "../../terminal/prompt.ts";
 import { type AnyCommand, command, option } from "../command.ts";
-import { pageOptions, resource, WORKER_ID } from "../resource.ts";
+import { pageOptions, requestCommand, resource, WORKER_ID } from "../resource.ts";
 
 const KEY = option.text("--session-key <key>", "conversation, e.g. local:<session id>", {
   completion: "session_key",
@@ -23,6 +23,14 @@ export const group: AnyCommand[] = [
       examples: ["session list --session-key local:$session"],
     },
   ),
+  requestCommand({
+    name: "approvals",
+    about: "List the tool calls that a conversation allows without a question",
+    endpoint: "GET /api/approvals",
+    columns: toColumns("worker_name engine tool path arguments allowed_by created_at"),
+    options: { sessionKey: KEY, ...pageOptions(100) },
+    examples: ["session approvals --session-key local:$session"],
+  }),
   command({
     name: "clear",
     about: "Cancel all active work of a conversation and delete its contexts",

@@ -12,7 +12,7 @@ const question = resource("question", {
 
 export const group: AnyCommand[] = [
   question.list("List questions, newest first", "GET /api/questions", {
-    columns: toColumns("id status worker_id created_at expires_at text options answer"),
+    columns: toColumns("id status worker_id created_at expires_at text options answer tool"),
     options: {
       status: filterOption("--status <statuses>", "status", QUESTION_STATUSES),
       sessionKey: SESSION_KEY,

@@ -8,7 +8,11 @@ const WINDOWS = { name: "windows", value: (row: Row) => row.windows, show: forma
 
 export const group: AnyCommand[] = [
   engine.list("List engines and whether each is usable", "GET /api/engines", {
-    columns: toColumns("name kind usable default gateway version", WINDOWS, "limited_until fallback detail"),
+    columns: toColumns(
+      "name kind usable default permissions gateway version",
+      WINDOWS,
+      "limited_until fallback detail",
+    ),
     id,
   }),
   engine.get("GET /api/engines/:name", { id }),

@@ -3,7 +3,7 @@ import { Link } from "wouter-preact";
 import type { Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { saveAnswer } from "../../live/download.ts";
-import { AnswerForm } from "../../parts/answer_form.tsx";
+import { AnswerForm, ToolCall } from "../../parts/answer_form.tsx";
 import { Button } from "../../parts/button.tsx";
 import { formatClock, formatDay, formatSize, formatTime } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
@@ -39,6 +39,8 @@ export function MessageView({ message, sessionId, day, question, sender, failure
               <FailureCard execution={failure} />
             </>
           )
+          : question !== undefined && question.tool !== ""
+          ? <ToolCall question={question} />
           : content !== "" &&
             (mine ? <p class="plain">{content}</p> : <Markdown text={stripText(content)} />)}
         {media !== null && <MediaButton media={media} sessionId={sessionId} />}

@@ -6,7 +6,7 @@ import { buildItemKey } from "../../live/notifications.ts";
 import { useOpenQuestions } from "../../live/questions.ts";
 import { useGet } from "../../live/resource.ts";
 import { findWorkerName, workers } from "../../live/workers.ts";
-import { AnswerForm } from "../../parts/answer_form.tsx";
+import { AnswerForm, ToolCall } from "../../parts/answer_form.tsx";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { Empty, Loading } from "../../parts/notice.tsx";
 import { Heading, Section } from "../../parts/page.tsx";
@@ -137,7 +137,7 @@ function QuestionRow({ question }: { question: Schemas["Question"] }) {
     <div class="row asked">
       <Status value="question" bare />
       <span class="row-main">
-        <span class="asked-text">{text}</span>
+        {question.tool === "" ? <span class="asked-text">{text}</span> : <ToolCall question={question} />}
         <span class="row-note">
           {findWorkerName(worker_id) || "A worker"} asks in <ConversationLink sessionKey={session_key} />,
           {" "}

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { conflict } from "../../domain/call/error.ts";
+import { RUN_APPROVALS_MAX } from "../../domain/work/approval.ts";
 import { RUN_QUESTIONS_MAX } from "../../domain/work/question.ts";
 import { pickRunKeys } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
@@ -22,6 +23,7 @@ type LimitName =
   | "tasks"
   | "messages"
   | "questions"
+  | "approvals"
   | "memory_bytes"
   | "workers"
   | "changes"
@@ -31,6 +33,7 @@ const MOST: Record<Exclude<LimitName, "chain_depth">, number> = {
   tasks: RUN_TASKS_MAX,
   messages: RUN_MESSAGES_MAX,
   questions: RUN_QUESTIONS_MAX,
+  approvals: RUN_APPROVALS_MAX,
   memory_bytes: RUN_MEMORY_MAX_BYTES,
   workers: RUN_WORKERS_MAX,
   changes: RUN_CHANGES_MAX,

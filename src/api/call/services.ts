@@ -40,6 +40,7 @@ export interface Services {
   bee: Pick<Config["bee"], "engine">;
   network: Config["server"];
   retention: Config["retention"];
+  notices: Config["notices"];
   isolation: { config: Config["isolation"]; configPath: string | null; databaseUrl: string };
   configuration: Configuration;
   /** Default time zone of cron fields. */

@@ -9,6 +9,7 @@ import { takeMessage } from "../../store/chat/inbound.ts";
 import { record, recordIdle } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
 import { findOpenRun } from "../../store/work/steer.ts";
+import { deleteApprovals } from "../../store/work/approval.ts";
 import { withdrawQuestions } from "../../store/work/question_transitions.ts";
 import { deleteContexts, discardRunContexts } from "../../store/chat/conversation_context.ts";
 import { cancelOwnerTasks } from "../../store/work/task_transitions.ts";
@@ -132,6 +133,7 @@ const COMMANDS: Record<
     statements: [
       deleteContexts(session_key),
       discardRunContexts(session_key),
+      deleteApprovals(session_key),
       record(clock.now(), {
         kind: "context.cleared",
         session_key,

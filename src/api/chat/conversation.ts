@@ -14,6 +14,7 @@ import { listOpenConversationExecutionIds } from "../../store/work/execution.ts"
 import { failUnroutedMessages } from "../../store/chat/inbound.ts";
 import { record, recordIdle } from "../../store/events/journal.ts";
 import { withdrawQuestions } from "../../store/work/question_transitions.ts";
+import { deleteApprovals, listApprovals as listApprovalRows } from "../../store/work/approval.ts";
 import {
   deleteContexts,
   discardRunContexts,
@@ -73,6 +74,12 @@ export async function listContexts({ db }: Deps<"db">, call: Call, sessionKey: s
   return answerPage(await listContextRows(db, sessionKey, paging));
 }
 
+/** Lists the tool calls that a person allowed for the rest of a conversation, the latest first. */
+export async function listApprovals({ db }: Deps<"db">, call: Call, sessionKey: string, paging: Page) {
+  checkBound(call, sessionKey);
+  return answerPage(await listApprovalRows(db, sessionKey, paging));
+}
+
 /** Cancels a conversation's active tasks, drops unrouted messages and deletes all contexts. */
 export async function clearSession(
   { db, clock, interruptRun, interruptRouting }: Deps<"db" | "clock" | "interruptRun" | "interruptRouting">,
@@ -89,6 +96,7 @@ export async function clearSession(
     discardRunContexts(sessionKey),
     failUnroutedMessages(sessionKey, "session cleared", now),
     ...withdrawQuestions({ session_key: sessionKey }, by, now),
+    deleteApprovals(sessionKey),
     record(now, { kind: "session.cleared", session_key: sessionKey, actor: by }),
     recordIdle(now, sessionKey),
   ]);
@@ -118,6 +126,7 @@ export async function clearWorkerContext(
   const { rows } = await db.write([
     deleteContexts(sessionKey, workerId),
     discardRunContexts(sessionKey, workerId),
+    deleteApprovals(sessionKey, workerId),
     recordBy(call, now, { kind: "context.cleared", session_key: sessionKey, worker_id: workerId }),
   ]);
   return answer({ cancelled_tasks: 0, cleared_contexts: countContexts(rows[0]) });

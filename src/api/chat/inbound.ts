@@ -37,6 +37,7 @@ import type { Deps } from "../call/services.ts";
 import { formatSenderActor, IGNORED, type PlatformRules } from "../call/platforms.ts";
 import { buildNotice } from "./send_notice.ts";
 import { readChoice } from "../../domain/call/choice.ts";
+import { mayAnswer } from "../../domain/work/approval.ts";
 import { answerByMessage } from "../../store/chat/answered_message.ts";
 import { listOpenQuestions } from "../../store/work/question.ts";
 
@@ -288,6 +289,7 @@ async function receiveButtonPress(
   const question = open.find((one) => one.id === chosen.questionId);
   const answer = question?.options[chosen.option];
   if (question === undefined || answer === undefined) return LATE;
+  if (!mayAnswer(question, { platform: name, sender: sender.id, direct: isDirect })) return IGNORED;
   const by = formatSenderActor(name, sender.id);
   const message = {
     id: createId(),

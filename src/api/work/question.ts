@@ -1,7 +1,12 @@
 import { createId } from "../../base/id.ts";
-import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
+import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
 import { type Json, parseJson } from "../../domain/call/json.ts";
-import { normalizeAnswer, type Question, type QuestionFilter } from "../../domain/work/question.ts";
+import {
+  findAnswerFault,
+  normalizeAnswer,
+  type Question,
+  type QuestionFilter,
+} from "../../domain/work/question.ts";
 import type { Database } from "../../store/db/database.ts";
 import { updateReservationWait } from "../../store/workers/budget_ledger.ts";
 import { findQuestionJson, listQuestions as listQuestionRows } from "../../store/work/question.ts";
@@ -42,8 +47,11 @@ export async function answerQuestion(
   words: string,
 ): Promise<Answer<Question>> {
   const question = parseJson(await findVisible(db, call, id));
+  const answer = normalizeAnswer(question, words);
+  const fault = findAnswerFault(question, answer);
+  if (fault !== null) throw invalid("answer", fault);
   const given = {
-    answer: normalizeAnswer(question, words),
+    answer,
     by: call.caller.subject,
     messageId: "",
     taskId: createId(),

@@ -13,6 +13,7 @@ import {
   type Question,
   type QuestionCreate,
 } from "../../domain/work/question.ts";
+import { listChatOptions } from "../../domain/work/approval.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { findInbound } from "../../store/chat/inbound.ts";
@@ -56,6 +57,10 @@ export async function planQuestion(
     execution_id: run?.execution_id ?? "",
     worker_id: run?.worker_id ?? "",
     text: input.text,
+    tool: "",
+    arguments: "",
+    path: "",
+    call_key: "",
     options: input.options,
     default: findDefault(input),
     status: "open",
@@ -79,16 +84,26 @@ export async function planQuestion(
       lost: buildRace,
     };
   }
-  const { asked_by: _by, own_session: _own, work_dir: _dir, ...response } = question;
   return {
-    statements: [
-      ...insertQuestion(question),
-      buildOpenedEvent(question, now),
-      ...buildQuestionMessage(question, now),
-    ],
-    response,
+    statements: openQuestion(question, now),
+    response: pickQuestion(question),
     lost: async () => await findEqualQuestion(db, question) === null ? buildTooManyOpen() : buildRace(),
   };
+}
+
+/** Builds the statements that store a question and send it to its conversation. */
+export function openQuestion(question: NewQuestion, now: number): Statement[] {
+  return [
+    ...insertQuestion(question),
+    buildOpenedEvent(question, now),
+    ...buildQuestionMessage(question, now),
+  ];
+}
+
+function pickQuestion(question: NewQuestion): Question {
+  const { asked_by: _by, own_session: _own, work_dir: _dir, path: _path, call_key: _key, ...response } =
+    question;
+  return response;
 }
 
 // A run asks only in its own conversation, even with wider scopes.
@@ -159,7 +174,7 @@ function buildQuestionMessage(question: NewQuestion, now: number): Statement[] {
     platform: parsePlatformName(session_key),
     message_id,
     execution_id,
-    content: formatQuestion(question),
+    content: formatQuestion({ ...question, options: [...listChatOptions(question)] }),
     question_id: question.id,
   };
   const by = worker_id === ""
@@ -168,7 +183,8 @@ function buildQuestionMessage(question: NewQuestion, now: number): Statement[] {
   return sendMessage(buildOutbound({ ...message, ...by }, now));
 }
 
-function buildTooManyOpen(): ServiceError {
+/** Builds the error for a question in a conversation with the maximum of open ones. */
+export function buildTooManyOpen(): ServiceError {
   return new ServiceError(
     "rate_limited",
     `Cannot ask: ${OPEN_QUESTIONS_MAX} questions of this conversation are open. Try again later.`,

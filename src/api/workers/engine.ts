@@ -7,7 +7,7 @@ import { type Answer, answer, answerList } from "../call/answer.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 import type { WorkerUpdate } from "../../domain/workers/worker.ts";
-import { findReservedFlag } from "../../engine/kinds.ts";
+import { findAskFault, findReservedFlag } from "../../engine/kinds.ts";
 import { splitArgs } from "../../engine/arguments.ts";
 import { findBoxFault } from "../../engine/process/box_fault.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -63,6 +63,7 @@ async function probe({ engines, db, clock, isolation: { config } }: EngineDeps):
     stays_open: engines.find(name)?.idleMax ?? 0,
     steers: engines.find(name)?.steers ?? false,
     fallback: engines.find(name)?.config.fallback ?? [],
+    permissions: engines.find(name)?.config.permissions ?? "edit",
     windows: windows.filter(({ engine }) => engine === name).map(({ engine: _engine, ...window }) => window),
     limited_until: limits.find((limit) => limit.engine === name)?.until ?? null,
   }));
@@ -95,7 +96,11 @@ export function checkEngines(
     if (!known.includes(name) && !isElsewhere) {
       throw invalid(path, `no engine has this name. Known engines: ${known.join(", ")}.`);
     }
-    const flag = findReservedFlag(engines.find(name)?.kind ?? "", parseArgs(path, text));
+    const args = parseArgs(path, text);
+    const engine = engines.find(name);
+    const fault = engine?.config.permissions === "ask" ? findAskFault(engine.kind, args) : null;
+    if (fault !== null) throw invalid(path, fault);
+    const flag = findReservedFlag(engines.find(name)?.kind ?? "", args);
     if (flag !== null) throw invalid(path, `cannot contain ${flag}: the service sets it`);
   }
 }

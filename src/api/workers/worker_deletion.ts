@@ -11,6 +11,7 @@ import type { Database, Statement } from "../../store/db/database.ts";
 import { listOpenExecutionIds } from "../../store/work/execution.ts";
 import { record } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
+import { deleteWorkerApprovals } from "../../store/work/approval.ts";
 import { withdrawQuestions } from "../../store/work/question_transitions.ts";
 import { listWaitingReplies } from "../../store/work/task.ts";
 import { cancelOwnerOccurrences } from "../../store/work/occurrence.ts";
@@ -65,6 +66,7 @@ export async function buildWorkerDeletion(
     cancelOwnerOccurrences({ worker_id: id }, now),
     cancelOwnerTasks({ worker_id: id }, "worker deleted", now),
     ...withdrawQuestions({ worker_id: id }, actor, now),
+    deleteWorkerApprovals(id),
     ...waiting.flatMap((task) =>
       sendMessage(buildOutbound({
         id: createId(),

@@ -7,9 +7,9 @@ export interface Rule {
   access: Access;
   /**
    * `people`: no runs, whatever their scopes. `own`: every logged-in user for own objects. `unbound`: only runs with `*:*`,
-   * which are not bound to a conversation. `runners`: runner machines, which may call nothing else (contract 18).
+   * which are not bound to a conversation. `runners`: runner machines, which may call nothing else (contract 18). `runs`: the engines of runs.
    */
-  only?: "people" | "own" | "unbound" | "runners";
+  only?: "people" | "own" | "unbound" | "runners" | "runs";
 }
 
 /**
@@ -109,6 +109,11 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["GET /api/local/sessions/:id/media/:name", "read:chat"],
   ["GET /api/local/sessions/:id/stream", "read:chat"],
 
+  ["GET /api/approvals", "read:sessions"],
+  // For runs with any scopes: the engine asks, whatever its agent can do.
+  ["POST /api/approvals", "token", "runs"],
+  ["GET /api/approvals/:id/wait", "token", "runs"],
+  ["POST /api/approvals/:id/withdraw", "token", "runs"],
   ["GET /api/questions", "read:questions"],
   ["POST /api/questions", "write:questions"],
   ["GET /api/questions/:id", "read:questions"],

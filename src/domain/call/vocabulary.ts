@@ -111,6 +111,14 @@ export const QUESTION_STATUSES = ["open", "answered", "expired", "cancelled"] as
 /** The `answered_by` of an expired question with a default. */
 export const BY_DEFAULT = "default";
 
+/** The answers to a tool call that needs approval (contract 23). */
+export const ALLOW = "Allow";
+export const ALLOW_HERE = "Allow in this conversation";
+export const DENY = "Deny";
+
+/** Whether a tool call runs. `wait` while a person has yet to answer. */
+export const APPROVAL_DECISIONS = ["allow", "deny", "wait"] as const;
+
 export const INBOUND_STATUSES = ["received", "feeding", "bee_processed", "merged", "failed"] as const;
 type InboundStatus = (typeof INBOUND_STATUSES)[number];
 

@@ -36,6 +36,8 @@ export const questionSchema = z.strictObject({
   execution_id: z.string().meta({ description: "the latest run that asked" }),
   worker_id: z.string(),
   text: z.string(),
+  tool: z.string().meta({ description: "the tool of a call that needs approval; else empty" }),
+  arguments: z.string().meta({ description: "the arguments of that call, masked and escaped" }),
   options: z.array(z.string()),
   default: z.string().meta({ description: "the answer when the question expires; empty for none" }),
   status: z.enum(QUESTION_STATUSES),
@@ -90,6 +92,14 @@ export type QuestionFilter = z.output<z.ZodObject<typeof questionListQuery>>;
 
 export const questionWaitQuery = { timeout_ms: parseIntegerOr(30_000, [0, 600_000]) };
 
+/** Why an answer to a tool call counts nothing, or null. Only one of its options is an answer (contract 23). */
+export function findAnswerFault(
+  { tool, options }: Pick<Question, "tool" | "options">,
+  answer: string,
+): string | null {
+  return tool === "" || options.includes(answer) ? null : `choose one of: ${options.join(", ")}`;
+}
+
 type QuestionOptions = Pick<Question, "options">;
 
 /** Finds the option that a text names by its words or its number, or null (contract 12). */
@@ -140,7 +150,7 @@ export type MessageMeaning =
   | { is: "unclear"; words: string }
   | { is: "message" };
 
-export type OpenQuestion = Pick<Question, "id" | "options" | "created_at" | "expires_at">;
+export type OpenQuestion = Pick<Question, "id" | "tool" | "options" | "created_at" | "expires_at">;
 
 /**
  * Classifies a person's message against the open questions: a reply to a question, `/answer`, exactly an option of the only
@@ -154,14 +164,14 @@ export function readAnswer(open: readonly OpenQuestion[], said: ChatInput): Mess
   const typed = readCommand(words);
   const command = typed?.name === "answer" ? typed : null;
   const answer = command === null ? words : command.rest;
-  if (repliedTo !== undefined && answer !== "" && !hasMedia) return buildAnswer(repliedTo, answer);
+  if (repliedTo !== undefined && answer !== "" && !hasMedia) return readWords(repliedTo, answer);
   const [only] = could;
   if (command !== null) {
     if (could.length === 0 || only === undefined) {
       return { is: "unclear", words: "There is no open question here." };
     }
     if (answer === "") return { is: "unclear", words: "The answer is missing. Write: /answer <text>" };
-    return could.length === 1 ? buildAnswer(only, answer) : {
+    return could.length === 1 ? readWords(only, answer) : {
       is: "unclear",
       words: `There are ${could.length} open questions here. Reply to the one that you mean.`,
     };
@@ -170,6 +180,15 @@ export function readAnswer(open: readonly OpenQuestion[], said: ChatInput): Mess
   if (findOption(only, words) !== null) return buildAnswer(only, words);
   const soon = receivedAt - only.created_at <= PLAIN_ANSWER_MAX_MS;
   return direct && soon && only.options.length === 0 ? buildAnswer(only, words) : { is: "message" };
+}
+
+function readWords(question: OpenQuestion, words: string): MessageMeaning {
+  const meaning = buildAnswer(question, words);
+  const fault = meaning.is === "answer" ? findAnswerFault(question, meaning.answer) : null;
+  return fault === null ? meaning : {
+    is: "unclear",
+    words: `This needs an answer to a tool call: ${fault}. A user can also answer it in the console.`,
+  };
 }
 
 function buildAnswer(question: OpenQuestion, words: string): MessageMeaning {

@@ -19,6 +19,9 @@ export const engineSchema = z.strictObject({
   fallback: z.array(z.string()).meta({
     description: "engines that replace it while it is rate limited or cannot be used, best first",
   }),
+  permissions: z.enum(["read", "edit", "ask", "full"]).meta({
+    description: "what its agents can do without a person; `ask`: a person decides on other tool calls",
+  }),
   windows: z.array(z.strictObject({
     name: z.string(),
     utilization: z.number().meta({ description: "used fraction, 0 to 1" }),

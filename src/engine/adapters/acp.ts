@@ -7,6 +7,7 @@ export const acp: Adapter = {
   kind: "acp",
   program: "",
   tested: null,
+  asks: true,
   login: { variables: [], home: "", files: [], advice: "log in with the agent's own command" },
   variables: [],
   reservedFlags: [],

@@ -21,6 +21,7 @@ export const claude: Adapter = {
   choosesSessionId: true,
   reportsLiveUsage: true,
   reportsCost: true,
+  asks: true,
   providerHosts: ["api.anthropic.com", "claude.ai", "platform.claude.com"],
   login: {
     variables: [
@@ -58,6 +59,7 @@ export const claude: Adapter = {
     "--desktop",
     "--tmux",
     "--replay-user-messages",
+    "--permission-prompt-tool",
     "-w",
     "--worktree",
   ],
@@ -87,6 +89,8 @@ export const claude: Adapter = {
         CLAUDE_CODE_MAX_RETRIES: "4",
         // As root, Claude Code skips permissions only in a sandbox.
         ...(root && permissions === "full" ? { IS_SANDBOX: "1" } : {}),
+        // Without settings of the work directory, Claude Code reads its CLAUDE.md only as that of another directory.
+        ...(permissions === "ask" ? { CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD: "1" } : {}),
         // Without this the agent has to search for the service's tools first.
         ...(order.tools === null ? {} : { ENABLE_TOOL_SEARCH: "false" }),
       },
@@ -103,7 +107,12 @@ export const claude: Adapter = {
       return {
         ...command,
         // A message that was taken up comes back with its uuid.
-        args: ["--input-format=stream-json", "--replay-user-messages", ...command.args],
+        args: [
+          "--input-format=stream-json",
+          "--replay-user-messages",
+          ...command.args,
+          ...(order.permissions === "ask" ? ["--permission-prompt-tool=stdio"] : []),
+        ],
         // A background task that outlives its turn would start a turn without a request.
         env: { ...command.env, CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1" },
         files: order.tools === null
@@ -155,15 +164,19 @@ function buildBridgeConfig({ ctl, env }: Order): string {
 // Hooks in the work directory are programs. An agent that may only edit files could write one for its next run.
 const NO_HOOKS = ["--settings", '{"disableAllHooks":true}'];
 
+// Rules, hooks, skills, agents and tool servers of the work directory and the state could let a call through without a question.
+const NO_SETTINGS = ["--setting-sources=", "--strict-mcp-config"];
+
 // Claude Code refuses every command that contains a variable, even when the rules allow it.
-function buildPermissionArgs({ permissions, ctl }: Order): string[] {
+function buildPermissionArgs({ permissions, ctl, workDir }: Order): string[] {
   if (permissions === "full") return ["--dangerously-skip-permissions"];
   return [
     "--permission-mode",
-    permissions === "edit" ? "acceptEdits" : "dontAsk",
+    permissions === "read" ? "dontAsk" : "acceptEdits",
     "--allowedTools=Bash(svc ctl:*)",
     `--allowedTools=Bash(${ctl} ctl:*)`,
     ...NO_HOOKS,
+    ...(permissions === "ask" ? [...NO_SETTINGS, `--add-dir=${workDir}`] : []),
   ];
 }
 

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import {
   type Adapter,
   type AgentEvent,
@@ -7,7 +7,7 @@ import {
   type Line,
   type Order,
 } from "../protocol/adapter.ts";
-import { CodexDialogue, parseWindows } from "../protocol/codex_dialogue.ts";
+import { CodexDialogue, parseWindows, stripShell } from "../protocol/codex_dialogue.ts";
 import { classifyFailure } from "../protocol/failure.ts";
 import {
   formatContent,
@@ -25,6 +25,7 @@ export const codex: Adapter = {
   kind: "codex",
   program: "codex",
   tested: { package: "@openai/codex", version: "0.169.0" },
+  asks: true,
   providerHosts: ["api.openai.com", "chatgpt.com", "auth.openai.com"],
   login: {
     variables: ["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"],
@@ -42,6 +43,7 @@ export const codex: Adapter = {
         "exec",
         "--json",
         "--skip-git-repo-check",
+        ...(order.permissions === "ask" ? ["--ignore-user-config", "--ignore-rules"] : []),
         // A login shell reads /etc/profile, which may replace PATH, and then svc is not found (facts, engines 2.9).
         ...formatSettings(["allow_login_shell=false", "analytics.enabled=false"]),
         "--disable",
@@ -63,6 +65,14 @@ export const codex: Adapter = {
     };
   },
   // A turn of a thread, with the events of the app-server (decision 0011).
+  listForeignSettings: ({ stateDir, env }) => {
+    const home = stateDir ?? (env.CODEX_HOME || join(env.HOME ?? "", ".codex"));
+    const isHarmless = (text: string) => text.split("\n").every((line) => TRUST_LINE.test(line));
+    return [
+      { path: join(home, "config.toml"), isHarmless },
+      { path: join(home, "rules") },
+    ];
+  },
   open: {
     acceptsArgs: hasOnlySettings,
     buildCommand(order) {
@@ -127,10 +137,27 @@ function formatSettings(values: string[]): string[] {
   return values.flatMap((value) => ["-c", value]);
 }
 
-function buildPermissionArgs({ permissions }: Order): string[] {
+// An allow rule of a trusted project runs a command without a question and without a sandbox. Codex trusts a directory without an entry,
+// and takes the entry of a parent, too. Without trust it ignores AGENTS.md as well.
+function buildAskSettings(workDir: string): string[] {
+  const projects = listAncestors(workDir).map((path) => `${JSON.stringify(path)}={trust_level="untrusted"}`);
+  const off = ["hooks", "apps", "skill_mcp_dependency_install"].map((name) => `features.${name}=false`);
+  return [`projects={${projects.join(",")}}`, ...off];
+}
+
+function listAncestors(path: string): string[] {
+  const parent = dirname(path);
+  return parent === path ? [path] : [path, ...listAncestors(parent)];
+}
+
+// A line that only marks a project as trusted, which Codex itself writes.
+const TRUST_LINE = /^\s*(#.*|\[projects\."[^"]*"\]|\[projects\]|trust_level\s*=\s*"\w+")?\s*$/;
+
+function buildPermissionArgs({ permissions, workDir }: Order): string[] {
   if (permissions === "full") return ["--dangerously-bypass-approvals-and-sandbox"];
   if (permissions === "read") return formatSettings(['sandbox_mode="read-only"']);
   return formatSettings([
+    ...(permissions === "ask" ? buildAskSettings(workDir) : []),
     'sandbox_mode="workspace-write"',
     // `svc` needs the network to reach the service.
     "sandbox_workspace_write.network_access=true",
@@ -199,14 +226,6 @@ function parseTool(item: Line): { name: string; input: string } | null {
   }
   if (type === "web_search") return { name: "web search", input: getText(item, "query") };
   return null;
-}
-
-function stripShell(command: string): string {
-  return /^\S*\b(?:ba|z)?sh -l?c '([\s\S]*)'$/.exec(command)?.[1]?.replaceAll(`'"'"'`, "'").replaceAll(
-    `'\\''`,
-    "'",
-  ) ??
-    command;
 }
 
 function parseStart(item: Line): AgentEvent[] {

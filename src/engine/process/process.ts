@@ -53,10 +53,10 @@ export interface ProcessEnd {
 
 /** The program could not be started. */
 export class SpawnError extends Error {
-  /** `isolation`: it could not be isolated as its worker asks. */
-  readonly failure: "spawn_failed" | "isolation";
+  /** `isolation`: it could not be isolated as its worker asks. `setup`: settings rule it out. */
+  readonly failure: "spawn_failed" | "isolation" | "setup";
 
-  constructor(message: string, failure: "spawn_failed" | "isolation" = "spawn_failed") {
+  constructor(message: string, failure: "spawn_failed" | "isolation" | "setup" = "spawn_failed") {
     super(message);
     this.name = "SpawnError";
     this.failure = failure;

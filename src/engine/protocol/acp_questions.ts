@@ -1,13 +1,17 @@
 // Asks a person about the permission requests and forms of an agent. The default is to refuse (contract 12, contract 17).
-import { setTimeout as pause } from "node:timers/promises";
 import { RUN_QUESTIONS_MAX } from "../../domain/work/question.ts";
 import type { Line, Order } from "./adapter.ts";
+import { isOwnCommand, requestApproval } from "./approvals.ts";
 import { formatInput, getList, getObject, getText, isObject } from "./json_fields.ts";
+import { sendUntilAnswered, WAIT_MS } from "./own_request.ts";
+
+const EDITS: ReadonlySet<string> = new Set(["read", "search", "think", "edit", "delete", "move"]);
 
 /** The kinds of tool calls that need no approval, by the engine's permissions. */
 const FREE: Record<Order["permissions"], ReadonlySet<string> | null> = {
   read: new Set(["read", "search", "think"]),
-  edit: new Set(["read", "search", "think", "edit", "delete", "move"]),
+  edit: EDITS,
+  ask: EDITS,
   full: null,
 };
 
@@ -18,9 +22,7 @@ const DECLINE = "Decline";
 const OPTIONS_MAX = 10;
 const OPTION_MAX_CHARACTERS = 50;
 const TEXT_MAX_CHARACTERS = 4_000;
-const WAIT_MS = 60_000;
 const CANCEL_MAX_MS = 5_000;
-const AGAIN_MS = 1_000;
 /** Forms with more fields are declined. */
 const FIELDS_MAX = 5;
 
@@ -36,6 +38,7 @@ export async function answerPermission(order: Order, params: Line, signal: Abort
   }
   const reject = findOption(options, "reject_once") ?? findOption(options, "reject_always");
   const refusal = reject === null ? CANCELLED : selectOption(reject);
+  if (order.permissions === "ask") return await answerOnce(order, call, options, signal);
   const names = options.map((option) => shorten(getText(option, "name"), OPTION_MAX_CHARACTERS));
   const refused = reject === null ? DECLINE : names[options.indexOf(reject)] || DECLINE;
   const title = getText(call, "title") || getText(call, "kind") || "a tool";
@@ -50,6 +53,33 @@ export async function answerPermission(order: Order, params: Line, signal: Abort
   if (signal.aborted) return CANCELLED;
   const chosen = answer === null ? undefined : options[names.indexOf(answer)];
   return chosen === undefined ? refusal : selectOption(chosen);
+}
+
+// After "always" the agent would not ask again, so the service remembers instead.
+async function answerOnce(
+  order: Order,
+  call: Line,
+  options: readonly Line[],
+  signal: AbortSignal,
+): Promise<Line> {
+  const allow = findOption(options, "allow_once");
+  const reject = findOption(options, "reject_once");
+  const refusal = reject === null ? CANCELLED : selectOption(reject);
+  if (allow === null) return refusal;
+  const tool = getText(call, "title") || getText(call, "kind") || "a tool";
+  const locations = getList(call, "locations").map((location) => getText(location, "path"));
+  const [path = ""] = locations;
+  const input = {
+    kind: call.kind,
+    rawInput: call.rawInput,
+    content: call.content,
+    locations: call.locations,
+  };
+  const isFileTool = locations.length === 1 && path !== "" && FREE.edit?.has(getText(call, "kind")) === true;
+  const asked = { tool: isFileTool ? getText(call, "kind") : tool, input, ...(isFileTool ? { path } : {}) };
+  const { allowed } = await requestApproval(order, asked, signal);
+  if (signal.aborted) return CANCELLED;
+  return allowed ? selectOption(allow) : refusal;
 }
 
 /** Answers an `elicitation/create` by one question for each field of its form. Never throws. */
@@ -103,14 +133,11 @@ function selectOption(option: Line): Line {
   return { outcome: "selected", optionId: getText(option, "optionId") };
 }
 
-// Whether the command is one call of svc ctl and nothing else. The token decides what that call may do.
 function isOwn({ ctl }: Order, { kind, rawInput }: Line): boolean {
   if (kind !== "execute" || !isObject(rawInput) || !Object.keys(rawInput).every((key) => PLAIN.has(key))) {
     return false;
   }
-  const input = formatInput(rawInput);
-  const [program = "", group = ""] = input.split(" ");
-  return (program === "svc" || program === ctl) && group === "ctl" && !/[;&|<>$`()\\\n\r]/.test(input);
+  return isOwnCommand(ctl, formatInput(rawInput));
 }
 
 // Shows all keys of the input, because an unknown key can change the effect of the call.
@@ -176,45 +203,4 @@ async function askPerson(env: Order["env"], question: Question, signal: AbortSig
     if (id !== "") void sendUntilAnswered(env, cancel, AbortSignal.timeout(CANCEL_MAX_MS)).catch(() => {});
     return null;
   }
-}
-
-/** A request to the service with the token of the run. */
-interface OwnRequest {
-  method: string;
-  path: string;
-  body?: unknown;
-  /** The idempotency key, the same in each repetition. */
-  key?: string;
-}
-
-// Repeats a request until the service answers, because it may be restarting.
-async function sendUntilAnswered(env: Order["env"], request: OwnRequest, signal: AbortSignal): Promise<Line> {
-  while (true) {
-    const response = await send(env, request, signal).catch(() => null);
-    signal.throwIfAborted();
-    if (response !== null && response.status < 500 && response.status !== 429) {
-      const answer: unknown = await response.json();
-      if (response.ok && isObject(answer)) return answer;
-      throw new Error(`${request.path} answered ${response.status}`);
-    }
-    await response?.body?.cancel();
-    await pause(AGAIN_MS, undefined, { signal });
-  }
-}
-
-function send(
-  env: Order["env"],
-  { method, path, body, key }: OwnRequest,
-  signal: AbortSignal,
-): Promise<Response> {
-  return fetch(`${env.SVC_URL}${path}`, {
-    method,
-    headers: {
-      authorization: `Bearer ${env.SVC_TOKEN}`,
-      "content-type": "application/json",
-      ...(key === undefined ? {} : { "idempotency-key": key }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS + AGAIN_MS * 10)]),
-  });
 }

@@ -1,4 +1,5 @@
 import type { GatewayKind } from "../../domain/call/vocabulary.ts";
+import type { Permissions } from "../config.ts";
 import type { Usage } from "../../domain/work/execution.ts";
 import type { Reset } from "./reset.ts";
 
@@ -101,7 +102,11 @@ export interface Order {
   /** Absolute path of `svc`. */
   ctl: string;
   model: string;
-  permissions: "read" | "edit" | "full";
+  permissions: Permissions;
+  /** How long a person has to allow a tool call, in ms. */
+  askTimeoutMs: number;
+  /** Masks the secrets of the run in a text. */
+  mask: (text: string) => string;
   /** engines.<name>.args and the worker's own arguments. They follow the adapter's arguments. */
   extraArgs: readonly string[];
   /** Whether the service and the engine run as root. */
@@ -214,6 +219,12 @@ export interface Login {
   advice: string;
 }
 
+interface ForeignSettings {
+  path: string;
+  /** Whether a file with this text changes nothing. If absent, no text does. */
+  isHarmless?: (text: string) => boolean;
+}
+
 /** The manifest of one kind of engine. `driver` names the code that runs it. */
 export type AnyAdapter = Adapter | ProgramAdapter | BuiltInAdapter;
 
@@ -252,6 +263,10 @@ export interface Adapter {
   reportsLiveUsage?: boolean;
   /** Whether the engine reports its cost in US dollars. */
   reportsCost?: boolean;
+  /** Whether its dialogue asks the service before a tool call (`permissions: ask`). */
+  asks?: boolean;
+  /** Files and folders outside the work directory that would let tool calls through. With `permissions: ask` a run fails if there are any. */
+  listForeignSettings?(order: Order): readonly ForeignSettings[];
   /** How to install `<version>`. If absent, with `npm install -g` and the package. */
   install?: string;
   /** Another required program, such as a version of Node. */

@@ -1,6 +1,8 @@
 import type { AgentEvent, Dialogue, Line, Link, Order } from "./adapter.ts";
+import { PendingCalls, requestApproval } from "./approvals.ts";
 import { getNumber, getObject, getText } from "./json_fields.ts";
 
+const FILE_TOOLS = new Set(["Read", "Write", "Edit", "MultiEdit", "NotebookEdit"]);
 const PREPARE = "prepare";
 
 /**
@@ -16,6 +18,10 @@ export class ClaudeDialogue implements Dialogue {
   #answers: string[] = [];
   /** Tokens of the results before the last one. */
   #counted: Record<string, number> = {};
+  #order: Order | null = null;
+  #take: (events: AgentEvent[]) => void = () => {};
+  /** By the id of their request. */
+  readonly #calls = new PendingCalls();
 
   constructor(link: Link, parse: (line: Line) => AgentEvent[]) {
     this.#link = link;
@@ -27,7 +33,11 @@ export class ClaudeDialogue implements Dialogue {
     this.#say({ type: "control_request", request_id: PREPARE, request: { subtype: "initialize" } });
   }
 
-  turn({ prompt }: Order): void {
+  turn(order: Order, take: (events: AgentEvent[]) => void): void {
+    const { prompt } = order;
+    this.#calls.clear();
+    this.#order = order;
+    this.#take = take;
     this.#waiting.clear();
     this.#answers = [];
     this.#counted = {};
@@ -35,8 +45,10 @@ export class ClaudeDialogue implements Dialogue {
   }
 
   steer(id: string, words: string): void {
-    this.#waiting.add(id);
-    this.#write(words, { uuid: id });
+    this.#calls.afterAnswers(() => {
+      this.#waiting.add(id);
+      this.#write(words, { uuid: id });
+    });
   }
 
   hear(line: Line): AgentEvent[] {
@@ -49,16 +61,61 @@ export class ClaudeDialogue implements Dialogue {
     if (line.isReplay === true && this.#waiting.delete(uuid)) {
       return [{ kind: "steered", id: uuid, taken: true }];
     }
-    return getText(line, "type") === "result" ? this.#onResult(line) : this.#parse(line);
+    const type = getText(line, "type");
+    if (type === "control_request") return this.#onRequest(line);
+    if (type === "control_cancel_request") {
+      this.#calls.drop(getText(line, "request_id"));
+      return [];
+    }
+    return type === "result" ? this.#onResult(line) : this.#parse(line);
   }
 
   interrupt(): void {
+    this.#calls.clear();
     this.#say({ type: "control_request", request_id: "end", request: { subtype: "interrupt" } });
   }
 
-  close(): void {}
+  close(): void {
+    this.#calls.clear();
+  }
+
+  #onRequest(line: Line): AgentEvent[] {
+    const request = getObject(line, "request");
+    const id = getText(line, "request_id");
+    if (getText(request, "subtype") === "can_use_tool") void this.#answerCall(id, request);
+    // Every request gets an answer, or Claude Code would wait for it.
+    else {this.#say({
+        type: "control_response",
+        response: { subtype: "error", request_id: id, error: "not offered" },
+      });}
+    return [];
+  }
+
+  async #answerCall(id: string, request: Line): Promise<void> {
+    const input = getObject(request, "input");
+    const tool = getText(request, "tool_name");
+    await this.#calls.answer(id, (signal) => this.#decide(tool, input, signal), ({ allowed, reason }) => {
+      const response = allowed
+        ? { behavior: "allow", updatedInput: input }
+        : { behavior: "deny", message: `This call was not allowed: ${reason}.`, interrupt: false };
+      this.#say({ type: "control_response", response: { subtype: "success", request_id: id, response } });
+      this.#take([{ kind: "notice", text: `${tool} was ${allowed ? "allowed" : "denied"}: ${reason}` }]);
+    });
+  }
+
+  async #decide(tool: string, input: Line, signal: AbortSignal) {
+    const order = this.#order;
+    if (order === null || order.permissions !== "ask") {
+      return { allowed: false, reason: "nobody can be asked" };
+    }
+    // The answer of a person would have to be in the input.
+    if (tool === "AskUserQuestion") return { allowed: false, reason: "ask with `svc ctl ask` instead" };
+    const path = FILE_TOOLS.has(tool) ? getText(input, "file_path") || getText(input, "notebook_path") : "";
+    return await requestApproval(order, { tool, input, ...(path === "" ? {} : { path }) }, signal);
+  }
 
   #onResult(line: Line): AgentEvent[] {
+    this.#calls.clear();
     const usage = getObject(line, "usage");
     if (line.usage !== undefined) {
       for (const [name, value] of Object.entries(usage)) {

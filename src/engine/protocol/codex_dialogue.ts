@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { VERSION } from "../../base/version.ts";
 import type {
   Adapter,
@@ -9,6 +10,7 @@ import type {
   Order,
   ProviderWindow,
 } from "./adapter.ts";
+import { isOwnCommand, PendingCalls, requestApproval, type ToolCall } from "./approvals.ts";
 import { buildFailure, classifyFailure } from "./failure.ts";
 import { getList, getNumber, getObject, getText } from "./json_fields.ts";
 import { JsonRpcClient } from "./json_rpc.ts";
@@ -21,10 +23,23 @@ const METHOD_NOT_FOUND = -32_601;
 const SANDBOX: Record<Order["permissions"], string> = {
   read: "read-only",
   edit: "workspace-write",
+  ask: "workspace-write",
   full: "danger-full-access",
 };
 
-/** Refusals of requests that need a person: a call beyond the permissions is never approved. */
+/** Calls that a person decides on with `permissions: ask`. */
+const CALLS = new Set(["item/commandExecution/requestApproval", "item/fileChange/requestApproval"]);
+
+/** Fields of such a request that say nothing about the call. */
+const CALL_KEYS_HIDDEN = new Set([
+  ...["kind", "threadId", "turnId", "itemId", "startedAtMs", "environmentId", "commandActions"],
+  ...["proposedExecpolicyAmendment", "proposedNetworkPolicyAmendments", "availableDecisions"],
+]);
+
+/** Changed files whose approval Codex can still ask for. */
+const CHANGES_KNOWN_MAX = 100;
+
+/** Refusals of requests that need a person: without `permissions: ask`, a call beyond the permissions is never approved. */
 const REFUSALS: Record<string, Line> = {
   "item/commandExecution/requestApproval": { decision: "decline" },
   "item/fileChange/requestApproval": { decision: "decline" },
@@ -60,6 +75,10 @@ export class CodexDialogue implements Dialogue {
   #steering = 0;
   /** The end of a turn, which waits for those answers. */
   #end: AgentEvent[] = [];
+  /** By the id of their request. */
+  readonly #calls = new PendingCalls();
+  /** The changes of a file tool by their item, because the request does not have them. */
+  readonly #changes = new LRUCache<string, Line[]>({ max: CHANGES_KNOWN_MAX });
 
   constructor(order: Order, link: Link, events: Adapter["parseLine"]) {
     this.#order = order;
@@ -84,6 +103,7 @@ export class CodexDialogue implements Dialogue {
   }
 
   turn(order: Order, take: (events: AgentEvent[]) => void): void {
+    this.#calls.clear();
     this.#order = order;
     this.#take = take;
     this.#hasTurn = true;
@@ -100,6 +120,10 @@ export class CodexDialogue implements Dialogue {
     const { id, method } = line;
     if (typeof method !== "string") return this.#requests.hear(line);
     if (id === undefined) return this.#onNotification(method, getObject(line, "params"));
+    if (this.#order.permissions === "ask" && CALLS.has(method)) {
+      void this.#answerCall(id, getObject(line, "params"));
+      return [];
+    }
     const result = REFUSALS[method];
     const error = { code: METHOD_NOT_FOUND, message: `${method} is not offered` };
     this.#say(result === undefined ? { id, error } : { id, result });
@@ -108,6 +132,10 @@ export class CodexDialogue implements Dialogue {
 
   /** Codex refuses words for a turn that has ended. */
   steer(id: string, words: string): void {
+    this.#calls.afterAnswers(() => this.#steer(id, words));
+  }
+
+  #steer(id: string, words: string): void {
     if (this.#turnId === "") return void this.#take([{ kind: "steered", id, taken: false }]);
     const input = [{ type: "text", text: words, text_elements: [] }];
     const answer =
@@ -121,12 +149,14 @@ export class CodexDialogue implements Dialogue {
 
   interrupt(): void {
     this.#interrupted = true;
+    this.#calls.clear();
     if (this.#turnId === "") return;
     const ignored = { answered: () => [], refused: () => [] };
     this.#requests.ask("turn/interrupt", { threadId: this.#threadId, turnId: this.#turnId }, ignored);
   }
 
   close(): void {
+    this.#calls.clear();
     this.#requests.close();
   }
 
@@ -134,7 +164,9 @@ export class CodexDialogue implements Dialogue {
     const { resume, sessionId, workDir, model, permissions } = this.#order;
     const place = {
       cwd: workDir,
-      approvalPolicy: "never",
+      ...(permissions === "ask"
+        ? { approvalPolicy: "untrusted", approvalsReviewer: "user" }
+        : { approvalPolicy: "never" }),
       sandbox: SANDBOX[permissions],
       ...(model === "" ? {} : { model }),
     };
@@ -182,6 +214,8 @@ export class CodexDialogue implements Dialogue {
       const windows = parseWindows(limits, ["usedPercent", "windowDurationMins", "resetsAt"]);
       return windows.length === 0 ? [] : [{ kind: "windows", windows }];
     }
+    if (method === "serverRequest/resolved") this.#calls.drop(String(params.requestId));
+    if (method === "item/started") this.#noteChanges(getObject(params, "item"));
     // Subagents have other threads.
     if (getText(params, "threadId") !== this.#threadId) return [];
     const turnId = getText(params, "turnId") || getText(getObject(params, "turn"), "id");
@@ -203,6 +237,32 @@ export class CodexDialogue implements Dialogue {
     return method === "turn/completed" ? this.#onCompleted(getObject(params, "turn")) : [];
   }
 
+  #noteChanges(item: Line): void {
+    if (getText(item, "type") === "fileChange") {
+      this.#changes.set(getText(item, "id"), getList(item, "changes"));
+    }
+  }
+
+  async #answerCall(id: unknown, params: Line): Promise<void> {
+    const order = this.#order;
+    const call = buildCall(params, this.#changes.get(getText(params, "itemId")));
+    const decide = async (signal: AbortSignal) => {
+      if (call === null) return { allowed: false, reason: "its changes are unknown" };
+      if (isOwnCommand(order.ctl, stripShell(getText(params, "command")))) {
+        return { allowed: true, reason: "" };
+      }
+      return await requestApproval(order, call, signal);
+    };
+    await this.#calls.answer(String(id), decide, ({ allowed, reason }) => {
+      this.#say({ id, result: { decision: allowed ? "accept" : "decline" } });
+      if (reason === "") return;
+      this.#take([{
+        kind: "notice",
+        text: `${call?.tool} was ${allowed ? "allowed" : "denied"}: ${reason}`,
+      }]);
+    });
+  }
+
   #endSteer(): AgentEvent[] {
     this.#steering--;
     return this.#steering === 0 ? this.#end : [];
@@ -210,6 +270,7 @@ export class CodexDialogue implements Dialogue {
 
   #onCompleted(turn: Line): AgentEvent[] {
     const status = getText(turn, "status");
+    this.#calls.clear();
     this.#turnId = "";
     this.#pastTurnId = getText(turn, "id");
     if (status === "completed") {
@@ -219,6 +280,20 @@ export class CodexDialogue implements Dialogue {
     const words = getText(getObject(turn, "error"), "message") || `its turn is ${status}`;
     return [...this.#usage, ...buildFailedTurn(classifyFailure(words, "model"))];
   }
+}
+
+/** Returns a call as people see it, or null for changes without a known item. */
+function buildCall(params: Line, changes: Line[] | undefined): ToolCall | null {
+  const shown = Object.entries(params).filter(([name, value]) =>
+    !CALL_KEYS_HIDDEN.has(name) && value !== null
+  );
+  const input = Object.fromEntries(shown);
+  if (typeof params.command === "string") return { tool: "shell", input };
+  if (changes === undefined) return null;
+  const [only] = changes;
+  const kind = getObject(only ?? {}, "kind");
+  const path = changes.length === 1 && typeof kind.move_path !== "string" ? getText(only ?? {}, "path") : "";
+  return { tool: "edit", input: { ...input, changes }, ...(path === "" ? {} : { path }) };
 }
 
 function buildFailedTurn(failure: EngineFailure): AgentEvent[] {
@@ -274,4 +349,13 @@ function formatWindowName(minutes: number): string {
     : minutes % 60 === 0
     ? `${minutes / 60}h`
     : `${minutes}m`;
+}
+
+/** Returns the command inside a call of a shell. */
+export function stripShell(command: string): string {
+  return /^\S*\b(?:ba|z)?sh -l?c '([\s\S]*)'$/.exec(command)?.[1]?.replaceAll(`'"'"'`, "'").replaceAll(
+    `'\\''`,
+    "'",
+  ) ??
+    command;
 }

@@ -1,6 +1,12 @@
 import { z } from "zod";
 import { id } from "../../domain/call/field.ts";
 import {
+  approvalCreateSchema,
+  approvalDecisionSchema,
+  approvalListQuery,
+  approvalSchema,
+} from "../../domain/work/approval.ts";
+import {
   questionAnswerSchema,
   questionCreateSchema,
   questionListQuery,
@@ -77,5 +83,52 @@ export const questionRoutes = [
     body: z.strictObject({}),
     response: questionSchema,
     handle: ({ api, call, params }) => api.question.cancel(call, params.id),
+  }),
+] as const;
+
+export const approvalRoutes = [
+  defineRoute("GET /api/approvals", {
+    access: "read:sessions",
+    operation: "approval.list",
+    summary: "List the tool calls that a conversation allows without a question",
+    query: approvalListQuery,
+    response: z.array(approvalSchema),
+    handle: ({ api, call, query }) => api.approval.list(call, query.session_key, query),
+  }),
+  defineRoute("POST /api/approvals", {
+    access: "token",
+    operation: "approval.request",
+    summary: "Ask whether a tool call of the run is allowed",
+    description:
+      "For the engine of a run with `permissions: ask`. A remembered call is allowed, and one that nobody can be " +
+      "asked about is denied. For all others a question is opened.",
+    body: approvalCreateSchema,
+    response: approvalDecisionSchema,
+    status: 201,
+    idempotent: true,
+    handle: ({ api, call, body }) => api.approval.request(call, body),
+  }),
+  defineRoute("GET /api/approvals/:id/wait", {
+    access: "token",
+    operation: "approval.wait",
+    summary: "Wait for the answer about a tool call",
+    params: { id },
+    query: questionWaitQuery,
+    response: approvalDecisionSchema,
+    handle: ({ api, call, params, query }) =>
+      Promise.resolve(
+        buildStreamedJson((signal) =>
+          api.approval.wait(call, params.id, { timeoutMs: query.timeout_ms, signal })
+        ),
+      ),
+  }),
+  defineRoute("POST /api/approvals/:id/withdraw", {
+    access: "token",
+    operation: "approval.withdraw",
+    summary: "Withdraw the question about a tool call that its agent dropped",
+    params: { id },
+    body: z.strictObject({}),
+    response: approvalDecisionSchema,
+    handle: ({ api, call, params }) => api.approval.withdraw(call, params.id),
   }),
 ] as const;

@@ -2,6 +2,7 @@
 import { createId } from "../../base/id.ts";
 import { findOwnText } from "../../domain/chat/excerpt.ts";
 import { buildOutbound } from "../../domain/chat/message.ts";
+import { mayAnswer } from "../../domain/work/approval.ts";
 import { findAnswerer, type MessageMeaning, readAnswer } from "../../domain/work/question.ts";
 import { answerByMessage } from "../../store/chat/answered_message.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
@@ -56,7 +57,7 @@ async function read(
   { content, media, reply_to }: MessageText,
   here: readonly ConversationQuestion[],
 ): Promise<MessageMeaning> {
-  return readAnswer(here, {
+  const meaning = readAnswer(here, {
     // Only text that the sender typed can be an answer.
     content: findOwnText(content),
     hasMedia: media !== "null" || message.has_file === 1,
@@ -64,7 +65,13 @@ async function read(
     replyTo: reply_to === "" ? "" : await findQuestionOfMessage(db, reply_to),
     direct: message.is_direct === 1,
   });
+  const asked = meaning.is === "answer" ? here.find(({ id }) => id === meaning.question.id) : undefined;
+  const from = { platform: message.platform, sender: message.sender, direct: message.is_direct === 1 };
+  return asked === undefined || mayAnswer(asked, from) ? meaning : { is: "unclear", words: NOT_YOURS };
 }
+
+const NOT_YOURS =
+  "Only the person whose message started this run, or a user in the console, can answer about its tool calls.";
 
 function buildAnswer(
   message: WaitingMessage,

@@ -22,6 +22,7 @@ const COLUMNS: readonly [string, string][] = [
  */
 const KEYS: readonly [string, string][] = [
   ["session_context", "session_key"],
+  ["approval", "session_key"],
   ["memory", "scope"],
   ["notice", "place"],
 ];

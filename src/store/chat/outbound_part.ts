@@ -1,6 +1,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { OutboundMessage } from "../../domain/chat/message.ts";
 import { type Database, guard, type Statement } from "../db/database.ts";
+import { CHAT_OPTIONS } from "../work/question.ts";
 
 /** The oldest waiting reply of its conversation. */
 export interface WaitingOutbound
@@ -35,7 +36,7 @@ export function listDueReplies(
     `select id, session_key, message_id, content, media, attempt, error,
       coalesce(resent_at, created_at) as since, question_id,
       exists (select 1 from outbound_part where outbound_id = outbound_message.id) as is_cut,
-      coalesce((select options from question where question.id = question_id and status = 'open'), '[]') as options,
+      coalesce((select ${CHAT_OPTIONS} from question where question.id = question_id and status = 'open'), '[]') as options,
       (select platform_message_id from inbound_message where id = message_id) as answers
     from outbound_message
     where id in (

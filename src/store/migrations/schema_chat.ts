@@ -205,6 +205,12 @@ export const CHAT_SCHEMA: string[] = [
     worker_id text not null default '',
     asked_by text not null,
     text text not null,
+    -- The tool call that needs approval; '' for any other question.
+    tool text not null default '',
+    arguments text not null default '',
+    path text not null default '',
+    -- Under this key the conversation remembers the call.
+    call_key text not null default '',
     options text not null default '[]' check (json_valid(options)),
     default_answer text not null default '',
     status text not null check (status in ('open', 'answered', 'expired', 'cancelled')),
@@ -236,4 +242,21 @@ export const CHAT_SCHEMA: string[] = [
   `create index question_answer_task on question (answer_task_id) where answer_task_id is not null`,
   `create index question_waiting on question (worker_id) where waiting = 1`,
   `create index question_ended on question (created_at) where status <> 'open'`,
+
+  // Tool calls that a person allowed for the rest of a conversation. The id is that of the question.
+  `create table approval (
+    id text primary key,
+    session_key text not null,
+    worker_id text not null,
+    engine text not null,
+    tool text not null,
+    arguments text not null,
+    path text not null,
+    call_key text not null,
+    allowed_by text not null,
+    created_at integer not null
+  ) strict`,
+  `create unique index approval_call on approval (session_key, worker_id, engine, call_key)`,
+  `create index approval_session on approval (session_key, id)`,
+  `create index approval_worker on approval (worker_id)`,
 ];

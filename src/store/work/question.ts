@@ -2,6 +2,8 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Json } from "../../domain/call/json.ts";
 import type { RunKeys } from "../../domain/call/run_identity.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
+import { DENY } from "../../domain/call/vocabulary.ts";
+import { CALL_SHOWN_MAX_CHARACTERS } from "../../domain/work/approval.ts";
 import {
   OPEN_QUESTIONS_MAX,
   type OpenQuestion,
@@ -14,24 +16,36 @@ import { buildWhere, type Filters, limitToConversation, matchColumns, matchRefer
 import { list, parseNullableJson, readBoundJson } from "../db/list.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
 
+/** The JSON of listChatOptions(). */
+export const CHAT_OPTIONS =
+  `iif(tool <> '' and length(arguments) > ${CALL_SHOWN_MAX_CHARACTERS}, json_array('${DENY}'), options)`;
+
 const QUESTIONS = {
   table: "question",
   json: buildJsonSql("question", questionSchema, { default: "question.default_answer" }),
-  texts: ["text", "answer"],
+  texts: ["text", "arguments", "answer"],
 };
 
 export interface NewQuestion extends Omit<Question, "truncated"> {
   asked_by: string;
   own_session: boolean;
   work_dir: string;
+  /** The path of a file tool whose call needs approval, or "". */
+  path: string;
+  /** Key of a call that needs approval, or "". */
+  call_key: string;
 }
 
-/** Whether two questions of one task are equal (contract 12). The arguments come from listEqualArgs(). */
+/**
+ * Whether two questions of one task are equal (contract 12). The arguments come from listEqualArgs(). Each tool call has its own
+ * question, so that one answer allows one call.
+ */
 const EQUAL =
-  "task_id = ? and task_id <> '' and status = 'open' and text = ? and options = ? and default_answer = ?";
+  `task_id = ? and task_id <> '' and status = 'open' and text = ? and options = ? and default_answer = ?
+  and tool = '' and ? = ''`;
 
-function listEqualArgs({ task_id, text, options, default: fallback }: Question) {
-  return [task_id, text, JSON.stringify(options), fallback];
+function listEqualArgs({ task_id, text, options, default: fallback, tool }: Question) {
+  return [task_id, text, JSON.stringify(options), fallback, tool];
 }
 
 /** Stores an open question, guarded by no equal one of its task, and by the limit of open questions of its conversation. */
@@ -83,17 +97,20 @@ export function listQuestions(
   return list(db, { ...QUESTIONS, where }, page);
 }
 
-export type ConversationQuestion = OpenQuestion & RunKeys;
+/** An open question, with its answers in the chat and the sender of the message that its run works on. */
+export type ConversationQuestion = OpenQuestion & RunKeys & { platform: string; sender: string };
 
 export async function listOpenQuestions(
   db: Database,
   sessionKeys: readonly string[],
 ): Promise<ConversationQuestion[]> {
   const rows = await db.read<Omit<ConversationQuestion, "options"> & { options: string }>(
-    `select id, session_key, worker_id, task_id, execution_id, message_id, options, created_at, expires_at
+    `select question.id, question.session_key, worker_id, task_id, execution_id, message_id, tool,
+      ${CHAT_OPTIONS} as options, created_at, expires_at, coalesce(platform, '') as platform, coalesce(sender, '') as sender
     from question
-    where status = 'open' and session_key in (select value from json_each(?))
-    order by id`,
+    left join inbound_message on inbound_message.id = message_id
+    where question.status = 'open' and question.session_key in (select value from json_each(?))
+    order by question.id`,
     [JSON.stringify(sessionKeys)],
   );
   return rows.map((row) => ({ ...row, options: JSON.parse(row.options) }));

@@ -9,6 +9,7 @@ import { BY_DEFAULT } from "../../domain/call/vocabulary.ts";
 import { guard, type Statement, type Value } from "../db/database.ts";
 import { recordTransition } from "../events/journal.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
+import { rememberCall } from "./approval.ts";
 import { listTaskValues, TASK_COLUMNS } from "./task.ts";
 
 type QuestionKeys = RunKeys & { id: string };
@@ -47,6 +48,7 @@ export function answerQuestion(question: QuestionKeys, input: AnswerInput, now: 
         data: { question_id: id, by },
       },
     ),
+    ...rememberCall(id, now),
     ...createAnswerTasks({ sql: "question.id = ?", args: [id] }, [taskId], now),
   ];
 }
@@ -73,12 +75,20 @@ export function cancelQuestion(question: QuestionKeys, by: string, now: number):
   );
 }
 
-type Asker = { session_key: string } | { worker_id: string } | { execution_id: string };
+/** Cancels the open question about a tool call. No change for a closed one. */
+export function withdrawCall({ id }: QuestionKeys, by: string, now: number): Statement[] {
+  return withdrawQuestions({ id }, by, now);
+}
 
-/** Cancels the asker's open questions, and drops answers that no run has received, for a clear, a deletion or a cancelled run (contract 12). */
-export function withdrawQuestions(asker: Asker, by: string, now: number): Statement[] {
+type Asker = { id: string } | { session_key: string } | { worker_id: string } | { execution_id: string };
+
+/**
+ * Cancels the asker's open questions, and drops answers that no run has received, for a clear, a deletion or a cancelled run
+ * (contract 12). `kind` is a condition in SQL.
+ */
+export function withdrawQuestions(asker: Asker, by: string, now: number, kind = "true"): Statement[] {
   const [[column, value] = ["", ""]] = Object.entries(asker);
-  const own = `${column} = ? and ${column} <> ''`;
+  const own = `${column} = ? and ${column} <> '' and ${kind}`;
   return [
     // The event comes first because it selects the open questions.
     {
@@ -115,6 +125,8 @@ interface QuestionsEnd {
 export function endQuestions({ executionId, by, taskIds }: QuestionsEnd, now: number): Statement[] {
   if (by === "cancelled") return withdrawQuestions({ execution_id: executionId }, "system", now);
   return [
+    // A tool call does not outlive its run.
+    ...withdrawQuestions({ execution_id: executionId }, "system", now, "tool <> ''"),
     {
       sql: "update question set waiting = 0 where execution_id = ? and execution_id <> '' and waiting = 1",
       args: [executionId],
@@ -123,7 +135,7 @@ export function endQuestions({ executionId, by, taskIds }: QuestionsEnd, now: nu
       ? [{
         sql: `update question
           set seen_at = null
-          where execution_id = ? and execution_id <> '' and status = 'answered' and answer_task_id is null`,
+          where execution_id = ? and execution_id <> '' and status = 'answered' and answer_task_id is null and tool = ''`,
         args: [executionId],
       }]
       : []),
@@ -135,13 +147,18 @@ export function endQuestions({ executionId, by, taskIds }: QuestionsEnd, now: nu
   ];
 }
 
-/** Marks the answer as received by the run that asked. No change when the run has ended or a task has the answer. */
+/**
+ * Marks the answer as received by the run that asked. No change when the run has ended or a task has the answer. A tool call whose run
+ * is being ended does not get its answer.
+ */
 export function markAnswerSeen(id: string, executionId: string, now: number): Statement {
   return {
     sql: `update question
       set seen_at = ?
       where id = ? and status = 'answered' and seen_at is null and execution_id = ? and exists (
-        select 1 from execution where execution.id = question.execution_id and status ${EXECUTION_IS_OPEN})`,
+        select 1
+        from execution
+        where execution.id = question.execution_id and status ${EXECUTION_IS_OPEN} and (tool = '' or cancelled_by = ''))`,
     args: [now, id, executionId],
   };
 }
@@ -170,7 +187,7 @@ function createAnswerTasks(
         from (
           select id, row_number() over (order by id) - 1 as position
           from question
-          where ${condition.sql} and status = 'answered' and seen_at is null and task_id <> '' and not exists (
+          where ${condition.sql} and status = 'answered' and seen_at is null and task_id <> '' and tool = '' and not exists (
             select 1 from execution where execution.id = question.execution_id and execution.status ${EXECUTION_IS_OPEN})
         ) as due
         join json_each(?) as fresh on fresh.key = due.position

@@ -37,6 +37,19 @@ async function whoami(by: string): Promise<string> {
   return String(response.status);
 }
 
+interface PermissionAnswer {
+  behavior: string;
+  message: string;
+}
+const permissions = new Map<string, (answer: PermissionAnswer) => void>();
+function askPermission(tool_name: string, input: object): Promise<PermissionAnswer> {
+  const request_id = crypto.randomUUID();
+  const { promise, resolve } = Promise.withResolvers<PermissionAnswer>();
+  permissions.set(request_id, resolve);
+  say({ type: "control_request", request_id, request: { subtype: "can_use_tool", tool_name, input } });
+  return promise;
+}
+
 async function turn(text: string): Promise<void> {
   turns++;
   interruption = Promise.withResolvers();
@@ -98,6 +111,20 @@ async function turn(text: string): Promise<void> {
     case "works":
       setTimeout(() => say({ type: "system", subtype: "init", session_id: session }), 200);
       return result(`${Deno.pid} ${turns}`);
+    // Asks before each call: `call <tool> <path>` creates the file, several calls are separated by `;`.
+    case "call": {
+      const done: string[] = [];
+      await Promise.all(
+        last.split(";").map(async (one) => {
+          const [, tool = "", path = "", ...more] = one.trim().split(" ");
+          const input = { file_path: path, ...(more.length === 0 ? {} : { content: more.join(" ") }) };
+          const answer = await askPermission(tool, input);
+          if (answer.behavior === "allow") Deno.writeTextFileSync(path, ".", { append: true });
+          done.push(answer.behavior === "allow" ? "allow" : answer.message);
+        }),
+      );
+      return result(done.join(" | "));
+    }
     case "until":
       while (!await Deno.stat(words).then(() => true, () => false)) {
         await new Promise((resolve) => setTimeout(resolve, 20));
@@ -135,7 +162,11 @@ for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream()
     const message = JSON.parse(line);
     if (message.type === "control_request" && message.request.subtype === "initialize") prepare(message);
     else if (message.type === "control_request") interruption.resolve();
-    else if (message.type === "user") {
+    else if (message.type === "control_response") {
+      const { request_id, response } = message.response;
+      permissions.get(request_id)?.(response);
+      permissions.delete(request_id);
+    } else if (message.type === "user") {
       if (message.uuid !== undefined) say({ ...message, isReplay: true });
       void turn(message.message.content[0].text);
     } else Deno.exit(98);

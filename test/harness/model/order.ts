@@ -11,6 +11,8 @@ export const ORDER: Order = {
   ctl: "/bin/svc",
   model: "",
   permissions: "edit",
+  askTimeoutMs: 60_000,
+  mask: (text) => text,
   extraArgs: [],
   root: false,
   env: {},

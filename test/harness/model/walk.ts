@@ -89,6 +89,7 @@ export async function walkAllCommands(world: WalkWorld): Promise<void> {
   await world.run("events", ["--page-size", "1"]);
 
   await world.run("session list", ["--session-key", key]);
+  await world.run("session approvals", ["--session-key", key]);
   await world.run("session clear-worker", ["--session-key", key, "--worker-id", worker.id]);
   await world.run("session clear", ["--session-key", key]);
   await world.run("chat", ["@Ada say bye", "--session", session.id], /accepted/);

@@ -23,6 +23,9 @@ const CHANGES_NOTHING = [
   "POST /api/runs/:id/log",
   "POST /api/runs/:id/events",
   "POST /api/runs/:id/end",
+  // The engine of a run opens a question, whose event names its worker (test/approval).
+  "POST /api/approvals",
+  "POST /api/approvals/:id/withdraw",
 ];
 
 describe("the audit trail (contract 4, Journal)", () => {
