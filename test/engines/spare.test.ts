@@ -23,7 +23,7 @@ describePins("$kind $version as a spare process (contract 23)", PINS, 300_000, (
     it.skipIf(box && fault !== null)(
       `opens a new conversation with its tools, token and variables${box ? ", in its box" : ""} [CHD-15]`,
       async () => {
-        await using rig = await Rig.open(pin, { box });
+        await using rig = await Rig.open(pin, box ? { box: "host" } : {});
         await rig.say("This is [[id:first-word]].");
         const known = listMarks(rig.worker.id).slice(0, 1);
         for (let found = false; !found;) {

@@ -37,7 +37,6 @@ import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { applyEnvPatch, checkEnv, findEnvPatch, grantNamedSecrets, hideEnv } from "./worker_env.ts";
-import { memoize } from "../../base/memoize.ts";
 
 type WorkerDeps = Deps<"db" | "clock" | "paths" | "engines" | "gateways" | "runLimits" | "isolation">;
 
