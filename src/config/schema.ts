@@ -24,6 +24,7 @@ import { oidcSchema, publicUrlSchema } from "./sign_in.ts";
 import { buildCountSchema, buildDurationSchema, buildShareSchema, priceSchema } from "./value.ts";
 import { findCronFault } from "../domain/work/cron.ts";
 import { isolationConfigSchema } from "../domain/workers/isolation.ts";
+import { APPROVAL_TIMEOUT_MAX_MS } from "../domain/work/approval.ts";
 import { isTimeZone, nameText } from "../domain/call/field.ts";
 import { isScryptHash } from "../domain/account/password.ts";
 import { LOG_LEVELS } from "../base/log.ts";
@@ -296,6 +297,13 @@ function checkAsking(
   { name, engine, adapter }: { name: string; engine: EngineConfig; adapter: AnyAdapter },
   source: ConfigSource,
 ): void {
+  if (engine.ask_timeout > APPROVAL_TIMEOUT_MAX_MS) {
+    throw new ConfigError(
+      `${
+        formatPosition(source, ["engines", name, "ask_timeout"])
+      }engines.${name}.ask_timeout: must be at most 7d`,
+    );
+  }
   if (engine.permissions !== "ask") return;
   const key = adapter.driver !== "agent" || adapter.asks !== true ? "permissions" : "args";
   const fault = key === "permissions"

@@ -87,7 +87,7 @@ describe("a tool call that a person decides on (contract 23)", () => {
     expect(await countRuns(one.path("a"))).toBe(2);
   });
 
-  it("has a question of its own, also when an equal call is open: one answer allows one call [APV-1]", async () => {
+  it("has a separate question, even next to an equal one, so that one answer allows one call [APV-1]", async () => {
     await using one = await openAskingService();
     const path = one.path("a");
     await one.call(`Write ${path}; Write ${path}`);

@@ -14,7 +14,7 @@ export const CALL_SHOWN_MAX_CHARACTERS = 1_000;
 const EXCERPT_CHARACTERS = 400;
 
 const APPROVAL_TIMEOUT_MIN_MS = 1_000;
-const APPROVAL_TIMEOUT_MAX_MS = 86_400_000;
+export const APPROVAL_TIMEOUT_MAX_MS = 7 * 86_400_000;
 
 export const RUN_APPROVALS_MAX = 500;
 /** A further call replaces the oldest one of the conversation. */
@@ -102,21 +102,24 @@ export function mayAnswer(question: Sender & { tool: string }, from: Sender & { 
     question.platform === from.platform && question.sender === from.sender;
 }
 
-/** Formats the question about a call. A fence keeps the arguments from being read as formatting. */
+/** Formats the question about a call. A fence keeps the words of the agent from being read as formatting. */
 export function formatApproval({ tool, arguments: args, path }: ApprovalCreate): string {
-  const shown = isLongCall(args) ? cutCall(args) : args;
+  const isLong = isLongCall(args);
+  const shown = [tool, isLong ? cutCall(args) : args, ...(path === undefined ? [] : [`path: ${path}`])].join(
+    "\n",
+  );
   const ticks = [...shown.matchAll(/`+/g)].map(([run]) => run.length);
   const fence = "`".repeat(Math.max(3, ...ticks.map((length) => length + 1)));
   return [
-    `Allow this call of ${tool}?`,
+    "Allow this tool call?",
     "",
     fence,
     shown,
     fence,
-    ...(isLongCall(args)
+    ...(isLong
       ? ["", "This is not the whole call. Read it in the console or with `svc ctl question get` to allow it."]
       : []),
-    ...(path === undefined ? [] : ["", `"${ALLOW_HERE}" covers every call of ${tool} for this path.`]),
+    ...(path === undefined ? [] : ["", `"${ALLOW_HERE}" covers every call of this tool for this path.`]),
   ].join("\n");
 }
 

@@ -140,9 +140,18 @@ function formatSettings(values: string[]): string[] {
 // An allow rule of a trusted project runs a command without a question and without a sandbox. Codex trusts a directory without an entry,
 // and takes the entry of a parent, too. Without trust it ignores AGENTS.md as well.
 function buildAskSettings(workDir: string): string[] {
-  const projects = listAncestors(workDir).map((path) => `${JSON.stringify(path)}={trust_level="untrusted"}`);
+  const projects = listProjects(workDir).map((path) => `${JSON.stringify(path)}={trust_level="untrusted"}`);
   const off = ["hooks", "apps", "skill_mcp_dependency_install"].map((name) => `features.${name}=false`);
   return [`projects={${projects.join(",")}}`, ...off];
+}
+
+// The directory with all its parents, also by the path without links.
+function listProjects(workDir: string): string[] {
+  try {
+    return [...new Set([workDir, Deno.realPathSync(workDir)].flatMap(listAncestors))];
+  } catch {
+    return listAncestors(workDir);
+  }
 }
 
 function listAncestors(path: string): string[] {

@@ -9,14 +9,19 @@ interface AskingOptions extends Partial<AppOptions> {
   more?: Json;
 }
 
-/** Starts a service whose Claude Code asks before each tool call, with one worker and one conversation. */
-export async function openAskingService({ engine = {}, more = {}, ...options }: AskingOptions = {}) {
-  const dataDir = options.dataDir ?? await Deno.makeTempDir({ prefix: "svc-test-" });
+/** Writes the program of an engine that asks before each tool call. Returns its configuration. */
+export async function writeAskingClaude(dataDir: string) {
   const command = join(dataDir, "claude");
   await Deno.writeTextFile(command, `#!/bin/sh\nexec ${Deno.execPath()} run -A ${FAKE_OPEN_CLAUDE} "$@"\n`, {
     mode: 0o755,
   });
-  const claude = { command, permissions: "ask", warm: { max: 0 }, ...engine };
+  return { command, permissions: "ask", warm: { max: 0 } };
+}
+
+/** Starts a service whose Claude Code asks before each tool call, with one worker and one conversation. */
+export async function openAskingService({ engine = {}, more = {}, ...options }: AskingOptions = {}) {
+  const dataDir = options.dataDir ?? await Deno.makeTempDir({ prefix: "svc-test-" });
+  const claude = { ...await writeAskingClaude(dataDir), ...engine };
   const config = { limits: { stop_grace: "300ms" }, engines: { default: "claude", claude }, ...more };
   const app = await openApp({ ...options, dataDir, config });
   const [known] = await app.call("GET /api/workers");
