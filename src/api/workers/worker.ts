@@ -31,7 +31,7 @@ import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines } from "./engine.ts";
-import { checkFallback } from "./fallback.ts";
+import { checkFallback, hasUsableFallback } from "./fallback.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
@@ -365,7 +365,8 @@ async function markUnavailable<T extends Worker | Worker[]>(
       continue;
     }
     if (!checked.has(engine)) checked.set(engine, engines.probeOne(engine, findStateDir));
-    if (!(await checked.get(engine))?.usable) worker.status = "unavailable";
+    const { usable = false } = await checked.get(engine) ?? {};
+    if (!usable && !hasUsableFallback({ engines, paths }, worker)) worker.status = "unavailable";
   }
   return formatJson(value) as Json<T>;
 }
