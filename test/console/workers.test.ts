@@ -120,4 +120,16 @@ describeConsole("workers, costs and settings in the console", ({ open }) => {
     const cell = page.getByRole("article", { name: "Reply" }).getByRole("cell", { name: "10,412" });
     await expect.poll(() => cell.getAttribute("class"), POLL).toBe("right");
   });
+
+  it("lets another engine replace the engine of a worker", async () => {
+    await using one = await open("/", { config: { engines: { echo: { fallback: ["codex"] } } } });
+    const { app, ada, page, visitor } = one;
+    await visitor.goto(`/console/workers/${ada.id}/edit`);
+    await page.locator("summary").getByText("More options").click();
+    await page.getByText("While echo is rate limited or cannot be used: codex").waitFor();
+    await page.getByLabel("Use another engine when it is out").check();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Other engines may replace its own").waitFor();
+    expect((await app.call(`GET /api/workers/${ada.id}`)).fallback).toBe(true);
+  });
 });

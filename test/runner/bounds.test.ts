@@ -91,7 +91,7 @@ const NO_USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 it("a limit of the service's own login blocks nothing on runners (contract 18)", async () => {
   await using app = await openApp();
   const runner = await createFakeRunner(app);
-  const sql = "insert into rate_limit values ('echo', ?, 1)";
+  const sql = "insert into rate_limit values ('echo', ?, 1, 0, 1)";
   await app.db.write([{ sql, args: [Date.now() + 3_600_000] }]);
   const here = await createTask(app, (await app.call("POST /api/workers", { name: "Here" })).id, "hello");
   const there = await createTask(app, await createRemoteWorker(app, "echo"), "hello");

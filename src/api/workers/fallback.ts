@@ -1,3 +1,4 @@
+import { getStateDir } from "../../base/paths.ts";
 import { invalid } from "../../domain/call/error.ts";
 import type { EngineNeeds } from "../../domain/workers/engine_task.ts";
 import { type IsolationConfig, resolveBox } from "../../domain/workers/isolation.ts";
@@ -52,6 +53,15 @@ export function findReplacement(
   const byEngine = new Map(limits.map((limit) => [limit.engine, limit]));
   const { engine, fallback_from } = chooseEngine({ engines, paths }, task, byEngine, now);
   return fallback_from === "" ? null : engine;
+}
+
+/** Whether the worker has an engine that can start now and may replace its own. Reads no database, for lists. */
+export function hasUsableFallback({ engines, paths }: Deps<"engines" | "paths">, worker: Worker): boolean {
+  const own = engines.find(worker.engine);
+  return worker.fallback && own !== null &&
+    listFallbacks(engines, own).some((other) =>
+      other.findProblem(getStateDir(paths, worker.id, other)) === null
+    );
 }
 
 function buildNeeds(

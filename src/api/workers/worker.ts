@@ -366,7 +366,8 @@ async function markUnavailable<T extends Worker | Worker[]>(
       continue;
     }
     if (!checked.has(engine)) checked.set(engine, engines.probeOne(engine, findStateDir));
-    if (!(await checked.get(engine))?.usable) worker.status = "unavailable";
+    const { usable = false } = await checked.get(engine) ?? {};
+    if (!usable && !hasUsableFallback({ engines, paths }, worker)) worker.status = "unavailable";
   }
   return formatJson(value) as Json<T>;
 }

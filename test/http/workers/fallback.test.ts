@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../../src/config/schema.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
+import { startRun } from "../../harness/service/run.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
 import { createTempDir } from "../../harness/service/process.ts";
 
@@ -84,24 +86,26 @@ describe("the worker field fallback", () => {
   });
 
   it("needs write:commands, and no run can set or clear it", async () => {
-    await using app = await open();
-    const worker = await app.call("POST /api/workers", { name: "Ada", fallback: true });
-    const { token } = await app.call("POST /api/tokens", { name: "t", scopes: ["write:workers"] });
-    for (
-      const [route, body] of [
-        ["POST /api/workers", { name: "Bob", fallback: true }],
-        [`PUT /api/workers/${worker.id}`, { fallback: false }],
-      ] as const
-    ) {
-      const reply = await app.send(route, body, { authorization: `Bearer ${token}` });
-      expect([reply.status, (reply.body as { required_scope: string }).required_scope]).toEqual([
-        403,
-        "write:commands",
-      ]);
+    await using app = await open(buildFakeEngines() as Record<string, object>);
+    const run = await startRun(app, ["*:*"]);
+    const worker = await app.call("POST /api/workers", { name: "Ada", engine: "first", fallback: true });
+    const scopes = ["*:workers", "write:fleet"];
+    const { token } = await app.call("POST /api/tokens", { name: "t", scopes });
+    const bob = { name: "Bob", engine: "first", fallback: true };
+    for (const headers of [run.headers, { authorization: `Bearer ${token}` }]) {
+      for (
+        const [route, body] of [
+          ["POST /api/workers", bob],
+          [`PUT /api/workers/${worker.id}`, { fallback: false }],
+          ["POST /api/fleet/apply", { fleet: { workers: [bob] } }],
+        ] as const
+      ) {
+        expect([route, (await app.send(route, body, headers)).status]).toEqual([route, 403]);
+      }
     }
   });
 
-  it("is passed over by doctor's report when the configuration changes", async () => {
+  it("is in the report of the doctor when an engine cannot replace another", async () => {
     await using app = await open({ second: { kind: "claude", permissions: "full" } });
     const { checks } = await app.call("GET /api/system/doctor");
     expect(checks.find(({ name }: { name: string }) => name === "fallback")).toMatchObject({

@@ -198,6 +198,14 @@ describe("fallback [FBK-1]", () => {
     const ada = await setUp(app);
     expect(await ada.ask("as one")).toBe(`${FIRST_LINE}second says one`);
     expect(await ada.runs()).toEqual(["second first completed"]);
+    // The worker is usable, and its status names the engine that runs it.
+    await app.call("GET /api/engines");
+    const route = `GET /api/workers/${ada.worker.id}`;
+    expect((await app.call(route)).status).toBe("idle");
+    expect(await app.call(`${route}/status`)).toMatchObject({
+      ...{ status: "idle", engine: "first", usable: true },
+      detail: expect.stringMatching(/^second runs it: \/nowhere\/claude/),
+    });
     const { app: other } = await open({ first: { env: { FAKE_NAME: "first" } } });
     await using _other = other;
     const bob = await setUp(other);
