@@ -3,7 +3,7 @@ export interface WarmConfig {
   keep: number;
   /** Maximum number of idle processes; 0: no process stays open. */
   max: number;
-  /** Number of spare processes per worker. If absent, the machine's memory decides (contract 23). */
+  /** Number of spare processes per worker. If absent, the machine's memory decides (contract 19.5). */
   spare?: number | undefined;
   max_turns: number;
   max_age: number;

@@ -28,7 +28,7 @@ interface Spare {
 
 /**
  * The spare processes of one engine. One of each worker waits for a new conversation, without conversation, token and run. The run that
- * opens a conversation takes it, and another one starts (contract 23).
+ * opens a conversation takes it, and another one starts (contract 19.5).
  */
 export class SpareProcesses {
   readonly #setup: AgentSetup;

@@ -42,7 +42,7 @@ async function takeSpare(one: Service, known = [one.first]) {
   }
 }
 
-describe("a spare process (contract 23)", () => {
+describe("a spare process (contract 19.5)", () => {
   it("runs the first message of a new conversation, which then continues in it [CHD-15]", async () => {
     await using one = await openWithSpare();
     const { session } = await takeSpare(one);

@@ -18,7 +18,7 @@ function listMarks(worker: string): string[] {
   return [...new Set(marks)];
 }
 
-describePins("$kind $version as a spare process (contract 23)", PINS, 300_000, (pin) => {
+describePins("$kind $version as a spare process (contract 19.5)", PINS, 300_000, (pin) => {
   for (const box of [false, true]) {
     it.skipIf(box && fault !== null)(
       `opens a new conversation with its tools, token and variables${box ? ", in its box" : ""} [CHD-15]`,

@@ -31,7 +31,7 @@ import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines, endOutdatedProcesses } from "./engine.ts";
-import { checkFallback } from "./fallback.ts";
+import { checkFallback, hasUsableFallback } from "./fallback.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
