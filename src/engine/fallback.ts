@@ -52,7 +52,7 @@ function rankPermissions({ kind, config: { permissions } }: Engine): number {
 
 // An ACP agent asks a person about everything that its permissions do not allow.
 function asksPeople({ kind, config: { permissions } }: Engine): boolean {
-  return permissions as string === "ask" || kind === "acp" && permissions !== "full";
+  return permissions === "ask" || kind === "acp" && permissions !== "full";
 }
 
 /** Returns why `other` cannot replace `own` in runs with these needs, or null. */

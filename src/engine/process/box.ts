@@ -69,7 +69,7 @@ interface BoxLaunch {
 /** The first line of stdout, written in the box just before the program starts. Without it, nothing has run. */
 const BOX_STARTED = "svc-box-started\n";
 
-// Read-only in every box. Where root starts bubblewrap, it mounts all but /proc/sys by itself.
+// Read-only in every box. If root starts bubblewrap, it mounts all of them except /proc/sys.
 const KERNEL_SETTINGS = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
 const SYSTEM_DIRS = ["/usr", "/opt"];
 const SYSTEM_LINKS = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];

@@ -8,7 +8,7 @@ const FILES = [
   ...["ssl/cert.pem", "ssl/openssl.cnf", "pki/tls/cert.pem", "pki/tls/openssl.cnf"],
   ...["os-release", "debian_version", "mime.types", "shells", "bash.bashrc", "profile", "inputrc"],
 ];
-// Their content is mounted, because it is large.
+// Directories with large files, which are mounted instead of copied.
 const DIRECTORIES = [
   ...["alternatives", "ld.so.conf.d", "ssl/certs", "pki/ca-trust/extracted", "pki/tls/certs"],
   "crypto-policies",
@@ -23,7 +23,7 @@ export const ETC_FILES = FILES.map((name) => `/etc/${name}`);
 export class BoxEtc {
   readonly #folder: string;
   readonly #machine: string;
-  /** What the machine had when an entry was made, by name. */
+  /** The state of the machine's file when its copy was made, by name. */
   readonly #made = new Map<string, string>();
 
   /** `machine` replaces /etc. */
@@ -59,7 +59,7 @@ export class BoxEtc {
       else Deno.copyFileSync(source, fresh);
       Deno.renameSync(fresh, path);
     } catch (error) {
-      // What the service cannot read, no box can.
+      // A box cannot read the file either.
       if (!(error instanceof Deno.errors.PermissionDenied)) throw error;
       removeAll(path);
     }
@@ -75,7 +75,7 @@ export class BoxEtc {
 
 const MISSING = "";
 
-/** Describes what is at a path, so that a change of it is seen. */
+/** Describes the file at a path. The text changes with the file. */
 function describe(path: string): string {
   try {
     const { isDirectory, dev, ino, size, mtime } = Deno.statSync(path);
