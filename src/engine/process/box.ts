@@ -9,7 +9,7 @@ import { openDirectory, type Place, usingParent } from "../../base/files/open_di
 import { getStateRoot, isWithin } from "../../base/paths.ts";
 import { NO_BUBBLEWRAP } from "./box_fault.ts";
 import { getInputDir, getOutputDir, getTempDir, placeInRunDir } from "../run_dir.ts";
-import { buildNiceArgs, findTool, GIVES_WAY } from "./isolation.ts";
+import { findTool } from "./isolation.ts";
 
 /** A user that owns the processes of a box, when the service runs as root. */
 export interface BoxUser {
@@ -108,20 +108,13 @@ export function buildBoxLaunch(
     (isDirectory(source) ? OPEN_DIRECTORY : OPEN_FILE)(FIRST_FD + at)
   );
   const group = joined === null ? [] : [joined];
-  const script = [GIVES_WAY, REFUSE, ...group.map(() => JOIN_GROUP), ...open, 'cd /; exec "$@"'].join("");
+  const script = [REFUSE, ...group.map(() => JOIN_GROUP), ...open, 'cd /; exec "$@"'].join("");
   const env = Object.entries(program.env);
   const start = addRelay(START, box.network, socket);
   return {
-    command: requireTool("setsid"),
+    command: FIRST_FD + open.length - 1 > DASH_FD_MAX ? requireTool("bash") : "/bin/sh",
     args: [
-      ...buildNiceArgs(),
-      ...[requireTool("setpriv"), "--pdeathsig", "KILL", "--"],
-      ...[
-        FIRST_FD + open.length - 1 > DASH_FD_MAX ? requireTool("bash") : "/bin/sh",
-        "-c",
-        script,
-        "svc-box",
-      ],
+      ...["-c", script, "svc-box"],
       ...group,
       ...opened.map(({ source }) => source),
       bwrap,

@@ -17,8 +17,7 @@ export const ORDER_NEWLINE = "svc_newline";
 // When memory runs out, the kernel kills agents before the service (reliability CHD-13). On a busy processor agents yield to the service:
 // the kernel weighs a session as a whole, or its processes (decision 0029).
 const NICE = 10;
-export const GIVES_WAY =
-  `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
+const GIVES_WAY = `{ echo 500 >/proc/self/oom_score_adj; echo ${NICE} >/proc/self/autogroup; } 2>/dev/null; `;
 // The shell is process 1 of the namespace: it reaps orphans, ignores INT and TERM as every process 1 does, and returns the exit code.
 // When it ends, all others end.
 const FIRST_PROCESS = GIVES_WAY + 'umask "$0"; "$@"; exit $?';
@@ -80,7 +79,7 @@ export function buildWaitingLaunch(): Launch | null {
   return { command: setsid, args, detached: false };
 }
 
-export function buildNiceArgs(): string[] {
+function buildNiceArgs(): string[] {
   const program = findTool("nice");
   return program === null ? [] : [program, "-n", `${NICE}`];
 }

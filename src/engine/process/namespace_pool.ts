@@ -3,7 +3,7 @@ import { buildWaitingLaunch, ORDER_NEWLINE } from "./isolation.ts";
 import { readMounts } from "./mounts.ts";
 
 /** A program with its absolute path, its directory and its whole environment. */
-interface Program {
+export interface Program {
   command: string;
   args: string[];
   cwd: string;
@@ -16,7 +16,7 @@ const READY_MAX = 2;
 const REFILL_AFTER_MS = 50;
 const EMPTY_AFTER_MS = 5;
 // The shell reads its order byte by byte, because the program's stdin follows it.
-const ORDER_MAX_BYTES = 8_192;
+const ORDER_MAX_BYTES = 32_768;
 const NAME = /^[A-Za-z_]\w*$/;
 // A shell may refuse to set these.
 const READ_ONLY = ["UID", "EUID", "PPID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", ORDER_NEWLINE];

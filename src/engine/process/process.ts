@@ -6,7 +6,7 @@ import { describeBoxFault } from "./box_fault.ts";
 import { createBoxGroup, getDelegatedGroup } from "./box_group.ts";
 import { type BoxSocket, openBoxSocket } from "./box_network.ts";
 import { buildLaunch, findMarked, type Isolation, signal as send, sweep } from "./isolation.ts";
-import { startInPool } from "./namespace_pool.ts";
+import { type Program, startInPool } from "./namespace_pool.ts";
 import { TimeLimits } from "./time_limits.ts";
 import { ProcessInput } from "./process_input.ts";
 import { readThrottled } from "./read_throttle.ts";
@@ -104,9 +104,8 @@ async function runToEnd(spec: ProcessSpec, socket: BoxSocket | null): Promise<Pr
   if (spec.isolation === "group") {
     // Ends the processes that the first process left in its group or elsewhere.
     send(-child.pid, "SIGKILL");
+    await sweep(new Set([spec.runId]));
   }
-  // The kernel ends the other processes of a box only after bubblewrap has exited, on a busy machine up to a second later.
-  if (spec.isolation === "group" || spec.box !== null) await sweep(new Set([spec.runId]));
   await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS))]);
   if (start !== null && !start.isComplete && ending.reason === "exited") {
     throw new SpawnError(`its box cannot be set up: ${describeBoxFault(start.stderr)}`, "isolation");
@@ -131,15 +130,18 @@ function buildBoxError(error: unknown): SpawnError {
 }
 
 function spawn(spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
-  if (spec.box !== null) return spawnInBox(spec.box, spec, socket);
-  const pooled = spec.isolation === "namespace" ? startInPool(spec) : null;
+  return spec.box === null ? start(spec, spec.isolation) : startInBox(spec.box, spec, socket);
+}
+
+function start(program: Program, isolation: Isolation): Deno.ChildProcess {
+  const pooled = isolation === "namespace" ? startInPool(program) : null;
   if (pooled !== null) return pooled;
-  const { command, args, detached } = buildLaunch(spec.isolation, spec.umask, spec.command, spec.args);
+  const { command, args, detached } = buildLaunch(isolation, program.umask, program.command, program.args);
   try {
     return new Deno.Command(command, {
       args,
-      cwd: spec.cwd,
-      env: spec.env,
+      cwd: program.cwd,
+      env: program.env,
       clearEnv: true,
       stdin: "piped",
       stdout: "piped",
@@ -152,7 +154,10 @@ function spawn(spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
   }
 }
 
-function spawnInBox(box: Box, spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
+// As the service's own. The program gets its umask in the box.
+const BOX_UMASK = 0o077;
+
+function startInBox(box: Box, spec: ProcessSpec, socket: BoxSocket | null): Deno.ChildProcess {
   try {
     giveFiles(box);
     const delegated = getDelegatedGroup();
@@ -160,8 +165,9 @@ function spawnInBox(box: Box, spec: ProcessSpec, socket: BoxSocket | null): Deno
       ? null
       : createBoxGroup(delegated, crypto.randomUUID(), box.limits, box.total);
     const { command, args, env } = buildBoxLaunch(box, spec, group, socket);
-    const pipes = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
-    const child = new Deno.Command(command, { args, cwd: "/", env, clearEnv: true, ...pipes }).spawn();
+    // Bubblewrap becomes the first process of the namespace: it ignores INT and TERM, which are for the agent, and all others end with it.
+    const [first, rest] = spec.isolation === "namespace" ? ["exec", [command, ...args]] : [command, args];
+    const child = start({ command: first, args: rest, env, cwd: "/", umask: BOX_UMASK }, spec.isolation);
     if (group !== null) void child.status.then(() => Deno.remove(group)).catch(() => {});
     return child;
   } catch (error) {
