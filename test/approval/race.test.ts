@@ -119,3 +119,19 @@ it.each(Object.keys(ENDS))(
     if (RACES >= 200) expect(ways.size).toBe(2);
   },
 );
+
+it("an answer after the cancel of its run does not let the call run, although the run has yet to end [APV-1]", async () => {
+  await using app = await openApp({ clock: new TestClock(), inMemory: true });
+  const { db, clock } = app.server.parts;
+  await Promise.all(app.server.stages.map((stage) => stage.stop()));
+  const worker = await app.call("POST /api/workers", { name: "w" });
+  const run = await claimRun(db, await createTask(app, worker.id, "x"), clock.now());
+  const call = await buildCall(db, run);
+  const input = { tool: "Bash", arguments: "{}", digest: DIGEST, timeout_ms: LIFE_MS };
+  const { id } = parseJson((await app.server.api.approval.request(call, input)).json);
+  await db.write(markCancelled(run.id, "user:test"));
+  const bench = { app, clock: new TestClock(), run, id, call };
+  expect(await answer(bench, ALLOW)).toBe(true);
+  expect(await take(bench)).toBe(false);
+  expect(parseJson((await app.server.api.approval.request(call, input)).json).decision).toBe("deny");
+});

@@ -135,6 +135,15 @@ describe("configuration (contract 7)", () => {
       "engines:\n  codex: {args: [--json]}",
       /^2:\d+: engines.codex.args: cannot contain --json: the service sets it/,
     ],
+    [
+      "engines:\n  gemini: {permissions: ask}",
+      /^2:\d+: engines.gemini.permissions: gemini cannot ask a person about a tool call. Use read, edit or full, or an engine of kind acp, claude, codex/,
+    ],
+    ["engines: {codex: {permissions: ask, args: [--search]}}", /engines.codex.args: with permissions: ask/],
+    [
+      "engines: {claude: {permissions: ask, ask_timeout: 8d}}",
+      /engines.claude.ask_timeout: must be at most 7d/,
+    ],
     ["engines: {x: {kind: wat}}", /engines.x.kind/],
     ["backup: {cron: 3 o'clock}", /^1:16: backup.cron: a cron expression has five fields/],
     [

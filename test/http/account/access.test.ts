@@ -88,7 +88,8 @@ async function listKinds(app: App): Promise<Kind[]> {
   return [
     ...others.map((kind) => ({
       ...kind,
-      may: (access: string, only: string | undefined) => only !== "runners" && kind.may(access, only),
+      may: (access: string, only: string | undefined) =>
+        only === "runs" ? /^(a run|the bee)/.test(kind.name) : only !== "runners" && kind.may(access, only),
     })),
     { name: "a runner", headers: buildBearer(runner), may: (_access, only) => only === "runners" },
   ];
