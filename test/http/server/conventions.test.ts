@@ -284,8 +284,10 @@ describe("wire conventions (contract 1)", () => {
         `${method} ${path.replace(/:\w+/g, id)}?surely_not=1&token=x`,
         method === "GET" ? undefined : {},
       );
-      // Routes of runners refuse other callers first.
-      expect(access === "write:runs" ? [403] : [400, 404], `${method} ${path}`).toContain(reply.status);
+      // Routes of runners, and those of the engine of a run, refuse other callers first.
+      const isOfRuns = access === "write:runs" || path.startsWith("/api/approvals/") ||
+        `${method} ${path}` === "POST /api/approvals";
+      expect(isOfRuns ? [403] : [400, 404], `${method} ${path}`).toContain(reply.status);
       if (reply.status === 400) {
         expect(JSON.stringify(reply.body), `${method} ${path}`).not.toContain('"path":"token"');
       }

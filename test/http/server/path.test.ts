@@ -408,8 +408,9 @@ describe("ids in paths [PTH-5]", () => {
         });
         const text = await response.text();
         // Bodies are validated before the object is read.
-        // Routes of runners refuse other callers first.
-        const expected = access === "write:runs"
+        // Routes of runners, and those of the engine of a run, refuse other callers first.
+        const isOfRuns = access === "write:runs" || path.startsWith("/api/approvals/");
+        const expected = isOfRuns
           ? [403, 404]
           : method === "PUT" || method === "POST"
           ? [400, 404, 415]
