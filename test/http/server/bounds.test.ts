@@ -15,7 +15,7 @@ function buildPath(route: AnyRoute): string {
   const path = route.path.replace(/:\w+/g, UNKNOWN);
   if (route.path === "/api/tasks") return `${path}?worker_id=${UNKNOWN}`;
   if (route.path === "/api/memory") return `${path}?scope=global`;
-  if (route.path === "/api/contexts") return `${path}?session_key=k`;
+  if (["/api/contexts", "/api/approvals"].includes(route.path)) return `${path}?session_key=k`;
   return path;
 }
 
