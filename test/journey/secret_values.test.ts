@@ -207,7 +207,6 @@ describe("variables of a worker (contract-3 22)", () => {
       expect.stringContaining("secret grant other"),
     ]);
     expect((await app.send(path, { env: { OTHER: "secret:nowhere" } })).status).toBe(400);
-    expect((await app.send(path, { runs_on: ["gpu"] })).status).toBe(400);
     const many = Object.fromEntries(Array.from({ length: 61 }, (_, at) => [`V${at}`, "x"]));
     expect((await app.send(path, { env: many })).status).toBe(400);
     const { token } = await app.call("POST /api/tokens", {
