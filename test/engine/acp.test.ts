@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { waitForCalls } from "../harness/fakes/asking_claude.ts";
 import { afterAll, describe, expect, it } from "vitest";
 import { answerPermission } from "../../src/engine/protocol/acp_questions.ts";
 import type { Order } from "../../src/engine/protocol/adapter.ts";
@@ -164,6 +165,31 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
       expect(await it.app.call("GET /api/executions")).toHaveLength(1);
     },
   );
+
+  it("with permissions: ask tells the agent an answer once, and remembers it itself [APV-1]", async () => {
+    await using it = await talk("load", { permissions: "ask" });
+    const say = async (answer: string | null) => {
+      await it.send("permit execute");
+      if (answer !== null) {
+        const [question] = await waitForCalls(it.app);
+        await it.app.call(`POST /api/questions/${question?.id}/answer`, { answer });
+        expect(question).toMatchObject({
+          tool: "Delete it all",
+          arguments: expect.stringContaining('"command": "rm -r x"'),
+          options: ["Allow", "Allow in this conversation", "Deny"],
+          default: "Deny",
+        });
+      }
+      await it.app.settle();
+      return (await it.latest()).execution.result;
+    };
+    const selected = (id: string) =>
+      expect.stringContaining(`permission {"outcome":{"outcome":"selected","optionId":"${id}"}}`);
+    expect(await say("Deny")).toEqual(selected("r-1"));
+    expect(await say("Allow")).toEqual(selected("a-2"));
+    expect(await say("Allow in this conversation")).toEqual(selected("a-2"));
+    expect(await say(null)).toEqual(selected("a-2"));
+  });
 
   it("asks at most as many concurrent questions as a run may, however many the agent sends [CHD-6]", async () => {
     let asked = 0;

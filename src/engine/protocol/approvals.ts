@@ -104,7 +104,7 @@ export async function requestApproval(
 function buildCall({ mask }: Order, { tool, input, path }: ToolCall) {
   const shown = JSON.stringify(maskStrings(input ?? {}, mask, 0), null, 1);
   return {
-    tool: escapeInvisible(tool).slice(0, TOOL_MAX_CHARACTERS) || "a tool",
+    tool: escapeInvisible(mask(tool).replace(/\s+/g, " ")).slice(0, TOOL_MAX_CHARACTERS).trim() || "a tool",
     arguments: escapeInvisible(shown),
     ...(path === undefined ? {} : { path: escapeInvisible(mask(path)) }),
     digest: digest(path ?? JSON.stringify(input ?? {})),
