@@ -11,7 +11,7 @@ import {
 import { listExpectedTimes, listZoneChanges, type ZoneChange } from "../harness/zone_changes.ts";
 
 const SEED = 37;
-const RUNS = Number(Deno.env.get("SVC_TEST_CRON") ?? 400);
+const RUNS = Number(Deno.env.get("SVC_TEST_CRON") ?? 150);
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const MINUTE_MS = 60_000;
