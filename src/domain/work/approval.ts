@@ -31,7 +31,15 @@ export const approvalCreateSchema = z.strictObject({
     description: "SHA-256 of the path or the arguments without masks",
   }),
   timeout_ms: z.int().min(APPROVAL_TIMEOUT_MIN_MS).max(APPROVAL_TIMEOUT_MAX_MS),
-}).meta({ id: "ApprovalCreate" });
+}).meta({
+  id: "ApprovalCreate",
+  examples: [{
+    tool: "Bash",
+    arguments: '{\n "command": "make deploy"\n}',
+    digest: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    timeout_ms: 900_000,
+  }],
+});
 export type ApprovalCreate = z.output<typeof approvalCreateSchema>;
 
 /** `wait` while the question is open. */
