@@ -89,7 +89,7 @@ it.runIf(isolation === "namespace")(
   async () => {
     await run([], "");
     await new Promise((resolve) => setTimeout(resolve, 500));
-    const long = "x".repeat(10_000);
+    const long = "x".repeat(40_000);
     expect(await run([long], "")).toMatchObject({
       words: ["/usr", "0027", "", long, "of the program\n"],
       pooled: false,
