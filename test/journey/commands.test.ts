@@ -32,7 +32,7 @@ class Script {
     const { flags, terminal } = FORMS[this.#form];
     const called = await ctl(this.#app, [...command.split(" "), ...args, ...flags], { terminal, stdin });
     // On a terminal an empty list says that it is empty.
-    const words = terminal && called.out === "" && command.endsWith(" list")
+    const words = terminal && called.out === "" && / (list|approvals)$/.test(command)
       ? /none/
       // A secret that no later request returns, next to the ID.
       : this.#form === "ids" && /^(token|user|webhook) create$|^runner add$/.test(command)
@@ -69,8 +69,15 @@ function readLastingOutput(err: string): string {
 const ANSWERS_NOTHING = new Set(["login", "logout", "context use"]);
 
 const NO_IDS = new Set([
-  ...["execution logs", "config schema", "config show", "config validate", "session list", "chat"],
-  ...["login", "logout", "whoami", "context list", "context use", "usage", "queue cancel", "audit"],
+  ...[
+    "execution logs",
+    "config schema",
+    "config show",
+    "config validate",
+    "session list",
+    "session approvals",
+  ],
+  ...["chat", "login", "logout", "whoami", "context list", "context use", "usage", "queue cancel", "audit"],
   ...["system resume", "system check-config", "schedule preview", "export", "apply", "diff"],
 ]);
 
