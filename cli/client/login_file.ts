@@ -52,6 +52,11 @@ export async function readLogins(io: Io): Promise<Logins> {
   }
 }
 
+/** Throws `forbidden` in an agent's run: the logins are the operator's. `action` completes "Cannot ...". */
+export function refuseInRun({ env }: Io, action: string): void {
+  if (env.SVC_RUN_ID) throw new ServiceError("forbidden", `Cannot ${action}: this is an agent's run`);
+}
+
 /** Replaces the logins in a file that only its owner can read. */
 export async function updateLogins(io: Io, change: (hosts: Logins) => Logins): Promise<void> {
   const path = findLoginPath(io.env);

@@ -153,3 +153,27 @@ describe("a tool call that a person decides on (contract 23)", () => {
     expect(await countRuns(one.path("a"))).toBe(1);
   });
 });
+
+it("a token without write:questions answers by no message, not even about its own run (contract 12.2)", async () => {
+  await using one = await openAskingService();
+  const path = `POST /api/local/sessions/${one.session.id}/messages`;
+  const sendAs = async (name: string, scopes: string[]) => {
+    const { token } = await one.app.call("POST /api/tokens", { name, scopes });
+    return (content: string) => one.app.send(path, { content }, { authorization: `Bearer ${token}` });
+  };
+  const writer = await sendAs("writer", ["write:chat"]);
+  const decider = await sendAs("decider", ["write:chat", "write:questions"]);
+  await writer(`call Write ${one.path("a")}`);
+  const [asked] = await waitForCalls(one.app);
+  for (const words of ["Allow", "1", "/answer Allow"]) await writer(words);
+  await one.app.until("message.received", 4);
+  await one.app.until("message.routed", 4);
+  expect(await one.app.call(`GET /api/questions/${asked?.id}`)).toMatchObject({ status: "open" });
+  expect(await countRuns(one.path("a"))).toBe(0);
+  await decider("Allow");
+  await waitForValue(async () => await countRuns(one.path("a")) === 1 ? true : null);
+  expect(await one.app.call(`GET /api/questions/${asked?.id}`)).toMatchObject({
+    answered_by: "token:decider",
+  });
+  await one.app.settle();
+});

@@ -313,6 +313,26 @@ describe("errors and exit codes (contract 6)", () => {
     expect([code, err]).toEqual([4, "svc: Cannot log in: SVC_TOKEN is missing in this agent's run\n"]);
   });
 
+  it("in a run it changes nothing about the operator's logins (contract 2)", async () => {
+    await using folder = await createTempDir();
+    const file = join(folder.path, "svc", "hosts.yaml");
+    await Deno.mkdir(join(folder.path, "svc"));
+    const login = "{username: ada, refresh_token: r, access_token: a, expires_at: 0}";
+    const text = `current: ""\nhosts: {"http://127.0.0.1:9": ${login}}\n`;
+    await Deno.writeTextFile(file, text);
+    const env = {
+      SVC_RUN_ID: "x",
+      SVC_TOKEN: "t",
+      SVC_URL: "http://127.0.0.1:9",
+      XDG_CONFIG_HOME: folder.path,
+    };
+    for (const words of ["login", "logout", "context use"]) {
+      const { code, err } = await ctl(null, `${words} http://127.0.0.1:9`, { env });
+      expect([code, err]).toEqual([4, expect.stringMatching(/^svc: Cannot .*: this is an agent's run\n$/)]);
+    }
+    expect(await Deno.readTextFile(file)).toBe(text);
+  });
+
   it("an error in a run names a next step that an agent can take, never to start a service", async () => {
     await using app = await openApp({ config: { engines: buildFakeEngines() } });
     const { token, executionId } = await startRun(app, ["read:workers"]);

@@ -134,6 +134,15 @@ describePins("$kind $version with permissions: ask and rules in its state", CODE
   });
 });
 
+describePins("$kind $version with permissions: ask and an open terminal", CODEX, PATIENCE_MS, (pin) => {
+  it("starts no command that the agent could type into (contract 23)", async () => {
+    await using rig = await Rig.open(pin, { permissions: "ask" });
+    const { execution } = await rig.say('Go. [[call:exec_command {"cmd":"bash","tty":true}]] [[text:DONE]]');
+    const result = expect.stringContaining("TTY execution is disabled");
+    expect(execution).toMatchObject({ status: "completed", result });
+  });
+});
+
 const GEMINI = selectPins().filter(({ kind }) => kind === "gemini");
 
 describePins("$kind $version by ACP with permissions: ask (contract 23)", GEMINI, PATIENCE_MS, (pin) => {
@@ -144,7 +153,8 @@ describePins("$kind $version by ACP with permissions: ask (contract 23)", GEMINI
       await rig.send(`${make(given)} [[text:DONE]]`);
       const question = await waitForQuestion(rig);
       const options = ["Allow", "Allow in this conversation", "Deny"];
-      expect(question).toMatchObject({ options, default: "Deny" });
+      const whole = expect.stringContaining(`>${given}`);
+      expect(question).toMatchObject({ options, default: "Deny", arguments: whole });
       await answer(rig, question.id, given);
       const { execution, log } = await settle(rig);
       expect(execution, log).toMatchObject({ status: "completed" });

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../../src/domain/call/error.ts";
-import { readLogins, updateLogins } from "../../client/login_file.ts";
+import { readLogins, refuseInRun, updateLogins } from "../../client/login_file.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { type AnyCommand, command } from "../command.ts";
 
@@ -26,6 +26,7 @@ export const group: AnyCommand[] = [
     args: ["url"],
     examples: ["context use https://svc.example.org", "context use local"],
     async run({ io, args: [given = ""], note }) {
+      refuseInRun(io, "select a service");
       const { hosts } = await readLogins(io);
       const url = given === LOCAL ? "" : given.replace(/\/+$/, "");
       if (url !== "" && hosts[url] === undefined) {

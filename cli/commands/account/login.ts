@@ -1,5 +1,5 @@
 import { ServiceError } from "../../../src/domain/call/error.ts";
-import { findLoginPath, readLogins, updateLogins } from "../../client/login_file.ts";
+import { findLoginPath, readLogins, refuseInRun, updateLogins } from "../../client/login_file.ts";
 import { parseUrl } from "../../client/server_address.ts";
 import { usageError } from "../../terminal/exit.ts";
 import { readPassword } from "../../terminal/prompt.ts";
@@ -22,7 +22,7 @@ export const groups: Record<string, AnyCommand> = {
     },
     examples: ["login https://svc.example.org --username ada", "login --password-stdin < password"],
     async run({ client, io, args: [given], options, note }) {
-      if (io.env.SVC_RUN_ID) throw new ServiceError("forbidden", "Cannot log in: this is an agent's run");
+      refuseInRun(io, "log in");
       const address = given === undefined ? await client.url() : parseUrl(given, "the address");
       const { username = "admin", passwordStdin = false } = options;
       const password = await readPassword(io, passwordStdin, `Password of ${username} at ${address}`);
@@ -60,6 +60,7 @@ export const groups: Record<string, AnyCommand> = {
     args: ["[url]"],
     examples: ["logout", "logout https://svc.example.org"],
     async run({ client, io, args: [given], note }) {
+      refuseInRun(io, "log out");
       const { current, hosts } = await readLogins(io);
       const address = given === undefined ? current || await client.url() : parseUrl(given, "the address");
       const host = hosts[address];

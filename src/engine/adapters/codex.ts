@@ -141,7 +141,9 @@ function formatSettings(values: string[]): string[] {
 // and takes the entry of a parent, too. Without trust it ignores AGENTS.md as well.
 function buildAskSettings(workDir: string): string[] {
   const projects = listProjects(workDir).map((path) => `${JSON.stringify(path)}={trust_level="untrusted"}`);
-  const off = ["hooks", "apps", "skill_mcp_dependency_install"].map((name) => `features.${name}=false`);
+  // With `unified_exec_tty`, an agent could type into a program that a person has allowed, without another question.
+  const off = ["hooks", "apps", "skill_mcp_dependency_install", "unified_exec_tty"]
+    .map((name) => `features.${name}=false`);
   return [`projects={${projects.join(",")}}`, ...off];
 }
 

@@ -20,6 +20,8 @@ const SESSION_MAX_MS = 120_000;
 /** Agents may replay the history of a session for a moment after loading it (decision 0011). */
 const REPLAY_QUIET_MS = 500;
 const TOOLS_KNOWN_MAX = 1_000;
+/** Calls whose description is kept for a permission request without one. A description may be long. */
+const CALLS_KNOWN_MAX = 50;
 const AUTH_REQUIRED = -32_000;
 const METHOD_NOT_FOUND = -32_601;
 const INTERNAL_ERROR = -32_603;
@@ -41,6 +43,8 @@ export class AcpDialogue implements Dialogue {
   #ended = false;
   /** Tools that the log showed at a permission request. */
   readonly #shown = new LRUCache<string, true>({ max: TOOLS_KNOWN_MAX });
+  /** What the agent said about its latest calls, by their id. */
+  readonly #calls = new LRUCache<string, Line>({ max: CALLS_KNOWN_MAX });
   #capabilities: Line = {};
   #sessionId = "";
   #replay: ReturnType<typeof setTimeout> | undefined;
@@ -196,8 +200,19 @@ export class AcpDialogue implements Dialogue {
   // Agents may show a tool for the first time in their permission request.
   #onUpdate(update: Line): AgentEvent[] {
     const id = getText(update, "toolCallId");
+    this.#note(id, update);
     if (getText(update, "sessionUpdate") !== "tool_call" || id === "") return parseUpdate(update);
     return this.#shown.delete(id) ? parseUpdate(update).slice(1) : parseUpdate(update);
+  }
+
+  // A permission request may leave out what an earlier message said.
+  #note(id: string, update: Line): void {
+    if (id === "") return;
+    const { title, rawInput, content, locations } = update;
+    const said = Object.entries({ title, rawInput, content, locations }).filter(([, value]) =>
+      value !== undefined && value !== null
+    );
+    this.#calls.set(id, { ...this.#calls.get(id), ...Object.fromEntries(said) });
   }
 
   #show(call: Line): void {
@@ -210,8 +225,10 @@ export class AcpDialogue implements Dialogue {
   async #answer(id: unknown, method: string, params: Line): Promise<void> {
     const { signal } = this.#stopped;
     if (method === "session/request_permission") {
-      this.#show(getObject(params, "toolCall"));
-      const outcome = await answerPermission(this.#order, params, signal);
+      const call = getObject(params, "toolCall");
+      this.#show(call);
+      const known = this.#calls.get(getText(call, "toolCallId"));
+      const outcome = await answerPermission(this.#order, params, signal, known);
       return this.#say({ id, result: { outcome } });
     }
     if (method === "elicitation/create") {

@@ -26,8 +26,16 @@ const CANCEL_MAX_MS = 5_000;
 /** Forms with more fields are declined. */
 const FIELDS_MAX = 5;
 
-/** Answers a `session/request_permission` by the engine's permissions. If they don't decide, asks a person. Never throws. */
-export async function answerPermission(order: Order, params: Line, signal: AbortSignal): Promise<Line> {
+/**
+ * Answers a `session/request_permission` by the engine's permissions. If they don't decide, asks a person. `known` has what the agent said
+ * about the call before, and counts only for what the person sees. Never throws.
+ */
+export async function answerPermission(
+  order: Order,
+  params: Line,
+  signal: AbortSignal,
+  known: Line = {},
+): Promise<Line> {
   const call = getObject(params, "toolCall");
   const options = getList(params, "options");
   const allow = findOption(options, "allow_once") ?? findOption(options, "allow_always");
@@ -38,7 +46,7 @@ export async function answerPermission(order: Order, params: Line, signal: Abort
   }
   const reject = findOption(options, "reject_once") ?? findOption(options, "reject_always");
   const refusal = reject === null ? CANCELLED : selectOption(reject);
-  if (order.permissions === "ask") return await answerOnce(order, call, options, signal);
+  if (order.permissions === "ask") return await answerOnce(order, { ...known, ...call }, options, signal);
   const names = options.map((option) => shorten(getText(option, "name"), OPTION_MAX_CHARACTERS));
   const refused = reject === null ? DECLINE : names[options.indexOf(reject)] || DECLINE;
   const title = getText(call, "title") || getText(call, "kind") || "a tool";
@@ -66,20 +74,22 @@ async function answerOnce(
   const reject = findOption(options, "reject_once");
   const refusal = reject === null ? CANCELLED : selectOption(reject);
   if (allow === null) return refusal;
+  // Nobody can decide on a call without a description, and any other call would look the same.
+  if (!isDescribed(call)) return refusal;
+  const { title, kind, rawInput, content, locations } = call;
   const tool = getText(call, "title") || getText(call, "kind") || "a tool";
-  const locations = getList(call, "locations").map((location) => getText(location, "path"));
-  const [path = ""] = locations;
-  const input = {
-    kind: call.kind,
-    rawInput: call.rawInput,
-    content: call.content,
-    locations: call.locations,
-  };
-  const isFileTool = locations.length === 1 && path !== "" && FREE.edit?.has(getText(call, "kind")) === true;
-  const asked = { tool: isFileTool ? getText(call, "kind") : tool, input, ...(isFileTool ? { path } : {}) };
-  const { allowed } = await requestApproval(order, asked, signal);
+  // Some agents have the command only in the title, of which `tool` has the beginning.
+  const input = { title, kind, rawInput, content, locations };
+  const { allowed } = await requestApproval(order, { tool, input }, signal);
   if (signal.aborted) return CANCELLED;
   return allowed ? selectOption(allow) : refusal;
+}
+
+// Whether it has more than a name. An agent may announce a call with an empty input.
+function isDescribed({ rawInput, content, locations, ...call }: Line): boolean {
+  const isFull = (value: unknown) =>
+    typeof value === "object" && value !== null ? Object.keys(value).length > 0 : Boolean(value);
+  return getText(call, "title") !== "" || [rawInput, content, locations].some(isFull);
 }
 
 /** Answers an `elicitation/create` by one question for each field of its form. Never throws. */

@@ -123,8 +123,9 @@ function maskStrings(value: unknown, mask: Order["mask"], depth: number): unknow
   return Object.fromEntries(fields);
 }
 
-// Characters that a person does not see, or that change the order of the others. Of these, formatted JSON has only line breaks.
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]/gu;
+// Characters that a person does not see, or that change the order of the others. Of these, formatted JSON has only line breaks. Variation
+// selectors are among them (DI), because any text can be written in them. U+2800 is an empty Braille pattern.
+const INVISIBLE = /(?! )[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Z}\p{DI}\u2800]/gu;
 
 function escapeInvisible(text: string): string {
   return text.replace(

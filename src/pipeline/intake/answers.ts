@@ -1,9 +1,12 @@
 // Message: received -> bee_processed, when it answers a question.
 import { createId } from "../../base/id.ts";
+import { LOCAL_PLATFORM } from "../../domain/call/message_id.ts";
 import { findOwnText } from "../../domain/chat/excerpt.ts";
 import { buildOutbound } from "../../domain/chat/message.ts";
+import { grants } from "../../domain/call/scope.ts";
 import { mayAnswer } from "../../domain/work/approval.ts";
 import { findAnswerer, type MessageMeaning, readAnswer } from "../../domain/work/question.ts";
+import { findTokenScopes } from "../../store/account/token.ts";
 import { answerByMessage } from "../../store/chat/answered_message.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { takeMessage, type WaitingMessage } from "../../store/chat/inbound.ts";
@@ -66,9 +69,18 @@ async function read(
     direct: message.is_direct === 1,
   });
   const asked = meaning.is === "answer" ? here.find(({ id }) => id === meaning.question.id) : undefined;
+  if (asked !== undefined && !await mayProgramAnswer(db, message)) return { is: "message" };
   const from = { platform: message.platform, sender: message.sender, direct: message.is_direct === 1 };
   return asked === undefined || mayAnswer(asked, from) ? meaning : { is: "unclear", words: NOT_YOURS };
 }
+
+// A token that may only write in the chat cannot allow the tool calls of the runs that it starts (contract 12.2).
+async function mayProgramAnswer(db: Database, { platform, sender }: WaitingMessage): Promise<boolean> {
+  if (platform !== LOCAL_PLATFORM || !sender.startsWith(TOKEN_PREFIX)) return true;
+  return grants(await findTokenScopes(db, sender.slice(TOKEN_PREFIX.length)), "write:questions");
+}
+
+const TOKEN_PREFIX = "token:";
 
 const NOT_YOURS =
   "Only the person whose message started this run, or a user in the console, can answer about its tool calls.";

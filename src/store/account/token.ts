@@ -30,6 +30,12 @@ export function findTokenGrant(db: Database, id: string): Promise<TokenGrant | n
   );
 }
 
+/** Returns the scopes of the token with this name; none if it was deleted. */
+export async function findTokenScopes(db: Database, name: string): Promise<string[]> {
+  const row = await db.first<{ scopes: string }>("select scopes from token where name = ?", [name]);
+  return row === null ? [] : JSON.parse(row.scopes) as string[];
+}
+
 /** Lists tokens, newest first, of these users or with null of all. */
 export function listTokens(
   db: Database,
