@@ -43,7 +43,7 @@ export class AcpDialogue implements Dialogue {
   #ended = false;
   /** Tools that the log showed at a permission request. */
   readonly #shown = new LRUCache<string, true>({ max: TOOLS_KNOWN_MAX });
-  /** What the agent said about its latest calls, by their id. */
+  /** The descriptions of the latest calls, by their id. */
   readonly #calls = new LRUCache<string, Line>({ max: CALLS_KNOWN_MAX });
   #capabilities: Line = {};
   #sessionId = "";
@@ -205,7 +205,7 @@ export class AcpDialogue implements Dialogue {
     return this.#shown.delete(id) ? parseUpdate(update).slice(1) : parseUpdate(update);
   }
 
-  // A permission request may leave out what an earlier message said.
+  // A permission request may omit fields of an earlier message.
   #note(id: string, update: Line): void {
     if (id === "") return;
     const { title, rawInput, content, locations } = update;

@@ -27,8 +27,8 @@ const CANCEL_MAX_MS = 5_000;
 const FIELDS_MAX = 5;
 
 /**
- * Answers a `session/request_permission` by the engine's permissions. If they don't decide, asks a person. `known` has what the agent said
- * about the call before, and counts only for what the person sees. Never throws.
+ * Answers a `session/request_permission` by the engine's permissions. If they don't decide, asks a person. `known` has the fields of its
+ * earlier messages about the call, for the person only. Never throws.
  */
 export async function answerPermission(
   order: Order,
@@ -74,11 +74,11 @@ async function answerOnce(
   const reject = findOption(options, "reject_once");
   const refusal = reject === null ? CANCELLED : selectOption(reject);
   if (allow === null) return refusal;
-  // Nobody can decide on a call without a description, and any other call would look the same.
+  // A person cannot decide on a call without a description, and all such calls look the same.
   if (!isDescribed(call)) return refusal;
   const { title, kind, rawInput, content, locations } = call;
   const tool = getText(call, "title") || getText(call, "kind") || "a tool";
-  // Some agents have the command only in the title, of which `tool` has the beginning.
+  // Gemini CLI has the command in the title, and `tool` has the beginning of the title.
   const input = { title, kind, rawInput, content, locations };
   const { allowed } = await requestApproval(order, { tool, input }, signal);
   if (signal.aborted) return CANCELLED;

@@ -8,9 +8,9 @@ import { computeCallKey } from "../../src/domain/work/approval.ts";
 import { ORDER } from "../harness/model/order.ts";
 import { waitUntil } from "../harness/wait.ts";
 
-// What a person sees of a tool call, and what the conversation remembers of it (contract 23).
+// The tool call that a person sees, and the one that the conversation remembers (contract 23).
 
-/** A service that allows each call and keeps what it was asked. */
+/** A service that allows each call and keeps the requests. */
 function openDoor() {
   // deno-lint-ignore no-explicit-any
   const asked: any[] = [];
@@ -31,7 +31,7 @@ const NEVER = new AbortController().signal;
 const ask = (order: Order, toolCall: Line) => answerPermission(order, { toolCall, options: OPTIONS }, NEVER);
 
 describe("a tool call of an ACP agent (contract 23)", () => {
-  it("is shown whole when its command is only in the title, and another one is not the same", async () => {
+  it("is shown whole when its title has the command, and a second call differs from it", async () => {
     await using door = openDoor();
     const start = `perl -e '${"print 1; ".repeat(10)}'`;
     for (const end of ["touch one", "touch two"]) {
