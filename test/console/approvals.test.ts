@@ -73,7 +73,7 @@ describeConsole("tool calls that wait for a person (contract 23)", ({ visit }) =
 });
 
 describeConsole("words for a run in progress (contract 23)", ({ visit }) => {
-  it("Send now, with the keyboard, tells whether the agent has them; a run that has ended makes them a task", async () => {
+  it("Send now works with the keyboard and shows whether the agent has the words, which become a task after the run", async () => {
     await using one = await openAskingService();
     const { app, session } = one;
     await using visitor = await visit(app.url, { at: `/console/chat/${session.id}` });

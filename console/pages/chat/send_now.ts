@@ -11,7 +11,7 @@ interface SendNow {
   /** Whether the run takes words during its turn. */
   offered: boolean;
   busy: boolean;
-  /** What became of the last words, or "". */
+  /** The state of the last words, as a text, or "". */
   outcome: string;
   /** Sends words to the run. Throws ApiError. */
   send: (content: string) => Promise<void>;
