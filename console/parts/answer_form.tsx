@@ -14,7 +14,9 @@ export function ToolCall({ question }: { question: Schemas["Question"] }) {
   const whole = useResource(id, read).data ?? question;
   return (
     <>
-      <p>Allow this call of {whole.tool}?</p>
+      <p>
+        Allow this call of <code>{whole.tool}</code>?
+      </p>
       <pre class="call" tabIndex={0} aria-label={`Arguments of ${whole.tool}`}>{whole.arguments}</pre>
     </>
   );

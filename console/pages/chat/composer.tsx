@@ -11,10 +11,13 @@ import { ErrorNotice } from "../../parts/notice.tsx";
 import { findMentions, insertMention, MentionList } from "./mention_list.tsx";
 import { findMisspelledMention } from "./misspelled_mention.ts";
 import type { OutgoingMessage } from "./message.tsx";
+import { useSendNow } from "./send_now.ts";
 import { upload } from "./upload.ts";
 
 interface ComposerProps {
   id: string;
+  /** The run in progress, or "". */
+  executionId: string;
   setOutgoing: (change: (before: OutgoingMessage[]) => OutgoingMessage[]) => void;
   /** Called with the text after the service has accepted it. */
   onSent: (content: string) => void;
@@ -24,13 +27,14 @@ const ROWS_MAX = 8;
 let number = 0;
 
 /** The field for a new message. Its text is kept until it is sent, even after a reload or a sign-in. */
-export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
+export function Composer({ id, executionId, setOutgoing, onSent }: ComposerProps) {
   const [text, setText] = useDraft(`chat.${id}`);
   const [file, setFile] = useState<File | null>(null);
   const [uploadShare, setUploadShare] = useState<number | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [misspelled, setMisspelled] = useState<ReturnType<typeof findMisspelledMention>>(null);
   const [choice, setChoice] = useState(0);
+  const steering = useSendNow(executionId);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const names = findMentions(text, area.current?.selectionStart ?? text.length);
@@ -55,12 +59,13 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
   async function send(event?: Event): Promise<void> {
     event?.preventDefault();
     const content = text.trim();
-    if (content === "" && file === null || uploadShare !== null) return;
+    if (content === "" && file === null || uploadShare !== null || steering.busy) return;
     const wrong = findMisspelledMention(content, (workers.value ?? []).map(({ name }) => name));
     setMisspelled(wrong);
     if (wrong !== null) return;
     const mine: OutgoingMessage = { number: ++number, content, file: file?.name ?? "", messageId: null };
     setError(null);
+    steering.forget();
     setText("");
     // The same key keeps a second attempt after a broken connection from creating a second message.
     const key = addPending(id, content, mine.file);
@@ -92,6 +97,18 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
       restore(content);
     }
     setUploadShare(null);
+  }
+
+  async function sendNow(): Promise<void> {
+    if (steering.busy) return;
+    setError(null);
+    try {
+      await steering.send(text.trim());
+      setText("");
+    } catch (thrown) {
+      setError(toApiError(thrown));
+    }
+    area.current?.focus();
   }
 
   function complete(name: string): void {
@@ -139,6 +156,7 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
             : <progress max={1} value={uploadShare} aria-label="Upload" />}
         </p>
       )}
+      <p class="hint" role="status">{steering.outcome}</p>
       <div class="composer-line">
         {names.length > 0 && <MentionList names={names} choice={choice} onChoose={complete} />}
         <IconButton icon={Paperclip} size={18} label="Attach file" onClick={() => picker.current?.click()} />
@@ -154,12 +172,25 @@ export function Composer({ id, setOutgoing, onSent }: ComposerProps) {
           placeholder="Write a message"
           rows={Math.min(ROWS_MAX, text.split("\n").length)}
           value={text}
+          readOnly={steering.busy}
           onInput={(event) => (setMisspelled(null), setText(event.currentTarget.value))}
           onKeyDown={onKeyDown}
           {...(names.length > 0
             ? { "aria-controls": "mentions", "aria-activedescendant": `mention-${choice}` }
             : {})}
         />
+        {steering.offered && (
+          <button
+            type="button"
+            class="send-now"
+            title="Gives your words to the agent during its run"
+            aria-busy={steering.busy}
+            disabled={text.trim() === "" || file !== null}
+            onClick={() => void sendNow()}
+          >
+            Send now
+          </button>
+        )}
         <button
           type="submit"
           class="primary icon"

@@ -99,7 +99,14 @@ export function LocalConversation({ id }: { id: string }) {
           <ProgressView progress={progress} addressee={worker} />
         </MessageList>
       )}
-      {hasScope("write:chat") && <Composer id={id} setOutgoing={setOutgoing} onSent={nameAfter} />}
+      {hasScope("write:chat") && (
+        <Composer
+          id={id}
+          executionId={progress.executionId}
+          setOutgoing={setOutgoing}
+          onSent={nameAfter}
+        />
+      )}
       {editing && session !== undefined && (
         <ConversationForm
           session={session}
