@@ -47,7 +47,9 @@ const PERMISSIONS: readonly string[] = ["read", "edit", "ask", "full"];
 
 // Goose has no mode between `read` and `full` (docs/reference/engines.md).
 function rankPermissions({ kind, config: { permissions } }: Engine): number {
-  return PERMISSIONS.indexOf(kind === "goose" && permissions !== "read" ? "full" : permissions);
+  // Nothing restricts a program of kind `command`, and Goose only knows `read`.
+  const isFull = kind === "command" || kind === "goose" && permissions !== "read";
+  return PERMISSIONS.indexOf(isFull ? "full" : permissions);
 }
 
 // An ACP agent asks a person about everything that its permissions do not allow.

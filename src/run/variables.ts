@@ -95,6 +95,19 @@ export function createSentVariables(
   };
 }
 
+/** Creates the function that reads the secrets of a worker as its runs may have got them, to mask them. Leaves out unreadable ones. */
+export function createSecretReader(
+  { db, secrets }: Pick<ResolverOptions, "db" | "secrets">,
+): (workerId: string) => Promise<string[]> {
+  return async (workerId) => {
+    const references = Object.values(await findWorkerEnv(db, workerId)).filter((value) =>
+      readSecretReference(value) !== null
+    );
+    const values = await Promise.all(references.map((one) => secrets.resolve(one).catch(() => null)));
+    return values.filter((value) => value !== null);
+  };
+}
+
 function refuseSecret(variable: string): never {
   throw new SetupError(
     `Cannot set ${variable}: its runner gets no secrets. Add a runner with svc ctl runner add --secrets.`,

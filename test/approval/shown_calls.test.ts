@@ -3,7 +3,7 @@ import type { Line, Order } from "../../src/engine/protocol/adapter.ts";
 import { codex } from "../../src/engine/adapters/codex.ts";
 import { AcpDialogue } from "../../src/engine/protocol/acp_dialogue.ts";
 import { answerPermission } from "../../src/engine/protocol/acp_questions.ts";
-import { requestApproval } from "../../src/engine/protocol/approvals.ts";
+import { isOwnCommand, requestApproval } from "../../src/engine/protocol/approvals.ts";
 import { computeCallKey } from "../../src/domain/work/approval.ts";
 import { ORDER } from "../harness/model/order.ts";
 import { waitUntil } from "../harness/wait.ts";
@@ -95,4 +95,16 @@ it("invisible characters that can carry any text are escaped (contract 23)", asy
 it("Codex gives no input to a command that a person has allowed (contract 23)", () => {
   const command = codex.open?.buildCommand({ ...ORDER, permissions: "ask" });
   expect(command?.args).toContain("features.unified_exec_tty=false");
+});
+
+it.each([
+  ["svc ctl worker list -q", true],
+  ["svc ctl memory save --scope global --key from --value x", true],
+  ["svc ctl message send --media-path /etc/passwd", false],
+  ["svc ctl worker create Ada -f/home/me/notes", false],
+  ["svc ctl task create --file=/home/me/notes", false],
+  ["svc ctl worker list; id", false],
+  ["svc serve", false],
+])("%s runs without a question: %s (contract 23)", (command, isFree) => {
+  expect(isOwnCommand("svc", command)).toBe(isFree);
 });

@@ -57,10 +57,14 @@ export class PendingCalls {
   }
 }
 
-/** Whether the command is one call of svc ctl and nothing else. The token decides what that call may do. */
+// Options of svc ctl that read or write a file of this machine.
+const FILE_OPTION = /\s-(?:[cf]|-(?:batch|ca|config|data-dir|file|media-path|program|token-file|writable))/;
+
+/** Whether the command is one call of svc ctl and nothing else, without files. The token decides what that call may do. */
 export function isOwnCommand(ctl: string, command: string): boolean {
   const [program = "", group = ""] = command.split(" ");
-  return (program === "svc" || program === ctl) && group === "ctl" && !/[;&|<>$`()\\\n\r]/.test(command);
+  const isCall = (program === "svc" || program === ctl) && group === "ctl";
+  return isCall && !/[;&|<>$`()\\\n\r]/.test(command) && !FILE_OPTION.test(command);
 }
 
 const TOOL_MAX_CHARACTERS = 60;

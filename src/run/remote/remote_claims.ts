@@ -61,6 +61,8 @@ interface RemoteClaimsOptions {
     gateway: string | null;
     hasSecrets: boolean;
   }) => Promise<SentVariables>;
+  /** Reads the secrets that a worker names now. */
+  readSecrets: (workerId: string) => Promise<string[]>;
   /** Holds the secrets of runs in progress. */
   masks: RunMasks;
   limits: { max_prompt_bytes: number; max_log_bytes: number };
@@ -227,8 +229,8 @@ export class RemoteClaims {
 
   /** Resolves the worker's variables and its engine's gateway. Masks the secrets in what the run sends to the service. */
   async #resolveVariables(
-    { execution_id, worker_id, engine }: Pick<Claim["execution"], "execution_id" | "worker_id" | "engine">,
-    runner: Pick<RunnerRow, "secrets">,
+    { execution_id, worker_id, engine }: Claim["execution"],
+    runner: RunnerRow,
   ): Promise<SentVariables & Pick<WireOrder, "gateway">> {
     const { engines, findGatewayKind, resolveVariables, masks } = this.#options;
     const name = engines.find(engine)?.config.gateway ?? null;
@@ -242,8 +244,10 @@ export class RemoteClaims {
 
   /** Masks the secrets of every run on a runner again, after a start of the service. */
   async maskOpenRuns(): Promise<void> {
-    for (const { execution_id, worker_id, engine } of await listOpenRemoteRuns(this.#options.db)) {
-      await this.#resolveVariables({ execution_id, worker_id, engine }, { secrets: 1 });
+    const { db, masks, readSecrets } = this.#options;
+    for (const { execution_id, worker_id } of await listOpenRemoteRuns(db)) {
+      const values = await readSecrets(worker_id);
+      if (values.length > 0) masks.set(execution_id, buildMasks(values));
     }
   }
 

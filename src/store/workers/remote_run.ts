@@ -196,12 +196,10 @@ export async function isRemote(db: Database, executionId: string): Promise<boole
 }
 
 /** Returns the earliest expiry of all leases in Unix ms, or null. */
-/** Lists the runs that runners have, with the names of their engines. */
-export function listOpenRemoteRuns(
-  db: Database,
-): Promise<{ execution_id: string; worker_id: string; engine: string }[]> {
+/** Lists the runs that runners have. */
+export function listOpenRemoteRuns(db: Database): Promise<{ execution_id: string; worker_id: string }[]> {
   return db.read(
-    `select execution.id as execution_id, execution.worker_id, execution.engine
+    `select execution.id as execution_id, execution.worker_id
     from remote_run join execution on execution.id = remote_run.execution_id
     where remote_run.lease_until is not null`,
   );

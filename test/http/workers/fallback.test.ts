@@ -53,6 +53,12 @@ describe("the worker field fallback", () => {
   it.each<[string, RegExp, object, object]>([
     ["has wider permissions", /second has wider permissions than first/, { permissions: "full" }, {}],
     [
+      "is a program that nothing restricts",
+      /second has wider permissions than first/,
+      { kind: "command", command: "/bin/cat" },
+      {},
+    ],
+    [
       "shares its state, for a worker in a box",
       /second cannot run in a box/,
       { state: "shared" },
@@ -71,7 +77,12 @@ describe("the worker field fallback", () => {
       { verify: { command: ["true"] } },
     ],
   ])("is refused with an engine that %s", async (_what, words, second, fields) => {
-    await using app = await open({ second: { kind: "claude", ...second } });
+    // A program counts as `full`.
+    const permissions = "shell" in second ? "full" : "edit";
+    await using app = await open({
+      first: { ...ENGINES.first, permissions },
+      second: { kind: "claude", ...second },
+    });
     expect(await refuse(app, fields)).toMatch(words);
     expect(
       (await app.send("POST /api/fleet/plan", {
