@@ -31,7 +31,7 @@ const NEVER = new AbortController().signal;
 const ask = (order: Order, toolCall: Line) => answerPermission(order, { toolCall, options: OPTIONS }, NEVER);
 
 describe("a tool call of an ACP agent (contract 23)", () => {
-  it("is shown whole when its title has the command, and a second call differs from it", async () => {
+  it("has the whole command among its arguments when only its title names it", async () => {
     await using door = openDoor();
     const start = `perl -e '${"print 1; ".repeat(10)}'`;
     for (const end of ["touch one", "touch two"]) {
@@ -53,7 +53,7 @@ describe("a tool call of an ACP agent (contract 23)", () => {
     expect(door.asked).toEqual([]);
   });
 
-  it("is shown with what the agent said about it before", async () => {
+  it("has the fields of its earlier announcement among its arguments", async () => {
     await using door = openDoor();
     const said: Line[] = [];
     const dialogue = new AcpDialogue(door.order, { say: (text) => said.push(JSON.parse(text)), close() {} });

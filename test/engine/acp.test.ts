@@ -166,7 +166,7 @@ describe("engines that speak the Agent Client Protocol (decision 0011)", () => {
     },
   );
 
-  it("with permissions: ask tells the agent an answer once, and remembers it itself [APV-1]", async () => {
+  it("with permissions: ask answers one call, and remembers the answer without the agent [APV-1]", async () => {
     await using it = await talk("load", { permissions: "ask" });
     const say = async (answer: string | null) => {
       await it.send("permit execute");
