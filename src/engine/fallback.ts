@@ -47,7 +47,7 @@ const PERMISSIONS: readonly string[] = ["read", "edit", "ask", "full"];
 
 // Goose has no mode between `read` and `full` (docs/reference/engines.md).
 function rankPermissions({ kind, config: { permissions } }: Engine): number {
-  // Nothing restricts a program of kind `command`, and Goose only knows `read`.
+  // A program of kind `command` is not restricted, and Goose can only be restricted to `read`.
   const isFull = kind === "command" || kind === "goose" && permissions !== "read";
   return PERMISSIONS.indexOf(isFull ? "full" : permissions);
 }
