@@ -155,7 +155,7 @@ function settleReservation(table: "execution" | "bee_run", startedAt: string, en
           'input_tokens', input_tokens, 'output_tokens', output_tokens)))
       from gateway_use
       where gateway_use.execution_id = new.id
-      having count(*) > 0;
+      group by gateway_use.execution_id;
     delete from reservation where execution_id = new.id;
   end`;
 }
