@@ -6,7 +6,10 @@ const TIMING = "test/**/*.timing.test.ts";
  * Settings of both projects. Waits end with an event, so a generous limit costs nothing. A worker process runs many files: starting one
  * and loading the sources for each file took a fifth of the processor time.
  */
-const shared = { pool: "forks", isolate: false, testTimeout: 120_000, hookTimeout: 120_000 } as const;
+const shared = {
+  ...{ pool: "forks", isolate: false, testTimeout: 120_000, hookTimeout: 120_000 },
+  expect: { poll: { timeout: 60_000 } },
+} as const;
 
 export default defineConfig({
   test: {
