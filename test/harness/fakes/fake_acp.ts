@@ -136,7 +136,11 @@ async function act(verb: string, words: string): Promise<Message | null> {
   else if (verb === "stop") return { stopReason: words };
   else if (verb === "die") Deno.exit(7);
   else if (verb === "hang") {
+    // Reads the cancel that the client sent before the signal, as an agent does that ends its turn in order.
+    let interrupted = false;
+    Deno.addSignalListener("SIGINT", () => interrupted = true);
     while (!cancelled) await pause(20);
+    if (interrupted) Deno.exit(130);
     chunk("late words");
     return { stopReason: "cancelled" };
   }
