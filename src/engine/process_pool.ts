@@ -26,8 +26,8 @@ interface PooledProcess {
 
 /**
  * The processes of one engine. A run gets the idle process of its worker and conversation, a spare one for a new conversation, or a new
- * one. After its turn the process stays
- * open within the limits of `warm` (contract 19). Without `keepAlive` each process ends after one turn.
+ * one. After its turn the process stays open within the limits of `warm` (contract 19). Without `keepAlive` each process ends after one
+ * turn.
  */
 export class ProcessPool {
   readonly #setup: AgentSetup;
@@ -101,8 +101,8 @@ export class ProcessPool {
   }
 
   /**
-   * Ends the idle and spare processes of this worker, and those in a turn after the turn. null means all workers. "" means every process that stays
-   * open; from then on, none stays open. Resolves when the idle processes have ended.
+   * Ends the idle and spare processes of this worker, and those in a turn after the turn. null means all workers. "" means every process
+   * that stays open; from then on, none stays open. Resolves when the idle processes have ended.
    */
   async release(workerId: string | null): Promise<void> {
     if (workerId === "") this.#isClosed = true;

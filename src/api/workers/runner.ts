@@ -1,7 +1,6 @@
 import { createId } from "../../base/id.ts";
 import { signRunnerToken } from "../../base/token.ts";
-import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
-import { mayCall } from "../../domain/call/scope.ts";
+import { conflict, notFound } from "../../domain/call/error.ts";
 import { formatJson, parseJson } from "../../domain/call/json.ts";
 import {
   type CreatedRunner,
@@ -24,6 +23,7 @@ import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/
 import type { Call } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import type { Deps } from "../call/services.ts";
+import { requireScope } from "./worker_env.ts";
 
 export async function listRunners({ db, clock }: Deps<"db" | "clock">, filter: RunnerFilter) {
   return answerPage(await listRunnerRows(db, filter, clock.now()));
@@ -46,16 +46,7 @@ export async function createRunner(
   call: Call,
   input: RunnerCreate,
 ): Promise<Answer<CreatedRunner>> {
-  if (input.secrets && !mayCall(call.caller, "write:secrets")) {
-    throw new ServiceError(
-      "forbidden",
-      "Cannot add a runner with secrets: this token lacks the scope write:secrets",
-      {
-        required_scope: "write:secrets",
-        errors: [{ path: "secrets", message: "needs the scope write:secrets" }],
-      },
-    );
-  }
+  if (input.secrets) requireScope(call, "write:secrets", "secrets");
   const created = await createOnce({ db, clock }, call, () => planRunner({ clock }, call, input));
   const runner = parseJson(created.json);
   return { ...created, json: formatJson({ ...runner, token: await signRunnerToken(authority.key, runner) }) };

@@ -92,7 +92,12 @@ export async function checkEnv(
   }
 }
 
-function requireScope({ caller }: Call, scope: "write:commands" | "write:secrets", path: string): void {
+/** Throws `forbidden` for a caller without the scope that the field at `path` needs. */
+export function requireScope(
+  { caller }: Call,
+  scope: "write:commands" | "write:secrets",
+  path: string,
+): void {
   if (mayCall(caller, scope)) return;
   throw new ServiceError("forbidden", `Cannot set ${path}: this token lacks the scope ${scope}`, {
     required_scope: scope,
