@@ -66,15 +66,20 @@ export function readServerFile(dataDir: string): RunningService | null {
   }
 }
 
-/** Returns whether a living process holds the lock. To test that by taking the lock could make a server fail that is starting. */
+/**
+ * Whether the process that a lock file names holds its lock. To test that by taking the lock could make a server fail that is starting,
+ * and the kernel takes some 10 ms to list the locks of all processes in `/proc/locks`.
+ */
 export function isLocked(path: string): boolean {
   try {
     const { ino } = Deno.statSync(path);
-    const locks = Deno.readTextFileSync("/proc/locks");
-    return ino !== null &&
-      locks.split("\n").some((line) => line.includes("FLOCK") && line.includes(`:${ino} `));
+    const files = `/proc/${Number.parseInt(Deno.readTextFileSync(path), 10)}/fdinfo`;
+    for (const { name } of Deno.readDirSync(files)) {
+      const info = Deno.readTextFileSync(`${files}/${name}`);
+      if (info.includes("FLOCK") && info.includes(`:${ino} `)) return true;
+    }
   } catch {
     // macOS has no list of locks. The configuration decides there.
-    return false;
   }
+  return false;
 }
