@@ -82,15 +82,41 @@ export interface BareServer extends AsyncDisposable {
 }
 
 /** Starts an empty Deno.serve that responds with `body`. */
-export async function startBareServer(body: string): Promise<BareServer> {
-  const script = `
-    const body = new TextEncoder().encode(${JSON.stringify(body)});
-    const headers = { "content-type": "application/json" };
-    Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, () => new Response(body, { headers }));`;
+export function startBareServer(body: string): Promise<BareServer> {
+  return startScript(
+    `${buildResponder(body)}
+    Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, respond);`,
+    "--no-config",
+  );
+}
+
+/** Starts the service's own server with an empty handler that responds with `body`. */
+export function startBareHandler(body: string): Promise<BareServer> {
+  const [connections, listener] = ["connections", "listener"].map((name) =>
+    JSON.stringify(new URL(`../src/http/server/${name}.ts`, import.meta.url))
+  );
+  return startScript(
+    `import { Connections } from ${connections};
+    import { bindPort } from ${listener};
+    ${buildResponder(body)}
+    const port = bindPort({ host: "127.0.0.1", port: 0 });
+    const limits = { total: 1_000, perAddress: 1_000, proxies: [] };
+    new Connections(port, limits, { handle: async () => respond(), onError: console.error, onFull: respond });
+    console.log(port.addr.port);`,
+    `--config=${new URL("../deno.json", import.meta.url).pathname}`,
+  );
+}
+
+function buildResponder(body: string): string {
+  return `const body = ${JSON.stringify(body)};
+    const respond = () => new Response(body, { headers: { "content-type": "application/json" } });`;
+}
+
+async function startScript(script: string, config: string): Promise<BareServer> {
   const file = await Deno.makeTempFile({ suffix: ".ts" });
   await Deno.writeTextFile(file, script);
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--no-config", file],
+    args: ["run", "-A", config, file],
     stdout: "piped",
     stderr: "null",
     stdin: "null",

@@ -1,11 +1,11 @@
-import { computeMedian, measureRate, type Row, startBareServer } from "./measure.ts";
+import { computeMedian, measureRate, type Row, startBareHandler } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
 const ROUNDS = 3;
 // Equal rates differ by less between runs on a shared machine.
 const SAME_PERCENT = 90;
 
-/** Measures the rate of reading workers with a token. Baseline: an empty Deno.serve that sends the same bytes. */
+/** Measures the rate of reading workers with a token. Baseline: an empty handler on the same server that sends the same bytes. */
 export async function benchRest(): Promise<Row[]> {
   await using service = await BenchService.start();
   for (let i = 0; i < 50; i++) {
@@ -61,7 +61,7 @@ async function compare(
   body: string,
   percent: number,
 ): Promise<Row> {
-  await using bare = await startBareServer(body);
+  await using bare = await startBareHandler(body);
   const ours: number[] = [];
   const theirs: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
@@ -74,7 +74,7 @@ async function compare(
     value: computeMedian(ours),
     unit: "/s",
     bare: computeMedian(theirs),
-    beside: "empty Deno.serve, same bytes",
+    beside: "an empty handler, same bytes",
     says: `${share.toFixed(1)} % of it`,
     goal: `at least ${percent} %`,
     met: share >= percent,
