@@ -93,7 +93,7 @@ function suggestQuotes(path: string, spec: AnyCommand, words: string[]): string 
   if (cron !== -1 || spec.args?.includes("cron")) {
     return `Quote the five fields of cron: ${cron === -1 ? "" : "--cron "}'0 9 * * 1-5'`;
   }
-  const plain = after.filter((word) => !word.startsWith("-"));
+  const plain = dropFlags(after, spec);
   const [first = ""] = plain;
   if ((spec.args ?? []).length === 0 && spec.options.name?.required) {
     return ask([`svc ctl ${path} --name ${plain.length > 1 ? `'${plain.join(" ")}'` : first}`]);
@@ -103,4 +103,11 @@ function suggestQuotes(path: string, spec: AnyCommand, words: string[]): string 
   const before = plain.slice(0, (spec.args?.length ?? 1) - 1);
   const text = plain.slice(before.length).join(" ");
   return `Quote the text: svc ctl ${[path, ...before].join(" ")} '${text}'`;
+}
+
+function dropFlags(words: string[], spec: AnyCommand): string[] {
+  const options = Object.values<OptionSpec>({ ...spec.options, ...SHARED_OPTIONS });
+  const takesValue = (flag = "") =>
+    options.some(({ flags, type }) => type !== "flag" && flags.split(/[ ,]+/).includes(flag));
+  return words.filter((word, at) => !word.startsWith("-") && !takesValue(words[at - 1]));
 }

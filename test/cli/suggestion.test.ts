@@ -11,6 +11,7 @@ describe("svc says what a refused line most likely means", () => {
     ["worker rm Ada", "Did you mean `svc ctl worker delete`?"],
     ["worker create --dep x", "Did you mean `--department`?"],
     ["worker create Ada", "Did you mean `svc ctl worker create --name Ada`?"],
+    ["worker create Ada -c svc.yaml", "Did you mean `svc ctl worker create --name Ada`?"],
     ["chat hello world", "Quote the text: svc ctl chat 'hello world'"],
     ["run Ada hello world", "Quote the text: svc ctl run Ada 'hello world'"],
     ["run Ada --cron 0 9 * * 1 hi", "Quote the five fields of cron: --cron '0 9 * * 1-5'"],

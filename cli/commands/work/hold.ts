@@ -9,7 +9,9 @@ type HeldBy = NonNullable<Task["held_by"]>;
 /** Reports on stderr what blocks a task that a command waits for, once per cause. */
 export class HoldNotice {
   readonly #context: BaseContext;
+  /** The cause that was shown last, without its time. */
   #shown = "";
+  #pausedCause = "";
   #pendingChecks = 0;
 
   constructor(context: BaseContext) {
@@ -19,12 +21,15 @@ export class HoldNotice {
   /** Shows the cause if it is new. `clear` removes the progress line before. Returns whether the task is on hold. */
   async show(task: Task, clear: () => void): Promise<boolean> {
     const cause = task.status === "pending" ? await this.#findCause(task) : "";
-    if (cause !== "" && cause !== this.#shown) {
+    // The text counts the time down, and is not shown again for that.
+    const { kind, id } = task.held_by ?? {};
+    const name = kind === undefined ? cause : `${kind} ${id}`;
+    if (cause !== "" && name !== this.#shown) {
       clear();
       const { note, out } = this.#context;
       note(out.format === "json" ? JSON.stringify({ on_hold: cause }) : escapeControls(cause));
     }
-    this.#shown = cause;
+    this.#shown = cause === "" ? "" : name;
     return cause !== "";
   }
 
@@ -32,13 +37,15 @@ export class HoldNotice {
     if (task.held_by !== null) return formatHold(task.held_by, task.reason);
     // Most tasks start soon, so only one that still waits at the second look costs this request.
     if (++this.#pendingChecks < 2) return "";
-    if (this.#pendingChecks > 2) return this.#shown;
+    if (this.#pendingChecks > 2) return this.#pausedCause;
     const { client } = this.#context;
     const params = { id: task.worker_id };
     const worker = await client.call("GET /api/workers/:id", { params }).catch(() => null);
     if (!worker?.value.paused) return "";
     const { name } = worker.value;
-    return `On hold: ${name} is paused.\nTo resume it: svc ctl worker resume ${quote(name)}`;
+    return this.#pausedCause = `On hold: ${name} is paused.\nTo resume it: svc ctl worker resume ${
+      quote(name)
+    }`;
   }
 }
 

@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { HoldNotice } from "../../../cli/commands/work/hold.ts";
+import type { BaseContext } from "../../../cli/commands/command.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { ctl } from "../../harness/terminal.ts";
@@ -20,6 +22,24 @@ describe("svc ctl says what holds the work that it waits for (contract 14)", () 
     expect(err).toContain('On hold: the budget "Tight" is used up: 0 of 0 runs (24h).\n');
     expect(err).toContain("Command: svc ctl budget lift Tight --for 1h\n");
     expect(err.split("On hold").length).toBe(2);
+  });
+
+  it("a cause is shown once, also while its time counts down", async () => {
+    const said: string[] = [];
+    const context = { note: (text: string) => said.push(text), out: { format: "tsv" } };
+    const notice = new HoldNotice(context as unknown as BaseContext);
+    const show = (id: string, seconds: number) =>
+      notice.show({
+        ...{ status: "pending", worker_id: "w", reason: `${id} is limited` },
+        held_by: { kind: "engine", id, until: Date.now() + seconds * 1_000, advice: "Wait." },
+      }, () => {});
+    await show("claude", 40);
+    await show("claude", 38);
+    await show("codex", 80);
+    expect(said.map((text) => text.split(",")[0])).toEqual([
+      "On hold: claude is limited",
+      "On hold: codex is limited",
+    ]);
   });
 
   it("a task that waits for a paused worker", async () => {
