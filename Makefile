@@ -35,7 +35,7 @@ demo: $(DEPS) ## Start a temporary service, send three messages, show replies, e
 
 .PHONY: test
 test: $(DEPS) ## Run every test (ARGS='test/store -t guard' for some)
-	@$(VITEST) $(ARGS)
+	@$(if $(ARGS),,$(DENO) run -A build/test_bundle.ts && SVC_TEST_BUNDLE=.cache/tests/main.js) $(VITEST) $(ARGS)
 
 .PHONY: coverage
 coverage: $(DEPS) ## Run every test and write a coverage report to coverage/

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { createTempDir, startServer } from "../harness/service/process.ts";
+import { createTempDir, SOURCE, startServer } from "../harness/service/process.ts";
 import { ROOT } from "../harness/house/tree.ts";
 import { waitUntil } from "../harness/wait.ts";
 import { SlackWorld } from "./worlds/slack.ts";
@@ -28,7 +28,7 @@ async function loadedBy(platforms: Record<string, unknown>, isThere = () => true
   await Deno.mkdir(dataDir);
   await Deno.writeTextFile(config, JSON.stringify({ platforms }));
   const env = { DENO_COVERAGE_DIR: counted };
-  await using server = await startServer({ dataDir, args: ["-c", config], env });
+  await using server = await startServer({ dataDir, args: ["-c", config], env, program: SOURCE });
   await waitUntil("it is connected", isThere);
   await server.end("SIGTERM");
   const modules: string[] = [];

@@ -104,8 +104,13 @@ interface ProcessOptions {
   standby?: boolean;
 }
 
+const buildCommand = (main: string) => [Deno.execPath(), "run", V8_FLAGS, "-A", join(ROOT, main)];
+
 /** The command that runs `svc` from source. */
-export const SVC = [Deno.execPath(), "run", V8_FLAGS, "-A", join(ROOT, "main.ts")];
+export const SOURCE = buildCommand("main.ts");
+
+/** The command that runs `svc`: from the bundle of `make test`, else from source. */
+export const SVC = buildCommand(Deno.env.get("SVC_TEST_BUNDLE") ?? "main.ts");
 
 /** Starts `svc serve` on a free port and waits until it is ready. */
 export async function startServer(options: ProcessOptions): Promise<ServerProcess> {
