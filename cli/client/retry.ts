@@ -11,6 +11,7 @@ export const CREATE_ENDPOINTS = [
   "POST /api/tasks",
   "POST /api/tasks/batch",
   "POST /api/tasks/:id/run",
+  "POST /api/tasks/:id/retry",
   "POST /api/executions/:id/retry",
   "POST /api/executions/:id/steer",
   "POST /api/messages",

@@ -40,7 +40,7 @@ interface RequestSpec<E extends Endpoint, O extends Options> {
   /** The columns of a list. Without columns the response is printed as one object. */
   columns?: readonly Column[];
   /** Converts a response that is no list of rows to rows. */
-  rows?: (value: Response<E>) => Row[];
+  rows?: (value: Response<E>, options: Values<O>) => Row[];
   /** Returns what `-q` prints; the `id` of the response by default. */
   id?: (row: Row, args: string[]) => string;
   /** Runs before the response is printed, and may throw instead. */
@@ -73,7 +73,7 @@ export function requestCommand<E extends Endpoint, const O extends Options>(
         if (id === undefined) out.object(json, row);
         else out.object(json, row, id(row, args));
       } else {
-        const all = rows?.(value as Response<E>) ?? value as Row[];
+        const all = rows?.(value as Response<E>, given) ?? value as Row[];
         const shown = out.format === "table"
           ? await showWorkerNames(client, [...columns], all)
           : [...columns];

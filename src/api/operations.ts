@@ -30,6 +30,7 @@ import * as runnerProtocol from "./work/runner_protocol.ts";
 import * as schedule from "./work/schedule.ts";
 import * as task from "./work/task.ts";
 import * as taskCreate from "./work/task_create.ts";
+import * as taskRetry from "./work/task_retry.ts";
 import * as budget from "./workers/budget.ts";
 import * as department from "./workers/department.ts";
 import * as engine from "./workers/engine.ts";
@@ -99,6 +100,7 @@ export function createOperations(dependencies: Dependencies) {
       update: schedule.updateTask,
       cancel: task.cancelTask,
       run: makeIdempotent(task.planRun),
+      retry: makeIdempotent(taskRetry.planRetry),
       wait: task.waitForTask,
     }),
     schedule: bind({ list: schedule.listSchedules, preview: schedule.previewSchedule }),

@@ -16,6 +16,8 @@ import { findMemoryMap } from "../store/workers/memory.ts";
 import { listParts } from "../store/chat/inbound_part.ts";
 import { findAskerInstruction } from "../store/work/question.ts";
 import { findAskerContext, findContext, findMissedRuns } from "../store/chat/conversation_context.ts";
+import { listParentResults } from "../store/work/task_parent.ts";
+import { fitResults } from "../domain/work/task_parent.ts";
 import { findTask } from "../store/work/task.ts";
 import { findWorker } from "../store/workers/worker.ts";
 import type { Claim } from "./claim.ts";
@@ -44,22 +46,24 @@ export async function buildBriefing(
   },
 ): Promise<Briefing> {
   const { execution, workDir } = claim;
-  const [worker, task, global, memory, parts, history, runs, { session, missed }, origin] = await Promise.all(
-    [
-      findWorker(db, execution.worker_id),
-      findTask(db, execution.task_id),
-      findMemoryMap(db, "global", maxBytes / 4),
-      findMemoryMap(db, execution.session_key, maxBytes / 4),
-      listParts(db, execution.message_id),
-      listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES, maxBytes }),
-      countTaskExecutions(db, execution.task_id),
-      findSession(db, claim, engine).then(async (session) => ({
-        session,
-        missed: await findMissed(db, claim, session),
-      })),
-      findAskerInstruction(db, execution.task_id),
-    ],
-  );
+  const [worker, task, global, memory, parts, history, runs, { session, missed }, origin, parents] =
+    await Promise.all(
+      [
+        findWorker(db, execution.worker_id),
+        findTask(db, execution.task_id),
+        findMemoryMap(db, "global", maxBytes / 4),
+        findMemoryMap(db, execution.session_key, maxBytes / 4),
+        listParts(db, execution.message_id),
+        listHistory(db, execution.session_key, { limit: CONVERSATION_MAX_MESSAGES, maxBytes }),
+        countTaskExecutions(db, execution.task_id),
+        findSession(db, claim, engine).then(async (session) => ({
+          session,
+          missed: await findMissed(db, claim, session),
+        })),
+        findAskerInstruction(db, execution.task_id),
+        listParentResults(db, execution.task_id),
+      ],
+    );
   const answered = new Set(parts.map((part) => part.id));
   const conversation = history.map((json) => JSON.parse(json) as HistoryEntry);
   const context: RunContext = {
@@ -83,6 +87,7 @@ export async function buildBriefing(
       ? {}
       : { memory_left: { global: global.left, session: memory.left } }),
     conversation: conversation.map(({ role, content, ts }) => ({ role, content, ts })),
+    ...(parents.length === 0 ? {} : { parents: fitResults(parents) }),
   };
   // Each run of a schedule starts anew, whatever the outcome of the previous one.
   const interrupted = task?.type !== "scheduled" && runs > 1 && !isFirstTry(claim, session);

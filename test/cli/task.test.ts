@@ -96,7 +96,7 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
     const { id } = await createWorker(app);
     const given = `create --message-id m --worker-id ${id} --instruction x`;
     const wrong: [string, RegExp][] = [
-      ["list", /specify --session-key, --message-id or --worker-id/],
+      ["list", /specify --session-key, --message-id, --worker-id or --after/],
       ["list --session-key a --message-id b", /cannot be used together/],
       ["list --worker-id ''", /--worker-id must not be empty/],
       [`list --worker-id ${id} --status pending,done`, /--status: "done" is not one of/],

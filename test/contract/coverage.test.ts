@@ -97,6 +97,7 @@ const ENDPOINTS: Record<string, string> = {
   "/api/tasks/:id": "GET, PUT",
   "/api/tasks/:id/cancel": "POST",
   "/api/tasks/:id/run": "POST",
+  "/api/tasks/:id/retry": "POST",
   "/api/tasks/:id/wait": "GET",
   "/api/tasks/batch": "POST 201",
   "/api/tokens": "GET, POST 201",
@@ -135,9 +136,9 @@ const COMMANDS: Record<string, string> = {
   "worker update":
     `<id> name description constraints memory engine department scopes engine-args runs-on env ${CHECK}`,
   "worker delete": "<id> delete-work-dir",
-  "task list": `session-key message-id worker-id status type ${PAGE}`,
+  "task list": `session-key message-id worker-id after tree status type ${PAGE}`,
   "task create":
-    "message-id! worker-id! instruction! type! scheduled-at cron time-zone wait timeout idempotency-key batch",
+    "message-id! worker-id! instruction! type! scheduled-at cron time-zone after after-when wait timeout idempotency-key batch",
   "task cancel": "<id>",
   "memory get": "scope! key",
   "memory save": "scope! key! value!",
@@ -170,6 +171,7 @@ const COMMANDS: Record<string, string> = {
   "worker resume": "<id>",
   "task get": "<id>",
   "task run": "<id>",
+  "task retry": "<id>",
   "task wait": "<id> timeout",
   "execution get": "<id>",
   "execution logs": "<id> follow tail",

@@ -43,6 +43,25 @@ describe("readPlan (contract 4.4)", () => {
     expect(read({ tasks: [...task().tasks, ...task().tasks] })).toMatchObject({ tasks: [{}, {}] });
   });
 
+  it("reads the earlier tasks that a task waits for (contract 25)", () => {
+    const step = task().tasks[0];
+    expect(read({ tasks: [step, step, { ...step, after: ["#2", "#1", "#2"], after_when: "end" }] }))
+      .toMatchObject({
+        tasks: [{ after: [], after_when: "success" }, {}, { after: [1, 0], after_when: "end" }],
+      });
+    for (const after of [["#2"], ["#3"], ["#0"], ["Ada"]]) {
+      expect(read({ tasks: [step, { ...step, after }] })).toEqual({
+        problem: "tasks.1.after: must name earlier tasks of this plan; the first is #1, this one is #2",
+      });
+    }
+    expect(
+      read({
+        tasks: [step, { ...task({ type: "countdown", scheduled_at: 1_005_000 }).tasks[0], after: ["#1"] }],
+      }),
+    )
+      .toEqual({ problem: expect.stringContaining("after: does not apply to type countdown") });
+  });
+
   it("reports the problem, so that the coordinator can correct it", () => {
     const problems: [unknown, RegExp][] = [
       ["I think Ada should do it.", /not one JSON object/],

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import {
+  AFTER_CONDITIONS,
   BEE_RUN_STATUSES,
   BUDGET_ACTIONS,
   BUDGET_PERIODS,
@@ -42,6 +43,8 @@ const WORDS: Record<string, readonly string[]> = {
   "task.status": TASK_STATUSES,
   "task.last_status": LAST_STATUSES,
   "task.overlap": OVERLAPS,
+  "task.after_when": AFTER_CONDITIONS,
+  "task_parent.status": LAST_STATUSES,
   "occurrence.status": OCCURRENCE_STATUSES,
   "execution.verify_status": ["passed", "failed"],
   "execution.status": EXECUTION_STATUSES,

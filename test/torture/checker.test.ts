@@ -22,6 +22,9 @@ async function createDataDir(dataDir: string): Promise<Evidence> {
   };
 }
 
+// Lets each task wait for itself.
+const LINK = "insert into task_parent (task_id, position, parent_id, status, ended_at) select id, 0, id,";
+
 const BREAKS: [rule: RegExp, sql: string][] = [
   [/I1: inbound_message/, "delete from inbound_message"],
   [/I1: task/, "delete from task"],
@@ -39,6 +42,13 @@ const BREAKS: [rule: RegExp, sql: string][] = [
     /DUR-2/,
     `insert into inbound_message (id, session_key, platform, platform_message_id, content, status, due_at, received_at)
     values ('x', 's', 'local', 'x', 'hello', 'failed', 1, 1)`,
+  ],
+  [/AFT-1: a run started/, `${LINK} '', null from task`],
+  [/AFT-1: the number of open/, "update task set open_parents = 1"],
+  [/AFT-1: a task waits although its parent/, `${LINK} '', 1 from task`],
+  [
+    /AFT-1: a task waits although a parent/,
+    `update task set status = 'pending', due_at = 1; ${LINK} 'failed', 1 from task`,
   ],
   [/I9/, "update execution set result = 'it said canary-4711'"],
   [/an upload's file is gone/, "insert into upload values ('/none', 's', 'n', 'n', 1, 'text/plain', 1)"],

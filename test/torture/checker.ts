@@ -95,6 +95,27 @@ const HALF_STATES: Rule[] = [
       and task.session_key in (select 'local:' || id from chat_session)
       and execution.id not in (select execution_id from outbound_message where execution_id is not null)`,
   ],
+  [
+    "AFT-1: a run started before a parent of its task had ended",
+    `select execution.id from execution join task_parent on task_parent.task_id = execution.task_id
+    where ended_at is null or ended_at > execution.created_at`,
+  ],
+  [
+    "AFT-1: the number of open parents is wrong",
+    `select id from task
+    where open_parents <> (select count(*) from task_parent where task_id = task.id and task_parent.status = '')`,
+  ],
+  [
+    "AFT-1: a task waits although its parent has ended",
+    `select task_id as id from task_parent join task as parent on parent.id = parent_id
+    where task_parent.status = '' and parent.status in ('completed', 'failed', 'cancelled')
+      and coalesce(parent.execution_id, '') not in (select id from execution where status in ('pending', 'running'))`,
+  ],
+  [
+    "AFT-1: a task waits although a parent has failed",
+    `select task.id from task join task_parent on task_id = task.id
+    where task.status = 'pending' and after_when = 'success' and task_parent.status in ('failed', 'cancelled')`,
+  ],
   // An answer goes to the run that asked while it is running, and becomes a task afterwards.
   [
     "a routed message has neither a task nor a reply",

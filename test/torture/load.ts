@@ -8,6 +8,10 @@ const SCHEDULES_MAX = 12;
 // The share of requests that are repeated under their key after a lost response.
 const KEYED = 0.7;
 const ATTEMPTS_MAX = 40;
+// A task waits for some of the latest tasks, in chains of limited length.
+const PARENTS_FROM = 12;
+const PARENTS_MAX = 5;
+const DEPTH_MAX = 20;
 
 /** The value of the secret that the agents get. */
 export const SECRET_CANARY = "canary-torture-secret-4711";
@@ -55,6 +59,8 @@ export class Load {
   readonly #going = new Set<Promise<void>>();
   workers: string[] = [];
   sessions: string[] = [];
+  /** The number of tasks before each immediate task in its longest chain. */
+  readonly #depths = new Map<string, number>();
   #count = 0;
   #schedules = 0;
 
@@ -142,7 +148,13 @@ export class Load {
     const type = dice < 0.6 ? "immediate" : scheduled ? "scheduled" : "countdown";
     // A key belongs to one body, and the time of a countdown has to be in the future at each attempt.
     const entry = this.#ledger.begin("task", instruction, keyed && type !== "countdown");
-    const base = { message_id: "torture", worker_id: this.#pick(this.workers), instruction, type };
+    const parents = type === "immediate" ? this.#chooseParents() : [];
+    const base = {
+      ...{ message_id: "torture", worker_id: this.#pick(this.workers), instruction, type },
+      ...(parents.length === 0
+        ? {}
+        : { after: parents, after_when: this.#chance() < 0.5 ? "success" : "end" }),
+    };
     await this.#send(entry, (api, headers) => {
       const when = type === "countdown"
         ? { scheduled_at: Date.now() + this.#plan.countdownMs + Math.floor(dice * 2_000) }
@@ -151,6 +163,16 @@ export class Load {
         : {};
       return api.send("POST /api/tasks", { ...base, ...when }, headers);
     });
+    if (type !== "immediate" || entry.id === "") return;
+    this.#depths.set(entry.id, Math.max(0, ...parents.map((id) => (this.#depths.get(id) ?? 0) + 1)));
+  }
+
+  // The chains stay far below the limit of the service.
+  #chooseParents(): string[] {
+    if (this.#chance() < 0.5) return [];
+    const recent = [...this.#depths].slice(-PARENTS_FROM).filter(([, depth]) => depth < DEPTH_MAX);
+    const ids = recent.map(([id]) => id).filter(() => this.#chance() < 3 / PARENTS_FROM);
+    return ids.slice(0, PARENTS_MAX);
   }
 
   async #upload(n: number): Promise<void> {

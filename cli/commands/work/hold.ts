@@ -50,7 +50,11 @@ export class HoldNotice {
 }
 
 /** Formats what blocks a task, until when, and the way out. */
-function formatHold({ kind, id, until, advice }: HeldBy, reason: string, now = Date.now()): string {
+function formatHold(hold: HeldBy, reason: string, now = Date.now()): string {
+  const { kind, id, until, advice } = hold;
+  if (kind === "task") {
+    return `Waits for ${formatTasks(hold.ids ?? [id])}.\n${advice} Command: svc ctl task get ${id}`;
+  }
   const why = reason.replace(/; resumes at [^;]*$/, "");
   const when = until === null ? "" : `, resumes ${formatRelativeTime(until, now)}`;
   const command = kind === "budget"
@@ -61,6 +65,10 @@ function formatHold({ kind, id, until, advice }: HeldBy, reason: string, now = D
     ? "svc ctl runner list"
     : "";
   return `On hold: ${why}${when}.\n${advice}${command === "" ? "" : ` Command: ${command}`}`;
+}
+
+function formatTasks(ids: readonly string[]): string {
+  return ids.length === 1 ? `task ${ids[0]}` : `${ids.length} tasks: ${ids.join(", ")}`;
 }
 
 function quote(text: string): string {

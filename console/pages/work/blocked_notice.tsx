@@ -3,7 +3,7 @@ import type { Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { hasScope } from "../../live/session.ts";
 import { workers } from "../../live/workers.ts";
-import { formatUntil } from "../../parts/format.ts";
+import { formatUntil, pluralize } from "../../parts/format.ts";
 import { Notice } from "../../parts/notice.tsx";
 
 type Task = Schemas["Task"];
@@ -14,13 +14,15 @@ const KINDS: Record<Block["kind"], string> = {
   engine: "provider limit reached",
   run_limit: "run limit reached",
   runner: "no runner available",
+  task: "other tasks have to end first",
 };
 
 /** Says what holds a task and until when, e.g. "On hold: budget used up, resumes in 24 h". Returns "" if nothing does. */
 export function formatHold(task: Task): string {
   const { held_by } = task;
   if (held_by !== null) {
-    const { kind, until } = held_by;
+    const { kind, until, ids = [] } = held_by;
+    if (kind === "task") return `Waits for ${pluralize(ids.length, "task")}`;
     return `On hold: ${KINDS[kind]}${until === null ? "" : `, resumes ${formatUntil(until, now.value)}`}`;
   }
   const paused = findPausedWorker(task);
@@ -40,6 +42,7 @@ export function HoldLink({ task }: { task: Task }) {
   if (held_by.kind === "runner") {
     return hasScope("read:runners") && <Link href="/console/runners">Open runners</Link>;
   }
+  if (held_by.kind === "task") return <Link href={`/console/tasks/${held_by.id}`}>Open task</Link>;
   return hasScope("read:budgets") && <Link href="/console/budgets">Open budgets</Link>;
 }
 

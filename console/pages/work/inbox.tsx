@@ -33,7 +33,11 @@ export function Page() {
 /** The tabs, with the kinds of items in each. */
 const TABS: readonly { id: string; name: string; kinds: readonly InboxItem["kind"][] }[] = [
   { id: "questions", name: "Questions", kinds: ["question"] },
-  { id: "failures", name: "Failures", kinds: ["run_failed", "message_failed", "undelivered"] },
+  {
+    id: "failures",
+    name: "Failures",
+    kinds: ["run_failed", "task_stopped", "message_failed", "undelivered"],
+  },
   {
     id: "blocked",
     name: "Blocked and paused",

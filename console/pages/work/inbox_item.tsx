@@ -173,6 +173,13 @@ function describe(item: InboxItem): Description {
         },
       };
     }
+    case "task_stopped":
+      return {
+        href: `/console/tasks/${task_id}`,
+        status: "cancelled",
+        title,
+        note: [worker_name, detail].filter(Boolean).join(" · "),
+      };
     case "message_failed":
       return { href: message, status: "failed", title, note: detail };
     case "undelivered":

@@ -1,4 +1,4 @@
-import { Play, Square } from "lucide-preact";
+import { Play, RotateCcw, Square } from "lucide-preact";
 import { Link } from "wouter-preact";
 import type { PageProps } from "../../live/address.ts";
 import { api, load, type Schemas } from "../../live/api.ts";
@@ -15,8 +15,8 @@ import { Ago } from "../../parts/time.tsx";
 import { ConversationLink } from "../chat/conversation_link.tsx";
 import { BlockedNotice } from "./blocked_notice.tsx";
 import { formatCron, NextRun, TASK_TYPES } from "./schedule_text.tsx";
-import { isCancellable } from "./task_table.tsx";
-import { TaskRuns } from "./task_runs.tsx";
+import { isCancellable, isRetriable } from "./task_table.tsx";
+import { TaskFamily, TaskRuns } from "./task_runs.tsx";
 
 const TITLE_MAX_CHARACTERS = 60;
 
@@ -37,6 +37,7 @@ export function Page({ params: { id = "" } }: PageProps) {
           <Section title="Instruction">
             <p class="prose">{task.instruction}</p>
           </Section>
+          <TaskFamily task={task} />
           <TaskRuns task={task} />
         </>
       )}
@@ -86,6 +87,20 @@ function Actions({ task }: { task: Schemas["Task"] }) {
           done="Run started"
         >
           Run now
+        </Button>
+      )}
+      {isRetriable(task) && (
+        <Button
+          icon={RotateCcw}
+          confirm={{
+            title: "Run this task again?",
+            text: "Its attempts count on. Tasks that its failure cancelled wait for it again.",
+            action: "Run again",
+          }}
+          press={() => load(api.POST("/api/tasks/{id}/retry", { params, body: {} }))}
+          done="Task returned to the queue"
+        >
+          Run again
         </Button>
       )}
       {isCancellable(task) && (

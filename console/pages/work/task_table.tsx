@@ -24,7 +24,12 @@ export function isCancellable({ status, type }: Task): boolean {
   return status === "pending" || status === "scheduled" || status === "running" && type === "scheduled";
 }
 
-function isRetriable({ status, execution_id }: Task): boolean {
+/** Whether the same task can run again. */
+export function isRetriable({ status, type }: Task): boolean {
+  return type !== "scheduled" && (status === "failed" || status === "cancelled");
+}
+
+function hasFailedRun({ status, execution_id }: Task): boolean {
   return execution_id !== null && (status === "failed" || status === "cancelled");
 }
 
@@ -85,7 +90,7 @@ interface BulkProps {
 export function TaskBulkBar({ items, selection, reload }: BulkProps) {
   const chosen = items.filter(({ id }) => selection.ids.has(id));
   const waiting = chosen.filter(isCancellable);
-  const ended = chosen.filter(isRetriable);
+  const ended = chosen.filter(hasFailedRun);
   const after = () => (selection.clear(), reload());
   return (
     <BulkBar selection={selection}>

@@ -11,6 +11,7 @@ import {
   findOpenQuestions,
   findPausedSchedules,
   findPausedWorkers,
+  findStoppedTasks,
   findUndelivered,
   listShownSecrets,
   storeDismissal,
@@ -30,6 +31,7 @@ export async function listInbox(
   const found = await Promise.all([
     findLimitedEngines(db, now),
     findFailedRuns(db, since, now),
+    findStoppedTasks(db, since, now),
     findFailedMessages(db, since, now),
     findUndelivered(db, since, now),
     findPausedWorkers(db, now),

@@ -20,9 +20,9 @@ import { isEndedTask } from "../../domain/call/vocabulary.ts";
 
 /** Lists tasks. Throws `invalid_request` without a filter key, and for keys that exclude each other. */
 export async function listTasks({ db }: Deps<"db">, call: Call, filter: TaskFilter) {
-  const { ref, session_key, message_id, worker_id } = filter;
-  if ([ref, session_key, message_id, worker_id].every((one) => one === undefined)) {
-    throw invalid("", "requires session_key, message_id or worker_id");
+  const { ref, session_key, message_id, worker_id, after } = filter;
+  if ([ref, session_key, message_id, worker_id, after].every((one) => one === undefined)) {
+    throw invalid("", "requires session_key, message_id, worker_id or after");
   }
   if (session_key !== undefined && message_id !== undefined) {
     throw invalid("message_id", "cannot be combined with session_key");

@@ -22,7 +22,16 @@ import { findWorker } from "../../store/workers/worker.ts";
 import type { Call } from "../call/call.ts";
 import { checkChainDepth } from "../call/chain_depth.ts";
 import { checkCommands, checkDelivery } from "./task_commands.ts";
-import type { Creation } from "../call/idempotency.ts";
+import { type Creation, RaceError } from "../call/idempotency.ts";
+import { buildParentHold } from "../../domain/work/task_parent.ts";
+import { insertParents, type Parent } from "../../store/work/task_parent.ts";
+import {
+  applyParents,
+  findNamedParents,
+  listNewParents,
+  type ResolvedParents,
+  resolveParents,
+} from "./task_parents.ts";
 import type { Deps } from "../call/services.ts";
 
 type CreateDeps = Deps<"db" | "clock" | "engines" | "limits" | "runLimits" | "timeZone">;
@@ -46,20 +55,33 @@ export async function buildTaskCreation(
 ): Promise<Creation<Task>> {
   const { db, clock, runLimits } = deps;
   const now = clock.now();
+  const parents = await findNamedParents(db, call, [input]);
   const worker = input.gate || input.verify ? await findWorker(db, input.worker_id) : null;
-  const { task, due_at } = buildPlan(deps, call, input, { now, origin, engine: worker?.engine ?? "" });
-  const depth = await checkChainDepth(deps, call, "create the task");
+  const plan = buildPlan(deps, call, input, {
+    now,
+    origin,
+    engine: worker?.engine ?? "",
+    parents: resolveParents(input, parents, null),
+  });
+  const { task } = plan;
+  const depth = await checkChainDepth(deps, call, "create the task", plan.parents.depth);
   await runLimits.take(call, "tasks");
   return {
     // The insert itself checks the worker, so the worker cannot be deleted in between.
     statements: [
-      ...insertTask(buildRow(call, { task, due_at }, depth)),
+      ...insertTask(buildRow(call, plan, depth)),
+      ...insertParents(listNewParents(task.id, plan.parents)),
       record(now, buildCreatedEvent(task, call)),
     ],
     response: task,
-    lost: () => buildUnknownWorker(input.worker_id),
+    lost: async () =>
+      await findWorker(db, input.worker_id) === null
+        ? buildUnknownWorker(input.worker_id)
+        : new RaceError("conflict", PARENTS_CHANGED),
   };
 }
+
+const PARENTS_CHANGED = "Cannot create the task: a task in `after` has changed meanwhile. Try again.";
 
 // Tasks checked before the loop yields: a cron's next time may take a millisecond.
 const CHECKED_AT_ONCE = 20;
@@ -73,33 +95,42 @@ export async function planTasks(
   const { db, clock, runLimits } = deps;
   const now = clock.now();
   const workerIds = listUnique(inputs.map(({ worker_id }) => worker_id).filter(isId));
-  const [origins, engines] = await Promise.all([
+  const [origins, engines, parents] = await Promise.all([
     listOrigins(db, listUnique(inputs.map(({ message_id }) => message_id)), getBoundSessionKey(call.caller)),
     listWorkerEngines(db, workerIds),
+    findNamedParents(db, call, inputs),
   ]);
   const plans: TaskPlan[] = [];
+  const earlier: Parent[] = [];
+  const base = call.caller.run === null ? 0 : call.caller.run.depth + 1;
   for (const [index, input] of inputs.entries()) {
     if (index > 0 && index % CHECKED_AT_ONCE === 0) await yieldToLoop();
     const origin = origins.get(input.message_id) ?? null;
     const engine = engines.get(input.worker_id);
     try {
-      plans.push(buildPlan(deps, call, input, { now, origin, engine: engine ?? "" }));
+      const resolved = resolveParents(input, parents, earlier);
+      const plan = buildPlan(deps, call, input, { now, origin, engine: engine ?? "", parents: resolved });
+      plans.push(plan);
+      earlier.push(describeAsParent(plan, base));
       if (engine === undefined) throw buildUnknownWorker(input.worker_id);
     } catch (error) {
       throw error instanceof ServiceError ? addTaskIndex(index, error) : error;
     }
   }
-  const depth = await checkChainDepth(deps, call, "create the task");
+  const deepest = Math.max(...plans.map((plan) => plan.parents.depth));
+  await checkChainDepth(deps, call, "create the task", deepest);
   await runLimits.take(call, "tasks", plans.length);
   return {
     statements: [
-      ...insertTasks(plans.map((plan) => buildRow(call, plan, depth))),
+      ...insertTasks(plans.map((plan) => buildRow(call, plan, base))),
+      ...insertParents(plans.flatMap(({ task, parents }) => listNewParents(task.id, parents))),
       recordAll(plans.map(({ task }) => [now, buildCreatedEvent(task, call)])),
     ],
     response: { tasks: plans.map(({ task: { id, status, reason } }) => ({ id, status, reason })) },
     lost: async () => {
       const left = await listWorkerEngines(db, workerIds);
       const index = inputs.findIndex(({ worker_id }) => !left.has(worker_id));
+      if (index < 0) return new RaceError("conflict", PARENTS_CHANGED);
       return addTaskIndex(index, buildUnknownWorker(inputs[index]?.worker_id ?? ""));
     },
   };
@@ -126,6 +157,17 @@ function addTaskIndex(index: number, error: ServiceError): ServiceError {
 interface TaskPlan {
   task: Task;
   due_at: number | null;
+  parents: ResolvedParents;
+}
+
+// Tasks of a batch are stored before their parents are, so an earlier task of the batch has its planned status.
+function describeAsParent({ task: { id, status }, parents }: TaskPlan, base: number): Parent {
+  return {
+    id,
+    status: status === "cancelled" ? "cancelled" : "",
+    depth: Math.max(base, parents.depth),
+    after_depth: parents.after_depth,
+  };
 }
 
 /** The objects that a new task refers to. */
@@ -135,6 +177,7 @@ interface TaskContext {
   origin: Origin | null;
   /** The worker's engine, which matters only for commands. */
   engine: string;
+  parents: ResolvedParents;
 }
 
 // All checks of a new task that do not need its worker.
@@ -142,9 +185,9 @@ function buildPlan(
   { engines, timeZone }: CreateDeps,
   call: Call,
   input: TaskCreate,
-  { now, origin, engine }: TaskContext,
+  { now, origin, engine, parents }: TaskContext,
 ): TaskPlan {
-  const plan = planTimes(input, now, timeZone);
+  const plan = applyParents(planTimes(input, now, timeZone), parents);
   const joined = origin ?? findScriptOrigin(call, input.message_id);
   if (!isId(input.worker_id)) throw buildUnknownWorker(input.worker_id);
   checkDelivery(call, input.deliver_to);
@@ -152,8 +195,15 @@ function buildPlan(
     gate: input.gate ?? undefined,
     verify: input.verify ?? undefined,
   });
-  const seed = { ...input, ...joined, id: createId(), created_by: call.caller.subject };
-  return { task: buildNewTask(seed, plan, now), due_at: plan.due_at };
+  const seed = {
+    ...input,
+    ...joined,
+    id: createId(),
+    created_by: call.caller.subject,
+    after: parents.all.map(({ id }) => id),
+    held_by: plan.status === "pending" ? buildParentHold(parents.open) : null,
+  };
+  return { task: buildNewTask(seed, plan, now), due_at: plan.due_at, parents };
 }
 
 // A script may use any message id, a run only a message of its conversation.
@@ -168,8 +218,17 @@ function findScriptOrigin(call: Call, messageId: string): Origin {
   );
 }
 
-function buildRow(call: Call, { task, due_at }: TaskPlan, depth: number): NewTask {
-  return { ...task, due_at, parent_task_id: call.caller.run?.task_id || null, depth };
+function buildRow(call: Call, { task, due_at, parents }: TaskPlan, depth: number): NewTask {
+  return {
+    ...task,
+    due_at,
+    parent_task_id: call.caller.run?.task_id || null,
+    // Only agents are limited by it.
+    depth: call.caller.run === null ? 0 : Math.max(depth, parents.depth),
+    after_depth: parents.after_depth,
+    open_parents: parents.open.length,
+    stopped_by: parents.stopper?.id ?? "",
+  };
 }
 
 function buildCreatedEvent(task: Task, call: Call): JournalEntry {

@@ -56,6 +56,7 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["PUT /api/tasks/:id", "write:tasks"],
   ["POST /api/tasks/:id/cancel", "write:tasks"],
   ["POST /api/tasks/:id/run", "write:tasks"],
+  ["POST /api/tasks/:id/retry", "write:tasks"],
   ["GET /api/tasks/:id/wait", "read:tasks"],
   ["GET /api/schedules", "read:tasks"],
   ["GET /api/schedules/preview", "read:tasks"],

@@ -16,7 +16,13 @@ interface TaskTypeRules {
 }
 
 const RULES = {
-  immediate: { isTimed: false, isRecurring: false, fields: ["verify"], pauseAfterFailures: 0, needs: "" },
+  immediate: {
+    isTimed: false,
+    isRecurring: false,
+    fields: ["verify", "after", "after_when"],
+    pauseAfterFailures: 0,
+    needs: "",
+  },
   countdown: {
     isTimed: true,
     isRecurring: false,
@@ -46,6 +52,9 @@ export type TaskStatus = (typeof TASK_STATUSES)[number];
 
 export const ACTIVE_TASK_STATUSES = ["pending", "running", "scheduled"] as const satisfies TaskStatus[];
 export const ENDED_TASK_STATUSES = ["completed", "failed", "cancelled"] as const satisfies TaskStatus[];
+
+/** When a task starts that waits for others: after their success, or however they end (contract 25). */
+export const AFTER_CONDITIONS = ["success", "end"] as const;
 
 /** Actions of a schedule that falls due while it still runs (contract 15). */
 export const OVERLAPS = ["skip", "queue", "replace"] as const;
@@ -178,6 +187,7 @@ export const EVENT_KINDS = [
   "context.cleared",
   "task.created",
   "task.due",
+  "task.retried",
   "task.completed",
   "task.failed",
   "task.cancelled",
@@ -294,7 +304,7 @@ export const BUDGET_STATES = ["ok", "soft", "hard", "unmeasured"] as const;
 export type BudgetState = (typeof BUDGET_STATES)[number];
 
 /** Causes that block a pending task (contract 14). */
-export const HOLD_KINDS = ["budget", "engine", "run_limit", "runner"] as const;
+export const HOLD_KINDS = ["budget", "engine", "run_limit", "runner", "task"] as const;
 
 /** Kinds of gateways: a provider's model API, or any HTTP API. */
 export const GATEWAY_KINDS = ["anthropic", "openai", "http"] as const;
@@ -340,6 +350,7 @@ export const USAGE_GROUPS = ["worker", "department", "engine", "day", "conversat
 export const INBOX_KINDS = [
   "question",
   "run_failed",
+  "task_stopped",
   "message_failed",
   "undelivered",
   "engine_limited",
@@ -351,4 +362,9 @@ export const INBOX_KINDS = [
 export type InboxKind = (typeof INBOX_KINDS)[number];
 
 /** Kinds that can be dismissed for good. The others describe a state: they can only be snoozed. */
-export const INBOX_FAILURES = ["run_failed", "message_failed", "undelivered"] as const satisfies InboxKind[];
+export const INBOX_FAILURES = [
+  "run_failed",
+  "task_stopped",
+  "message_failed",
+  "undelivered",
+] as const satisfies InboxKind[];

@@ -2,10 +2,11 @@ import { z } from "zod";
 import { ServiceError } from "../call/error.ts";
 import { content, CONTENT_MAX_BYTES, line, NAME_MAX_BYTES, text, time } from "../call/field.ts";
 import type { Candidate } from "./routing.ts";
-import type { TaskPlan } from "../work/task.ts";
+import type { Task, TaskPlan } from "../work/task.ts";
+import { readBatchReference } from "../work/task_parent.ts";
 import { planTask } from "../work/task_plan.ts";
 import { normalizeName } from "../call/name_key.ts";
-import { TASK_TYPES, type TaskType } from "../call/vocabulary.ts";
+import { AFTER_CONDITIONS, TASK_TYPES, type TaskType } from "../call/vocabulary.ts";
 
 export const PLAN_TASKS_MAX = 20;
 
@@ -18,6 +19,8 @@ const beePlanSchema = z.strictObject({
     scheduled_at: time.nullish(),
     cron: text(200).nullish(),
     time_zone: text(100).nullish(),
+    after: z.array(line(10)).max(PLAN_TASKS_MAX).nullish(),
+    after_when: z.enum(AFTER_CONDITIONS).nullish(),
   })).max(PLAN_TASKS_MAX, { error: `must be at most ${PLAN_TASKS_MAX} tasks` }).default([]),
 });
 
@@ -35,7 +38,16 @@ export const PLAN_JSON_SCHEMA = {
       items: {
         type: "object",
         additionalProperties: false,
-        required: ["worker", "instruction", "type", "scheduled_at", "cron", "time_zone"],
+        required: [
+          "worker",
+          "instruction",
+          "type",
+          "scheduled_at",
+          "cron",
+          "time_zone",
+          "after",
+          "after_when",
+        ],
         properties: {
           worker: { type: "string" },
           instruction: { type: "string" },
@@ -43,6 +55,8 @@ export const PLAN_JSON_SCHEMA = {
           scheduled_at: nullable("integer"),
           cron: nullable("string"),
           time_zone: nullable("string"),
+          after: { type: "array", items: { type: "string" } },
+          after_when: { type: ["string", "null"], enum: [...AFTER_CONDITIONS, null] },
         },
       },
     },
@@ -56,6 +70,9 @@ export interface PlannedTask {
   instruction: string;
   type: TaskType;
   plan: TaskPlan;
+  /** Positions of earlier tasks of the plan that it waits for, from 0. */
+  after?: number[];
+  after_when?: Task["after_when"];
 }
 
 export interface BeePlan {
@@ -90,7 +107,7 @@ export function readPlan(answer: string, context: PlanContext): BeePlan | { prob
   }
   const planned: PlannedTask[] = [];
   for (const [index, task] of tasks.entries()) {
-    const found = checkTask(task, context);
+    const found = checkTask(task, index, context);
     if ("problem" in found) return { problem: `tasks.${index}.${found.problem}` };
     planned.push(found);
   }
@@ -115,6 +132,7 @@ type RawTask = z.output<typeof beePlanSchema>["tasks"][number];
 
 function checkTask(
   task: RawTask,
+  index: number,
   { candidates, now, timeZone }: PlanContext,
 ): PlannedTask | { problem: string } {
   const named = findByName(task.worker, candidates);
@@ -134,11 +152,20 @@ function checkTask(
     scheduled_at: task.scheduled_at ?? undefined,
     cron: task.cron || undefined,
     time_zone: task.time_zone || undefined,
+    after: task.after ?? [],
+    after_when: task.after_when ?? "success",
   };
+  const after = [...new Set(times.after)].map((name) => readBatchReference(name) ?? Infinity);
+  if (after.some((position) => position >= index)) {
+    return {
+      problem: `after: must name earlier tasks of this plan; the first is #1, this one is #${index + 1}`,
+    };
+  }
   try {
     const plan = planTask(times, now, timeZone);
     if (plan.status === "cancelled") return { problem: `cron: ${plan.reason}` };
-    return { workerId: worker.id, workerName: worker.name, instruction, type, plan };
+    const { after_when } = times;
+    return { workerId: worker.id, workerName: worker.name, instruction, type, plan, after, after_when };
   } catch (error) {
     if (error instanceof ServiceError) return { problem: error.message };
     throw error;

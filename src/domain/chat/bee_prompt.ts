@@ -87,7 +87,8 @@ const HOW = `Answer with one JSON object and nothing else, no code fence, no wor
 - reply: the text that the person gets now. Leave it out when the workers' own replies say it all.
 - tasks: at most ${PLAN_TASKS_MAX}, [] when there is nothing to do. Each goes to one worker, by name or id. The worker sees its \
 instruction and the attached files, so write down all it has to know. Give separate work to separate workers.
-- type: ${TYPES.join("; ")}.`;
+- type: ${TYPES.join("; ")}.
+- after: for an immediate task that needs the results of earlier ones, their places in the list, such as ["#1"]. It gets those results when they are done. With "after_when": "end" it also runs when one of them failed.`;
 
 function formatWorker({ id, name, description, paused, departments }: Candidate): string {
   const about = cutText(description, DESCRIPTION_MAX_CHARACTERS).replaceAll("\n", " ");

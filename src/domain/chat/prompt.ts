@@ -1,6 +1,7 @@
 import { countBytes, cutToBytes } from "../../base/bytes.ts";
 import { quoteShellWord } from "../../base/shell.ts";
 import { hasConversation, type Media } from "./message.ts";
+import { formatResults, type ParentResult } from "../work/task_parent.ts";
 import type { ChatMessage } from "./chat.ts";
 
 /** The context of a run, without the instruction. */
@@ -21,6 +22,8 @@ export interface RunContext {
   memory_left?: { global: number; session: number };
   /** The recent conversation, oldest first. */
   conversation: ConversationEntry[];
+  /** The ended tasks that this one waited for. */
+  parents?: ParentResult[];
 }
 
 export type ConversationEntry = Pick<ChatMessage, "role" | "content" | "ts">;
@@ -55,7 +58,7 @@ interface PromptExtras {
  * instruction last.
  */
 export function buildWorkerPrompt(context: RunContext, instruction: string, extras: PromptExtras): string {
-  const { worker, memory, message, memory_left: left } = context;
+  const { worker, memory, message, memory_left: left, parents = [] } = context;
   const { said, asked = "", interrupted, ctl, maxBytes = PROMPT_MAX_BYTES } = extras;
   const ofAll = formatEntries(memory.global, "global", left?.global ?? 0);
   const ofThis = formatEntries(memory.session, message.session_key, left?.session ?? 0);
@@ -70,6 +73,7 @@ export function buildWorkerPrompt(context: RunContext, instruction: string, extr
     { text: formatSection("The message", formatMessageHead(message)) },
     { text: formatSection("The task in which you asked", cutText(asked, ASKED_MAX_CHARACTERS)) },
     { text: interrupted ? formatSection("Interrupted", INTERRUPTED) : "" },
+    { text: formatSection("Results of earlier tasks", formatResults(parents)), give: 6 },
     { text: `# Your task\n\n${instruction}\n` },
   ], maxBytes);
 }

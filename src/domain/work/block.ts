@@ -1,20 +1,25 @@
 import { z } from "zod";
-import { time } from "../call/field.ts";
+import { id, time } from "../call/field.ts";
 import { HOLD_KINDS } from "../call/vocabulary.ts";
 
 /** The cause that blocks a pending task (contract 14). */
 export const heldBySchema = z.strictObject({
   kind: z.enum(HOLD_KINDS),
-  id: z.string().meta({ description: "the budget, the engine, or the object that reached a run limit" }),
+  id: z.string().meta({
+    description: "the budget, the engine, the object that reached a run limit, or the first task of `ids`",
+  }),
+  ids: z.array(id).optional().meta({ description: "kind task: the tasks that have not ended" }),
   until: time.nullable().meta({ description: "when it ends if nothing changes; null: unknown" }),
   advice: z.string().meta({ description: "the way out, for people" }),
 }).meta({ id: "HeldBy" });
+export type HeldBy = z.output<typeof heldBySchema>;
 
 export const HOLD_ADVICE: Record<(typeof HOLD_KINDS)[number], string> = {
   budget: "Wait, raise the budget, or lift it for a while.",
   engine: "Wait, or lift the limit if the provider accepts requests again.",
   run_limit: "Wait, or raise limits.max_runs_per_hour in the configuration.",
   runner: "Start a runner that has the labels of the worker.",
+  task: "Wait until they have ended, or cancel this task.",
 };
 
 /** Which blocked tasks of a queue: all, those of one conversation, or those that no person waits for. */

@@ -21,7 +21,14 @@ import { heldBySchema } from "./block.ts";
 import { messageId } from "../call/message_id.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { buildDefaultOptions, optionFields, optionInputs, type ScheduleOptions } from "./schedule.ts";
-import { LAST_STATUSES, TASK_STATUSES, TASK_TYPES, type TaskStatus } from "../call/vocabulary.ts";
+import { AFTER_TASKS_MAX } from "./task_parent.ts";
+import {
+  AFTER_CONDITIONS,
+  LAST_STATUSES,
+  TASK_STATUSES,
+  TASK_TYPES,
+  type TaskStatus,
+} from "../call/vocabulary.ts";
 
 export const taskSchema = z.strictObject({
   id,
@@ -34,6 +41,10 @@ export const taskSchema = z.strictObject({
   cron: z.string(),
   time_zone: z.string(),
   ...optionFields,
+  after: z.array(id).meta({ description: "the tasks that it waits for" }),
+  after_when: z.enum(AFTER_CONDITIONS).meta({
+    description: "success: a failed or cancelled one cancels this task; end: it runs however they end",
+  }),
   status: z.enum(TASK_STATUSES),
   reason: z.string().meta({ description: "why it is cancelled, failed or waiting" }),
   held_by: heldBySchema.nullable().meta({ description: "what blocks the task while it is pending" }),
@@ -63,6 +74,10 @@ export const taskCreateSchema = z.strictObject({
   scheduled_at: time.optional(),
   cron: text(1_000).optional(),
   time_zone: text(100).optional(),
+  after: z.array(line(100)).max(AFTER_TASKS_MAX).optional().meta({
+    description: "ids of tasks to wait for; in a batch also #1 for its first task, but only earlier ones",
+  }),
+  after_when: z.enum(AFTER_CONDITIONS).optional(),
   ...z.strictObject(optionInputs).partial().shape,
 }).meta({
   id: "TaskCreate",
@@ -114,6 +129,8 @@ export const taskUpdateSchema = z.strictObject({
     "last_run_at",
     "last_error",
     "held_by",
+    "after",
+    "after_when",
     "created_by",
     "created_at",
     "updated_at",
@@ -126,6 +143,7 @@ export const taskListQuery = {
   session_key: sessionKeysFilter.optional(),
   message_id: parseTextList().optional(),
   worker_id: parseList(z.string().min(1)).optional(),
+  after: parseList(z.string().min(1)).optional().meta({ description: "tasks that wait for this one" }),
   status: parseList(z.enum(TASK_STATUSES)).optional(),
   type: parseList(z.enum(TASK_TYPES)).optional(),
   text: textFilter.optional(),
@@ -191,7 +209,10 @@ type TaskSeed = Pick<
 
 /** Builds a new task, with its fields in the order of the API. */
 export function buildNewTask(
-  seed: TaskSeed & Partial<{ [K in keyof ScheduleOptions]: ScheduleOptions[K] | undefined }>,
+  seed:
+    & TaskSeed
+    & Partial<Pick<Task, "after" | "held_by"> & { after_when: Task["after_when"] | undefined }>
+    & Partial<{ [K in keyof ScheduleOptions]: ScheduleOptions[K] | undefined }>,
   plan: Omit<TaskPlan, "due_at">,
   now: number,
 ): Task {
@@ -209,9 +230,11 @@ export function buildNewTask(
     cron: plan.cron,
     time_zone: plan.time_zone,
     ...Object.fromEntries(options) as unknown as ScheduleOptions,
+    after: seed.after ?? [],
+    after_when: seed.after_when ?? "success",
     status: plan.status,
     reason: plan.reason,
-    held_by: null,
+    held_by: seed.held_by ?? null,
     next_run_at: plan.next_run_at,
     run_count: 0,
     attempt: 0,

@@ -14,13 +14,18 @@ const FIELDS_OF_TYPES = new Set(Object.values(TASK_TYPE_RULES).flatMap(({ fields
 export function checkFieldsOfType(type: Task["type"], input: Partial<Record<string, unknown>>): void {
   const { fields } = TASK_TYPE_RULES[type];
   for (const name of FIELDS_OF_TYPES) {
-    // False, 0, null and "" request nothing, and "skip" is the default.
-    if (!input[name] || input[name] === "skip" || fields.includes(name)) continue;
+    // False, 0, null, "" and an empty list request nothing, and "skip" and "success" are defaults.
+    const value = input[name];
+    if (!value || value === "skip" || value === "success" || fields.includes(name)) continue;
+    if (Array.isArray(value) && value.length === 0) continue;
     throw invalid(name, `does not apply to type ${type}; omit it`);
   }
 }
 
-type PlanInput = Pick<TaskCreate, "type" | "scheduled_at" | "cron" | "time_zone" | "until">;
+type PlanInput = Pick<
+  TaskCreate,
+  "type" | "scheduled_at" | "cron" | "time_zone" | "until" | "after" | "after_when"
+>;
 
 const UNTIMED = {
   reason: "",

@@ -22,7 +22,8 @@ export const taskRoutes = [
     summary: "Create a task for a worker, without the coordinator",
     description:
       "`countdown` needs `scheduled_at`, at least 5 seconds ahead; `scheduled` needs `cron`. A schedule " +
-      "whose cron never fires is created as `cancelled` with a `reason`.",
+      "whose cron never fires is created as `cancelled` with a `reason`, as is a task whose parent in `after` has failed. " +
+      "The results of the tasks in `after` are in the prompt of the task.",
     body: taskCreateSchema,
     status: 201,
     response: taskSchema,
@@ -35,7 +36,7 @@ export const taskRoutes = [
     summary: "Create up to 500 tasks, all or none",
     description:
       "Each task is as in `POST /api/tasks`, and the answer keeps their order. One invalid task refuses all; " +
-      "`errors` names its index and field, such as `tasks.3.cron`.",
+      "`errors` names its index and field, such as `tasks.3.cron`. In `after`, `#1` is the first task of the batch.",
     body: taskBatchCreateSchema,
     bodyMaxBytes: TASK_BATCH_MAX_BYTES,
     status: 201,
@@ -46,7 +47,7 @@ export const taskRoutes = [
   defineRoute("GET /api/tasks", {
     access: "read:tasks",
     operation: "task.list",
-    summary: "List tasks of a session, a message or a worker, newest first",
+    summary: "List tasks of a session, a message or a worker, or after a task, newest first",
     query: taskListQuery,
     response: z.array(taskSchema),
     handle: ({ api, call, query }) => api.task.list(call, query),
@@ -89,6 +90,19 @@ export const taskRoutes = [
     response: taskSchema,
     idempotent: true,
     handle: ({ api, call, params }) => api.task.run(call, params.id),
+  }),
+  defineRoute("POST /api/tasks/:id/retry", {
+    access: "write:tasks",
+    operation: "task.retry",
+    summary: "Run a failed or cancelled task again; attempts count on",
+    description:
+      "Tasks that waited for it and that its failure cancelled return to the queue, too. For a new task with the same " +
+      "instruction, use `POST /api/executions/:id/retry`.",
+    params: { id },
+    body: z.strictObject({}),
+    response: taskSchema,
+    idempotent: true,
+    handle: ({ api, call, params }) => api.task.retry(call, params.id),
   }),
   defineRoute("GET /api/tasks/:id/wait", {
     access: "read:tasks",

@@ -14,6 +14,7 @@ import { failMessage, finishMessage, postponeMessage, releaseMessage } from "../
 import { record, recordIdle } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
 import { insertTask } from "../../store/work/task.ts";
+import { insertParents } from "../../store/work/task_parent.ts";
 import type { Failure, RoutedTo } from "../../domain/call/vocabulary.ts";
 
 export interface MessageToRoute {
@@ -58,7 +59,7 @@ export function finishRouting(
     ...finishMessage(message.id, routed, now),
     ...finishBeeRun(beeRunId, end, now),
     record(now, { kind: "message.routed", ...keys, actor: BEE_SUBJECT, data: { reason } }),
-    ...plan.tasks.flatMap((task) => buildTask(message, task, now)),
+    ...buildTasks(message, plan.tasks, now),
     ...(plan.reply === ""
       ? []
       : buildMessage(message, { content: plan.reply, source: "bee", id: beeRunId }, now)),
@@ -178,29 +179,33 @@ function buildMessage(
   );
 }
 
-function buildTask(
-  message: MessageToRoute,
-  { workerId, instruction, type, plan }: PlannedTask,
-  now: number,
-): Statement[] {
-  const seed = {
-    id: createId(),
-    ...pickKeys(message),
-    worker_id: workerId,
-    instruction,
-    type,
-    created_by: BEE_SUBJECT,
-  };
-  const task = buildNewTask(seed, plan, now);
-  return [
-    ...insertTask({ ...task, due_at: plan.due_at, parent_task_id: null, depth: message.depth }),
-    record(now, {
-      kind: "task.created",
-      ...pickKeys(message),
-      worker_id: workerId,
-      task_id: task.id,
-      actor: BEE_SUBJECT,
-      data: { type: task.type, status: task.status },
-    }),
-  ];
+function buildTasks(message: MessageToRoute, planned: readonly PlannedTask[], now: number): Statement[] {
+  const ids = planned.map(() => createId());
+  const depths: number[] = [];
+  return planned.flatMap((task, index) => {
+    const { workerId, instruction, type, plan, after = [], after_when = "success" } = task;
+    const parents = after.map((position) => ids[position] ?? "");
+    const after_depth = Math.max(0, ...after.map((position) => (depths[position] ?? 0) + 1));
+    depths.push(after_depth);
+    const id = ids[index] ?? "";
+    const seed = {
+      ...{ id, ...pickKeys(message), worker_id: workerId, instruction, type, created_by: BEE_SUBJECT },
+      ...{ after: parents, after_when },
+    };
+    const row = { ...buildNewTask(seed, plan, now), due_at: plan.due_at, parent_task_id: null };
+    return [
+      ...insertTask({ ...row, depth: message.depth, after_depth, open_parents: parents.length }),
+      ...insertParents(
+        parents.map((parent, position) => ({ taskId: id, position, id: parent, status: "" })),
+      ),
+      record(now, {
+        kind: "task.created",
+        ...pickKeys(message),
+        worker_id: workerId,
+        task_id: id,
+        actor: BEE_SUBJECT,
+        data: { type, status: row.status },
+      }),
+    ];
+  });
 }

@@ -18,6 +18,9 @@ function buildInList(statuses: readonly string[]): string {
 export const TASK_IS_ACTIVE = buildInList(ACTIVE_TASK_STATUSES);
 export const TASK_HAS_ENDED = buildInList(ENDED_TASK_STATUSES);
 
+/** Condition on tasks that may start when they are due. The parents of others have not all ended, or something blocks them. */
+export const TASK_IS_QUEUED = "status = 'pending' and held = '' and open_parents = 0";
+
 // Conditions on a task's `type`.
 export const TASK_IS_TIMED = buildInList(TASK_TYPES.filter(isTimed));
 export const TASK_IS_RECURRING = buildInList(TASK_TYPES.filter(isRecurring));

@@ -1,6 +1,6 @@
 import type { Database } from "../db/database.ts";
 import { SCHEDULES_ARE_PAUSED } from "../db/setting.ts";
-import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE } from "../db/status_sql.ts";
+import { MESSAGE_IS_UNROUTED, TASK_IS_ACTIVE, TASK_IS_QUEUED } from "../db/status_sql.ts";
 
 interface DatabaseFacts {
   sqlite: string;
@@ -100,9 +100,9 @@ export async function readBacklog(db: Database, now: number): Promise<Backlog> {
   return await db.first<Backlog>(
     `select
       (select count(*) from task join worker on worker.id = worker_id and worker.paused = 0
-        where status = 'pending' and held = '' and due_at <= ?) as pending,
+        where ${TASK_IS_QUEUED} and due_at <= ?) as pending,
       (select min(due_at) from task join worker on worker.id = worker_id and worker.paused = 0
-        where status = 'pending' and held = '' and due_at <= ?) as "pendingSince",
+        where ${TASK_IS_QUEUED} and due_at <= ?) as "pendingSince",
       (select count(*) from (select 1 from task where status = 'pending' and held <> '' limit ${BLOCKED_COUNT_MAX})) as held,
       (select count(*) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as unrouted,
       (select min(received_at) from inbound_message where status ${MESSAGE_IS_UNROUTED}) as "unroutedSince",

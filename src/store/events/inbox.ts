@@ -43,8 +43,27 @@ export function findFailedRuns(db: Database, since: number, now: number): Promis
         where repeat.message_id = execution.message_id and repeat.id > execution.id
           and repeat.worker_id = execution.worker_id and repeat.instruction = execution.instruction
           and repeat.status ${TASK_IS_ACTIVE} and repeat.type = 'immediate')
+      and not exists (
+        select 1
+        from task as again
+        where again.id = execution.task_id and again.status ${TASK_IS_ACTIVE} and again.type <> 'scheduled')
       and ${isShown("run_failed", "execution.id")}
     order by completed_at desc
+    limit ${INBOX_KIND_MAX}`,
+    [since, now],
+  );
+}
+
+/** Lists tasks since a time that the failure of another one cancelled. */
+export function findStoppedTasks(db: Database, since: number, now: number): Promise<InboxItem[]> {
+  return db.read(
+    `select 'task_stopped' as kind, task.id, task.updated_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
+      substr(reason, 1, ${INBOX_TITLE_MAX}) as detail, worker_id, coalesce(worker.name, '') as worker_name,
+      '' as execution_id, message_id, session_key, '' as engine, task.id as task_id, ${NO_QUESTION}, ${NO_BUDGET}
+    from task indexed by task_stopped_at
+    left join worker on worker.id = worker_id
+    where task.updated_at >= ? and stopped_by <> '' and ${isShown("task_stopped", "task.id")}
+    order by task.updated_at desc
     limit ${INBOX_KIND_MAX}`,
     [since, now],
   );
@@ -129,7 +148,7 @@ export function findBlockingBudgets(db: Database, now: number): Promise<InboxIte
       ${NO_QUESTION}, id as budget_id
     from budget
     where coalesce(lifted_until, 0) <= ? and exists (
-      select 1 from task where task.status = 'pending' and task.held = 'budget:' || budget.id)
+      select 1 from task where task.status = 'pending' and task.held <> '' and task.held = 'budget:' || budget.id)
       and ${isShown("budget_holds", "budget.id")}
     order by at desc
     limit ${INBOX_KIND_MAX}`,
@@ -166,6 +185,9 @@ const REFERENCES: Record<InboxKind, string> = {
   run_failed: `select worker_id, task_id, id as execution_id, message_id, session_key
     from execution
     where id = ? and status = 'failed'`,
+  task_stopped: `select worker_id, id as task_id, message_id, session_key
+    from task
+    where id = ? and stopped_by <> ''`,
   message_failed:
     "select id as message_id, session_key from inbound_message where id = ? and status = 'failed'",
   undelivered: `select message_id, session_key

@@ -1,5 +1,6 @@
 import { ACCOUNT_SCHEMA } from "./schema_account.ts";
 import { CHAT_SCHEMA } from "./schema_chat.ts";
+import { PARENT_TRIGGERS } from "./schema_parents.ts";
 import { SYSTEM_SCHEMA } from "./schema_system.ts";
 import { TRIGGERS } from "./schema_triggers.ts";
 import { WORK_SCHEMA } from "./schema_work.ts";
@@ -16,4 +17,5 @@ export const SCHEMA: string[] = [
   ...CHAT_SCHEMA,
   ...WORK_SCHEMA,
   ...TRIGGERS,
+  ...PARENT_TRIGGERS,
 ];

@@ -38,6 +38,15 @@ export const WORK_SCHEMA: string[] = [
     -- Runs that count for limits.max_attempts; a graceful stop gives its attempt back.
     attempt integer not null default 0,
     execution_id text,
+    -- The tasks that it waits for, in their order. task_parent has how they ended.
+    after text not null default '[]' check (json_valid(after)),
+    after_when text not null default 'success' check (after_when in ('success', 'end')),
+    -- The length of the longest chain of tasks that it waits for.
+    after_depth integer not null default 0,
+    -- Parents that have not ended. The triggers of task_parent keep it.
+    open_parents integer not null default 0,
+    -- The parent whose failure cancelled it, else ''.
+    stopped_by text not null default '',
     run_count integer not null default 0,
     -- Counts the runs that were requested or fell due, and those that ended.
     run_no integer not null default 0,
@@ -61,10 +70,13 @@ export const WORK_SCHEMA: string[] = [
   // A paused schedule is never due.
   `create index task_next on task (next_run_at) where next_run_at is not null and paused = 0`,
   `create index task_queued on task (queued_at) where queued_at is not null`,
-  // The queue has the unblocked tasks. For each reason of a block, the dispatcher reads only the first blocked task.
-  `create index task_lane on task (worker_id, due_at, id) where status = 'pending' and held = ''`,
+  // The queue has the unblocked tasks whose parents have ended. For each reason of a block, the dispatcher reads only the first blocked task.
+  `create index task_lane on task (worker_id, due_at, id) 
+    where status = 'pending' and held = '' and open_parents = 0`,
   `create index task_held on task (held, worker_id, due_at, id) where status = 'pending' and held <> ''`,
-  `create index task_due on task (due_at) where status = 'pending'`,
+  `create index task_due on task (due_at) where status = 'pending' and open_parents = 0`,
+  `create index task_stopped_at on task (updated_at) where stopped_by <> ''`,
+  `create index task_stopped_by on task (stopped_by) where stopped_by <> ''`,
   `create index task_active on task (session_key, worker_id) where status in ('pending', 'running', 'scheduled')`,
   `create index task_of_worker on task (worker_id, status) where status in ('pending', 'running', 'scheduled')`,
   `create index task_ended on task (updated_at) where status in ('completed', 'failed', 'cancelled')`,
@@ -78,6 +90,19 @@ export const WORK_SCHEMA: string[] = [
   // The schedules that a fleet file can name, in the order in which it reads them page by page.
   `create index task_named on task (id)
     where status in ('pending', 'running', 'scheduled') and type = 'scheduled' and name <> ''`,
+
+  // A task that another one waits for. Status and result are copies, so they stay when the parent is deleted.
+  `create table task_parent (
+    task_id text not null,
+    position integer not null,
+    parent_id text not null,
+    -- '' while the parent has not ended.
+    status text not null default '' check (status in ('', 'completed', 'failed', 'cancelled')),
+    result text not null default '',
+    ended_at integer,
+    primary key (task_id, position)
+  ) strict, without rowid`,
+  `create index task_parent_child on task_parent (parent_id, task_id)`,
 
   // A firing of a schedule or a countdown, from its time to its end.
   `create table occurrence (

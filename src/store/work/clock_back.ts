@@ -9,7 +9,8 @@ import type { Statement } from "../db/database.ts";
 export function resetFutureDueTimes(now: number): Statement[] {
   return [
     {
-      sql: "update task set due_at = ? where status = 'pending' and due_at > ? and updated_at > ?",
+      sql:
+        "update task set due_at = ? where status = 'pending' and open_parents = 0 and due_at > ? and updated_at > ?",
       args: [now, now, now],
       wakeup: WAKEUP.dispatcher,
     },

@@ -13,20 +13,29 @@ import {
   matchColumns,
   matchReference,
   matchText,
+  type Where,
 } from "../db/filter.ts";
 import { list, parseNullableJson, readBoundJson } from "../db/list.ts";
 import { buildJsonSql, listFields, toColumnValue } from "../db/json_projection.ts";
 import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 
+const OPEN_PARENTS =
+  "select parent_id from task_parent where task_id = task.id and status = '' order by position";
+
 const JSON_SQL = buildJsonSql("task", taskSchema, {
   // A reserved share of an engine's window is the internal kind `reserve`. The API has only `engine`.
-  held_by: `json(iif(task.status = 'pending' and task.held <> '', json_object(
+  held_by: `json(iif(task.status = 'pending' and task.open_parents > 0, json_object(
+    'kind', 'task',
+    'id', (${OPEN_PARENTS} limit 1),
+    'ids', (select json_group_array(parent_id) from (${OPEN_PARENTS})),
+    'until', null,
+    'advice', '${HOLD_ADVICE.task}'), iif(task.status = 'pending' and task.held <> '', json_object(
     'kind', replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine'),
     'id', substr(task.held, instr(task.held, ':') + 1),
     'until', task.held_until,
     'advice', case replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine') ${
     Object.entries(HOLD_ADVICE).map(([kind, advice]) => `when '${kind}' then '${advice}'`).join(" ")
-  } end), 'null'))`,
+  } end), 'null')))`,
   // A paused schedule has no next time. Resuming it sets a new one.
   next_run_at: "iif(task.paused, null, task.next_run_at)",
 });
@@ -38,9 +47,17 @@ const storedSchema = taskSchema.omit({ held_by: true, truncated: true }).extend(
   due_at: z.int().nullable(),
   parent_task_id: z.string().nullable(),
   depth: z.int(),
+  after_depth: z.int(),
+  open_parents: z.int(),
+  stopped_by: z.string(),
 });
 
-export type NewTask = z.output<typeof storedSchema>;
+type StoredTask = z.output<typeof storedSchema>;
+
+// A task that waits for no other.
+const NO_PARENTS = { after_depth: 0, open_parents: 0, stopped_by: "" };
+
+export type NewTask = Omit<StoredTask, keyof typeof NO_PARENTS> & Partial<typeof NO_PARENTS>;
 
 export const TASK_COLUMNS = listFields(storedSchema);
 
@@ -57,7 +74,8 @@ export function insertTask(task: NewTask): Statement[] {
 }
 
 export function listTaskValues(task: NewTask): Value[] {
-  return TASK_COLUMNS.map((name) => toColumnValue(storedSchema, name, task[name]));
+  const row: StoredTask = { ...NO_PARENTS, ...task };
+  return TASK_COLUMNS.map((name) => toColumnValue(storedSchema, name, row[name]));
 }
 
 /** Returns the stage to wake for a new task. */
@@ -85,10 +103,18 @@ export const TASK_TEXTS = ["task.instruction", "task.name", "task.reason"];
 const FILTERS: Filters<TaskFilter> = {
   ref: matchReference("task"),
   ...matchColumns("task", ["session_key", "message_id", "worker_id", "type"]),
+  after: matchAfter,
   // The + keeps SQLite from using this index, because the indexes of the other filters are more selective.
   status: matchAny("+task.status"),
   text: matchText(TASK_TEXTS, "task"),
 };
+
+function matchAfter({ conditions, args }: Where, ids: string | readonly string[]): void {
+  conditions.push(
+    "task.id in (select task_id from task_parent where parent_id in (select value from json_each(?)))",
+  );
+  args.push(JSON.stringify([ids].flat()));
+}
 
 export function listTasks(
   db: Database,

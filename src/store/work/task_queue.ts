@@ -5,7 +5,7 @@ import type { Worker } from "../../domain/workers/worker.ts";
 import type { EngineTask } from "../../domain/workers/engine_task.ts";
 import type { Database } from "../db/database.ts";
 import { SCHEDULES_ARE_PAUSED } from "../db/setting.ts";
-import { TASK_IS_RECURRING } from "../db/status_sql.ts";
+import { TASK_IS_QUEUED, TASK_IS_RECURRING } from "../db/status_sql.ts";
 
 /** The next task of a worker with the fields that a claim needs. */
 export interface WaitingTask
@@ -82,7 +82,7 @@ function listPresent<T extends WaitingTask>(rows: readonly T[]): WaitingTask[] {
 const FIRST_DUE = `task.id = (
       select id
       from task
-        where status = 'pending' and held = '' and worker_id = next_worker.worker_id and due_at <= ?
+        where ${TASK_IS_QUEUED} and worker_id = next_worker.worker_id and due_at <= ?
       order by due_at, id
       limit 1)`;
 
@@ -97,10 +97,10 @@ export async function listNextTasks(
 ): Promise<NextTasks<string>> {
   const rows = await db.read<WaitingTask & { next_worker_id: string | null }>(
     `with recursive next_worker (worker_id) as (
-      select min(worker_id) from task where status = 'pending' and held = '' and worker_id > ?
+      select min(worker_id) from task where ${TASK_IS_QUEUED} and worker_id > ?
       union all
       select (
-        select min(worker_id) from task where status = 'pending' and held = '' and worker_id > next_worker.worker_id)
+        select min(worker_id) from task where ${TASK_IS_QUEUED} and worker_id > next_worker.worker_id)
       from next_worker
       where next_worker.worker_id is not null
       limit ?
@@ -126,7 +126,7 @@ export function listOldestNextTasks(db: Database, now: number, limit: number): P
       from (
         select worker_id, held
         from task
-        where status = 'pending' and due_at <= ?
+        where status = 'pending' and open_parents = 0 and due_at <= ?
         order by due_at
         limit ?)
       where held = ''
@@ -192,7 +192,7 @@ export async function listNextBlockedTasks(
 /** Returns the time at which the next pending task falls due after `now`, or null. */
 export function findNextDueAt(db: Database, now: number): Promise<number | null> {
   return db.readValue<number>(
-    "select min(due_at) as at from task where status = 'pending' and due_at > ?",
+    "select min(due_at) as at from task where status = 'pending' and open_parents = 0 and due_at > ?",
     [now],
   );
 }

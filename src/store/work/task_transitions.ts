@@ -6,13 +6,13 @@ import { buildSet, guard, type Statement, type Value } from "../db/database.ts";
 import { TASK_IS_ACTIVE, TASK_IS_RECURRING } from "../db/status_sql.ts";
 import { IS_PATIENT } from "./task_queue.ts";
 
-/** pending -> running: the dispatcher starts an execution. Fails while a gate of the task runs. */
+/** pending -> running: the dispatcher starts an execution. Fails while a parent has not ended or a gate of the task runs. */
 export function claimTask(id: string, executionId: string, now: number): Statement[] {
   return guard(
     `update task
     set status = 'running', execution_id = ?, attempt = attempt + 1, run_count = run_count + 1, reason = '',
       held = '', held_until = null, updated_at = ?
-    where id = ? and status = 'pending' and not exists (
+    where id = ? and status = 'pending' and open_parents = 0 and not exists (
       select 1
       from occurrence
       where task_id = task.id and run_no = task.run_no and status = 'gating')`,
@@ -63,6 +63,8 @@ export function finishTask(
       set status = ?, reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?
       where id = ? and status = 'running' and execution_id = ?`,
     args: [to, reason, now, run.task_id, run.execution_id],
+    // Tasks that wait for this one may start.
+    wakeup: WAKEUP.dispatcher,
   };
 }
 
@@ -118,7 +120,7 @@ export function blockTasks(
     : whom.kind === "patient"
     ? ` and ${IS_PATIENT}`
     : "";
-  const index = before === "" ? "held = ''" : "held <> '' and held = ?";
+  const index = before === "" ? "held = '' and open_parents = 0" : "held <> '' and held = ?";
   return {
     sql: `update task
       set held = ?, held_until = ?, reason = ?, updated_at = ?
@@ -169,6 +171,7 @@ export function cancelTask(id: string, reason: string, now: number): Statement[]
     set status = 'cancelled', reason = ?, next_run_at = null, due_at = null, queued_at = null, updated_at = ?
     where id = ? and (status in ('pending', 'scheduled') or status = 'running' and type ${TASK_IS_RECURRING})`,
     [reason, now, id],
+    WAKEUP.dispatcher,
   );
 }
 
@@ -190,8 +193,8 @@ export function runTaskNow(
 
 /** running -> cancelled after its run was cancelled. A schedule is not changed. */
 export function cancelTaskRun(run: TaskRun, reason: string, now: number): Statement {
-  const { sql, args } = finishTask(run, "cancelled", reason, now);
-  return { sql: `${sql} and type <> 'scheduled'`, args };
+  const { sql, ...rest } = finishTask(run, "cancelled", reason, now);
+  return { sql: `${sql} and type <> 'scheduled'`, ...rest };
 }
 
 export type TaskOwner =
@@ -209,6 +212,7 @@ export function cancelOwnerTasks(owner: TaskOwner, reason: string, now: number):
       where ${where} and status ${TASK_IS_ACTIVE}
       returning id, session_key, message_id, worker_id, execution_id`,
     args: [reason, now, ...args],
+    wakeup: WAKEUP.dispatcher,
   };
 }
 

@@ -2,6 +2,7 @@ import type { Day } from "../../domain/workers/month.ts";
 import type { QuarterUsage, QuarterWaits, UsageRow, WorkerActivity } from "../../domain/workers/usage.ts";
 import type { Database } from "../db/database.ts";
 import { limitToConversation, type Where } from "../db/filter.ts";
+import { TASK_IS_QUEUED } from "../db/status_sql.ts";
 import { QUARTER_MS } from "../events/overview.ts";
 
 // sum() returns null when all values are null, so unreported numbers stay null.
@@ -100,7 +101,7 @@ export function listWorkerActivity(db: Database, since: number): Promise<Activit
       (select count(*) from task where worker_id = one.id and status = 'pending') as pending,
       (select count(*) from task where worker_id = one.id and status = 'pending')
       - (select count(*) from task indexed by task_lane
-        where worker_id = one.id and status = 'pending' and held = '') as blocked,
+        where worker_id = one.id and ${TASK_IS_QUEUED}) as blocked,
       last.id as last_id, last.status as last_status, last.created_at as last_at
     from one
     left join worker on worker.id = one.id

@@ -64,6 +64,11 @@ export async function walkAllCommands(world: WalkWorld): Promise<void> {
   await world.run("task wait", [awaited.id, "--timeout", "20s"]);
   await world.settle();
   await world.run("task cancel", [made]);
+  const later = { ...body, type: "countdown", scheduled_at: Date.now() + 3_600_000 };
+  const { id: ended } = await world.call("POST /api/tasks", later);
+  await world.call(`POST /api/tasks/${ended}/cancel`, {});
+  await world.run("task retry", [ended]);
+  await world.settle();
   await walkSchedules(world);
 
   await world.run("execution list", ["--session-id", session.id]);

@@ -125,7 +125,7 @@ export class App {
           `select (select count(*) from inbound_message where status in ('received', 'feeding'))
             + (select count(*) from task
                join worker on worker.id = worker_id and worker.paused = 0
-               where status = 'pending' and held = '' and due_at <= ?)
+               where status = 'pending' and held = '' and open_parents = 0 and due_at <= ?)
             + (select count(*) from execution where status in ('pending', 'running'))
             + (select count(*) from outbound_message where status = 'failed' and due_at <= ?) as open`,
           [clock.now(), clock.now()],

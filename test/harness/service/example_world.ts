@@ -247,6 +247,12 @@ export class ExampleWorld implements AsyncDisposable {
     }
   }
 
+  async #cancelledTask(): Promise<string> {
+    const { id } = await this.#task({ type: "countdown", scheduled_at: Date.now() + 3_600_000 });
+    await this.app.call(`POST /api/tasks/${id}/cancel`, {});
+    return id;
+  }
+
   #question() {
     const question = { message_id: this.#message, text: `Is it right? ${crypto.randomUUID()}` };
     return this.app.call("POST /api/questions", question);
@@ -277,7 +283,8 @@ export class ExampleWorld implements AsyncDisposable {
       case "worker":
         return (await app.call("POST /api/workers", { name: `Worker for ${command}` })).id;
       case "task":
-        return command === "wait"
+        if (command === "retry") return await this.#cancelledTask();
+        return command === "wait" || command === "create"
           ? (await this.#task({ type: "immediate" })).id
           : (await this.#task({ type: "scheduled", cron: "0 0 1 1 *" })).id;
       case "schedule":

@@ -138,6 +138,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
       `GET /api/tasks/${other.taskId}/wait?timeout_ms=1`,
       `POST /api/tasks/${other.taskId}/cancel`,
       `POST /api/tasks/${other.taskId}/run`,
+      `POST /api/tasks/${other.taskId}/retry`,
       `GET /api/executions/${other.executionId}`,
       `GET /api/executions/${other.executionId}/logs`,
       `POST /api/executions/${other.executionId}/cancel`,

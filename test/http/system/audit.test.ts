@@ -88,6 +88,11 @@ describe("the audit trail (contract 4, Journal)", () => {
     await change("task.updated", `PUT /api/tasks/${task.id}`, { name: "x" });
     await change("task.due", `POST /api/tasks/${task.id}/run`, {});
     await change("task.cancelled", `POST /api/tasks/${task.id}/cancel`, {});
+    const late = { ...plan, type: "countdown", cron: undefined, scheduled_at: Date.now() + 60_000 };
+    const { id: ended } = await app.call("POST /api/tasks", late);
+    await app.call(`POST /api/tasks/${ended}/cancel`, {});
+    await change("task.retried", `POST /api/tasks/${ended}/retry`, {});
+    await app.call(`POST /api/tasks/${ended}/cancel`, {});
     const run = await startRun(app);
     await change("execution.cancelling", `POST /api/executions/${run.executionId}/cancel`, {});
     await change("context.cleared", `DELETE /api/contexts/${worker.id}?session_key=local:${chat.id}`);

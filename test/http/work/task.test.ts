@@ -39,6 +39,8 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
       deliver_to: "",
       until: null,
       max_runs: null,
+      after: [],
+      after_when: "success",
       status: "pending",
       reason: "",
       held_by: null,
