@@ -14,9 +14,11 @@ export interface GitRequest {
   config?: readonly string[];
   /** More variables, such as GIT_INDEX_FILE or those of a remote. */
   env?: Readonly<Record<string, string>>;
-  /** Text for stdin. */
-  stdin?: string;
+  /** Text for stdin, or the path of a file of the service. */
+  stdin?: string | { file: string };
   timeoutMs?: number;
+  /** The umask of the files that it writes. Default: that of the service. */
+  umask?: number;
   /** Output after this many bytes is cut. Default: 1 MiB. */
   outputMaxBytes?: number;
   signal?: AbortSignal;
@@ -136,12 +138,13 @@ export function buildSettings(config: readonly string[] = []): string[] {
   return [...SETTINGS, ...config].flatMap((setting) => ["-c", setting]);
 }
 
-function spawn({ args, gitDir, workTree, config, env, stdin }: GitRequest): Deno.ChildProcess {
+function spawn({ args, gitDir, workTree, config, env, stdin, umask }: GitRequest): Deno.ChildProcess {
   const places = [
     ...(gitDir === undefined ? [] : [`--git-dir=${gitDir}`]),
     ...(workTree === undefined ? [] : [`--work-tree=${workTree}`]),
   ];
-  const words = ["git", ...buildSettings(config), ...places, ...args];
+  const mask = umask === undefined ? [] : ["/bin/sh", "-c", 'umask "$0"; exec "$@"', umask.toString(8)];
+  const words = [...mask, "git", ...buildSettings(config), ...places, ...args];
   // Git ends with the service, also after a kill: a leftover one would write next to the one of the next start.
   const setpriv = findSetpriv();
   const [command = "", ...rest] = setpriv === null ? words : [setpriv, "--pdeathsig", "KILL", "--", ...words];
@@ -206,10 +209,18 @@ async function readBounded(
   return { bytes: concatBytes(chunks), isCut };
 }
 
-async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<void> {
+async function feed(
+  stream: WritableStream<Uint8Array>,
+  source: string | { file: string },
+): Promise<void> {
+  if (typeof source !== "string") {
+    const file = await Deno.open(source.file);
+    // Git may end without reading its stdin.
+    return await file.readable.pipeTo(stream).catch(() => {});
+  }
   const writer = stream.getWriter();
   try {
-    await writer.write(new TextEncoder().encode(text));
+    await writer.write(new TextEncoder().encode(source));
     await writer.close();
   } catch {
     // Git may end without reading its stdin.

@@ -33,10 +33,18 @@ export async function git(cwd: string, ...args: string[]): Promise<string> {
   return decoder.decode(stdout).trim();
 }
 
-/** Creates a repository with one commit on `main`, and serves it. */
-export async function startGitServer({ dir, password }: GitServerOptions): Promise<GitServer> {
+/** Creates a bare repository with one commit on `main`, and returns its path. */
+export async function createRepository(dir: string): Promise<string> {
   const repository = join(dir, "project.git");
   await git(dir, "init", "-q", "--bare", "-b", "main", repository);
+  const files = { "README.md": "hello\n", "src/one.txt": "1\n" };
+  await commitFiles(repository, { branch: "main", files, parent: undefined });
+  return repository;
+}
+
+/** Creates a repository with one commit on `main`, and serves it. */
+export async function startGitServer({ dir, password }: GitServerOptions): Promise<GitServer> {
+  const repository = await createRepository(dir);
   await git(repository, "config", "http.receivepack", "true");
   const requests: string[] = [];
   const state: Pick<GitServer, "refuse"> = { refuse: null };
@@ -54,7 +62,6 @@ export async function startGitServer({ dir, password }: GitServerOptions): Promi
   });
   const commit: GitServer["commit"] = (branch, files, parent) =>
     commitFiles(repository, { branch, files, parent });
-  await commit("main", { "README.md": "hello\n", "src/one.txt": "1\n" });
   return Object.assign(state, {
     url: `http://127.0.0.1:${server.addr.port}/project.git`,
     dir: repository,
