@@ -95,6 +95,31 @@ export function Checkbox({ label, checked, onChange }: {
 }
 
 /** Splits the value of a field that takes several words, separated by spaces, line breaks or commas. */
+interface SegmentsProps {
+  label: string;
+  options: Options;
+  value: string;
+  choose: (value: string) => void;
+}
+
+/** A choice among a few views, as buttons next to each other. */
+export function Segments({ label, options, value, choose }: SegmentsProps) {
+  return (
+    <span class="segments" role="group" aria-label={label}>
+      {options.map(([name, text]) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={value === name}
+          onClick={() => choose(name)}
+        >
+          {text}
+        </button>
+      ))}
+    </span>
+  );
+}
+
 export function splitWords(text: string): string[] {
   return text.split(/[\s,]+/).filter(Boolean);
 }

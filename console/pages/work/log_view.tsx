@@ -6,11 +6,12 @@ import { saveAnswer } from "../../live/download.ts";
 import { type Log, useLog } from "../../live/log.ts";
 import { AnsiLine, carryCodes } from "../../parts/ansi_line.tsx";
 import { Button, IconButton } from "../../parts/button.tsx";
-import { Checkbox } from "../../parts/field.tsx";
+import { Checkbox, Segments } from "../../parts/field.tsx";
 import { formatClockSeconds, pluralize } from "../../parts/format.ts";
 import { ErrorNotice } from "../../parts/notice.tsx";
 import { Rows } from "../../parts/rows.tsx";
 import { Status } from "../../parts/status.tsx";
+import { ChangesView } from "./changes/changes_view.tsx";
 import { findErrorLine } from "./log_errors.ts";
 import { useMatches } from "./log_search.ts";
 import { TimelineView } from "./timeline_view.tsx";
@@ -32,6 +33,7 @@ export function LogView({ execution, live }: LogProps) {
   const { id: executionId, status, verify } = execution;
   const failed = status === "failed";
   const checked = verify.attempts > 0;
+  const hasChanges = execution.head_commit !== "";
   const [{ line, raw, view }, change] = useAddress("line", "raw", "view");
   const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);
@@ -53,12 +55,21 @@ export function LogView({ execution, live }: LogProps) {
     <section class="log">
       <div class="log-head">
         <h2 class="unseen">Log</h2>
-        <ViewChoice view={view} choose={(next) => change({ view: next })} />
+        <Segments
+          label="View"
+          options={[
+            ["", "Log"],
+            ["timeline", "Timeline"],
+            ...(hasChanges ? [["changes", "Changes"] as const] : []),
+          ]}
+          value={view}
+          choose={(next) => change({ view: next })}
+        />
         <span class="quiet">
           {lines.length > 0 && pluralize(lines.length, "line")}
           {live && !log.ended && ", live"}
         </span>
-        {view !== "timeline" && (
+        {view === "" && (
           <>
             <LogSearch
               query={query}
@@ -89,7 +100,9 @@ export function LogView({ execution, live }: LogProps) {
         />
       )}
       <ErrorNotice error={log.error} />
-      {view === "timeline"
+      {view === "changes" && hasChanges
+        ? <ChangesView execution={execution} />
+        : view === "timeline"
         ? (
           <TimelineView
             execution={execution}
@@ -125,23 +138,6 @@ export function LogView({ execution, live }: LogProps) {
           />
         )}
     </section>
-  );
-}
-
-function ViewChoice({ view, choose }: { view: string; choose: (view: string) => void }) {
-  return (
-    <span class="segments" role="group" aria-label="View">
-      {([["", "Log"], ["timeline", "Timeline"]] as const).map(([name, text]) => (
-        <button
-          key={name}
-          type="button"
-          aria-pressed={view === name}
-          onClick={() => choose(name)}
-        >
-          {text}
-        </button>
-      ))}
-    </span>
   );
 }
 

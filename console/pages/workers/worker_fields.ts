@@ -91,6 +91,20 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
     parse: splitWords,
   },
   {
+    name: "repo",
+    label: "Repository",
+    rows: 3,
+    hint:
+      "The address, and below it settings such as base=main, push=ask, per=task or credentials=secret:forge. Each " +
+      "conversation then works on a branch of it",
+    more: true,
+    scope: "write:commands",
+    show: "code",
+    format: formatRepo,
+    parse: (text, before) =>
+      text === (before === null ? "" : formatRepo(before)) ? undefined : parseRepo(text),
+  },
+  {
     name: "work_dir",
     label: "Directory",
     hint: "Leave empty for a new directory in the data of the service or the runner",
@@ -150,4 +164,19 @@ function parseEnv(text: string, before: Worker | null): Record<string, string | 
 function splitVariable(line: string): [name: string, value: string] {
   const at = line.indexOf("=");
   return at < 0 ? [line.trim(), ""] : [line.slice(0, at).trim(), line.slice(at + 1)];
+}
+
+function formatRepo({ repo }: Worker): string {
+  if (repo === null) return "";
+  const { url, path, ...settings } = repo;
+  return [url ?? path ?? "", ...Object.entries(settings).map(([name, value]) => `${name}=${value}`)].join(
+    "\n",
+  );
+}
+
+function parseRepo(text: string): Record<string, string> | null {
+  const [address = "", ...settings] = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  if (address === "") return null;
+  const place = address.startsWith("/") ? { path: address } : { url: address };
+  return { ...place, ...Object.fromEntries(settings.map(splitVariable)) };
 }
