@@ -68,6 +68,7 @@ export function suggestTopCommand(word: string): string {
 
 // A command without its group, such as `logs`, is more likely than a misspelled group.
 async function suggestGroup(word: string): Promise<string> {
+  if (Object.hasOwn(TOP_COMMANDS, word)) return ask([`svc ${word}`]);
   const exact: string[] = [];
   for (const group of Object.keys(GROUPS)) {
     const specs = await loadGroup(group);

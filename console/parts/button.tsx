@@ -7,7 +7,7 @@ import { confirm, type Confirmation } from "./dialog.tsx";
 import { attempt } from "./toast.tsx";
 
 interface ButtonProps {
-  /** Runs the action. The button shows its error as a message. */
+  /** Runs the action. The button shows its error as a message. A result of false means that the user declined. */
   press: () => unknown;
   confirm?: Confirmation;
   done?: string | undefined;
@@ -33,8 +33,11 @@ export function Button(props: ButtonProps) {
     running.current = true;
     setBusy(true);
     if (question === undefined || await confirm(question)) {
-      const succeeded = await attempt(async () => await press(), done);
-      after?.(succeeded);
+      let declined = false;
+      const succeeded = await attempt(async () => {
+        declined = await press() === false;
+      }, done);
+      if (!declined) after?.(succeeded);
     }
     running.current = false;
     setBusy(false);

@@ -7,6 +7,7 @@ describe("svc says what a refused line most likely means", () => {
   it.each([
     ["logs", "Did you mean `svc ctl execution logs`?"],
     ["wrker list", "Did you mean `svc ctl worker`?"],
+    ["restore x.tar", "Did you mean `svc restore`?"],
     ["worker show Ada", "Did you mean `svc ctl worker get`?"],
     ["worker rm Ada", "Did you mean `svc ctl worker delete`?"],
     ["worker create --dep x", "Did you mean `--department`?"],

@@ -20,6 +20,9 @@ describeConsole("blocked and paused work in the console", ({ open, visit }) => {
     await page.getByText("Nothing needs your attention.").waitFor();
     await app.call(`PUT /api/tasks/${schedule.id}`, { paused: true });
     await app.call(`PUT /api/workers/${bob.id}`, { paused: true });
+    await visitor.goto(`/console/tasks/${schedule.id}`);
+    await page.getByText("Paused: it does not run until you resume the schedule.").waitFor();
+    await visitor.goto("/console");
     await page.getByRole("button", { name: "Resume: Mail" }).click();
     await page.getByRole("link", { name: /Mail is paused/ }).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Resume: Bob" }).click();
@@ -41,6 +44,7 @@ describeConsole("blocked and paused work in the console", ({ open, visit }) => {
     await page.getByRole("meter", { name: "Tight" }).waitFor();
     await visitor.goto(`/console/workers/${ada.id}`);
     await page.getByRole("meter", { name: "Tight" }).waitFor();
+    await page.getByText('New runs wait: the budget "Tight" is used up.').waitFor();
     await page.getByRole("link", { name: "New budget" }).click();
     await page.getByRole("dialog").getByLabel("Applies to").evaluate((box) => {
       if ((box as unknown as { value: string }).value === "global") throw new Error("not for the worker");

@@ -175,7 +175,7 @@ describeConsole("every journey by keyboard only", ({ open }) => {
     await app.settle();
     await go("/console/executions?status=failed");
     await page.getByText("2 total").waitFor();
-    await keys.press("Run all again");
+    await keys.press("Run all 2 again");
     await keys.press("Run 2 again");
     await page.getByText("Started 2 of 2 runs again").waitFor();
     await go(`/console/workers/${ada.id}`);

@@ -92,7 +92,7 @@ describeConsole("chat and work in the console", ({ open, visit }) => {
     await using visitor = await visit(app.url, { at: "/console/executions?status=failed" });
     const { page } = visitor;
     await page.getByText("2 total").waitFor();
-    await page.getByRole("button", { name: "Run all again" }).click();
+    await page.getByRole("button", { name: "Run all 2 again" }).click();
     await page.getByRole("button", { name: "Run 2 again" }).waitFor();
     await fail("third");
     await page.getByText("3 total").waitFor();

@@ -5,7 +5,7 @@ import { createTask } from "../harness/service/runner.ts";
 import { describeConsole } from "../harness/browser.ts";
 
 const POLL = { timeout: 30_000 };
-const BREAKS = buildShellEngine("echo no route >&2; exit 3");
+const BREAKS = buildShellEngine("echo ok 1 >&2; echo ok 2 >&2; echo FAIL cursor: expected 50 >&2; exit 3");
 
 describeConsole("work as a table", ({ visit }) => {
   /** Starts a service with two failed runs of Eve and one completed run of Ada. */
@@ -37,7 +37,18 @@ describeConsole("work as a table", ({ visit }) => {
     await cause.selectOption({ label: "Ended with an error" });
     await page.getByText("2 total").waitFor();
     expect(page.url()).toContain("failure=exit_code");
-    await page.getByRole("button", { name: "Run all again" }).waitFor();
+    await page.getByRole("button", { name: "Run all 2 again" }).waitFor();
+  });
+
+  it("a selection stays when the user declines, and the error names the cause", async () => {
+    await using one = await begin("/console/executions?status=failed");
+    const { page } = one;
+    await page.getByText("FAIL cursor: expected 50").first().waitFor();
+    await page.getByRole("checkbox", { name: "Select fetch the mail" }).check();
+    await page.getByRole("button", { name: "Run 1 again" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    await page.getByText("1 selected").waitFor();
   });
 
   it("the tasks with every status include those that have ended", async () => {
@@ -56,7 +67,7 @@ describeConsole("work as a table", ({ visit }) => {
     const { page } = one;
     const rows = page.getByRole("grid", { name: "Runs" }).getByRole("row");
     await page.getByText("3 total").waitFor();
-    await rows.filter({ hasText: "fetch the mail" }).getByText("no route").waitFor();
+    await rows.filter({ hasText: "fetch the mail" }).getByText("FAIL cursor: expected 50").waitFor();
     await page.getByLabel("Search runs").fill("PICT");
     await page.getByText("1 total").waitFor();
     await page.getByRole("combobox", { name: "Engine" }).selectOption("breaks");

@@ -10,6 +10,8 @@ import { IconButton, LinkButton } from "../../parts/button.tsx";
 import { formatConversationName, isUnnamed, takeFirstLine } from "../../parts/format.ts";
 import { Empty, LoadState } from "../../parts/notice.tsx";
 import { attempt } from "../../parts/toast.tsx";
+import { BudgetNotice } from "../workers/budget_notice.tsx";
+import { ChangesLink } from "./changes_link.tsx";
 import { Composer } from "./composer.tsx";
 import { ConversationForm } from "./conversation_form.tsx";
 import { ConversationHead } from "./conversation_head.tsx";
@@ -67,6 +69,7 @@ export function LocalConversation({ id }: { id: string }) {
             with <Link href={`/console/workers/${workerId}`}>{worker}</Link>
           </span>
         )}
+        {hasScope("read:executions") && <ChangesLink sessionKey={key} />}
         {session !== undefined && hasScope("write:chat") && (
           <IconButton
             icon={Settings2}
@@ -132,6 +135,7 @@ function Welcome({ worker, id }: { worker: string; id: string }) {
       {worker === "" && names !== "" && (
         <p>Start with a mention such as {names} to choose a worker. Otherwise the coordinator chooses.</p>
       )}
+      <BudgetNotice target={id === "" ? "global" : `global,worker:${id}`} />
       {id !== "" && <EchoHint id={id} name={worker} />}
     </Empty>
   );

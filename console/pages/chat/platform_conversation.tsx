@@ -2,7 +2,9 @@ import { api, buildQuery, loadPage, type Schemas } from "../../live/api.ts";
 import { useConversationName } from "../../live/conversations.ts";
 import { useOpenQuestions } from "../../live/questions.ts";
 import { useResource } from "../../live/resource.ts";
+import { hasScope } from "../../live/session.ts";
 import { Empty, LoadState } from "../../parts/notice.tsx";
+import { ChangesLink } from "./changes_link.tsx";
 import { ConversationHead } from "./conversation_head.tsx";
 import { type History, readFailures } from "./history.ts";
 import { MessageList } from "./message_list.tsx";
@@ -21,15 +23,24 @@ export function PlatformConversation({ sessionKey }: { sessionKey: string }) {
   const name = useConversationName(sessionKey) || sessionKey;
   return (
     <section class="conversation" aria-label={name}>
-      <ConversationHead name={name} />
+      <ConversationHead name={name}>
+        {hasScope("read:executions") && <ChangesLink sessionKey={sessionKey} />}
+      </ConversationHead>
       {read.data === undefined
         ? <LoadState error={read.error} />
         : read.data.messages.length === 0
-        ? <Empty title="No messages, or all were deleted by retention." />
+        ? <Empty title="No messages are left in this conversation." />
         : <MessageList {...read.data} sessionId="" questions={questions} />}
-      <p class="composer-note quiet">This conversation is on another platform. Reply there.</p>
+      <p class="composer-note quiet">{describePlace(sessionKey)}</p>
     </section>
   );
+}
+
+// Tasks of the command line and of the API have conversations without a platform.
+function describePlace(sessionKey: string): string {
+  const [platform = ""] = sessionKey.split(":");
+  if (platform === "cli") return "This conversation belongs to tasks of the command line or the API.";
+  return `This conversation is on ${platform}. Reply there.`;
 }
 
 // Returns the latest messages of both directions, oldest first. Ids are in the order of time.

@@ -18,15 +18,15 @@ export function BulkBar({ selection, children }: { selection: Selection; childre
 
 /**
  * Asks, then calls `send` for each item, and says how many succeeded and why the first of the others failed. An item that ended
- * meanwhile is refused, and the others continue.
+ * meanwhile is refused, and the others continue. Returns false without a call when the user declines.
  */
 export async function applyToEach<T>(
   items: readonly T[],
   question: Confirmation,
   send: (item: T) => Promise<unknown>,
   done: (succeeded: number, all: number) => string | Promise<string>,
-): Promise<void> {
-  if (items.length === 0 || !await confirm(question)) return;
+): Promise<boolean> {
+  if (items.length === 0 || !await confirm(question)) return false;
   const failures: unknown[] = [];
   for (const item of items) await send(item).catch((error) => failures.push(error));
   const text = await done(items.length - failures.length, items.length);
@@ -34,4 +34,5 @@ export async function applyToEach<T>(
     failures.length === 0 ? text : `${text}. ${toApiError(failures[0]).message}`,
     failures.length > 0,
   );
+  return true;
 }

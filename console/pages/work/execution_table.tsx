@@ -101,7 +101,7 @@ export function ExecutionBulkBar({ items, selection, reload }: BulkProps) {
 }
 
 /** Runs each of these runs again, after a question. The retry of a run whose worker was deleted fails, and the others start. */
-export function retryEach(executions: readonly Execution[]): Promise<void> {
+export function retryEach(executions: readonly Execution[]): Promise<boolean> {
   const count = executions.length;
   const only = executions.every(({ status }) => status === "failed") ? "failed run" : "run";
   return applyToEach(
@@ -116,7 +116,7 @@ export function retryEach(executions: readonly Execution[]): Promise<void> {
   );
 }
 
-function stopEach(executions: readonly Execution[]): Promise<void> {
+function stopEach(executions: readonly Execution[]): Promise<boolean> {
   const count = pluralize(executions.length, "run");
   return applyToEach(
     executions,

@@ -88,13 +88,13 @@ interface RetryProps {
 function RetryAllButton({ filters, list }: RetryProps) {
   const total = Number(list.total);
   if (!hasScope("write:executions") || !(total > 1 && total <= RETRY_MAX)) return null;
-  async function retryAll(): Promise<void> {
+  async function retryAll(): Promise<boolean> {
     // Reads the runs before the question, so that the user does not confirm runs that fail meanwhile.
     const failed = await loadAll(
       (cursor) => api.GET("/api/executions", { params: { query: buildQuery(filters, cursor) } }),
       RETRY_MAX,
     );
-    await retryEach(failed);
+    return await retryEach(failed);
   }
-  return <Button icon={RotateCcw} press={retryAll} after={list.reload}>Run all again</Button>;
+  return <Button icon={RotateCcw} press={retryAll} after={list.reload}>Run all {total} again</Button>;
 }

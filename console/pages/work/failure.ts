@@ -1,6 +1,7 @@
 import type { Schemas } from "../../live/api.ts";
 import { takeFirstLine } from "../../parts/format.ts";
 import { stripCodes } from "../../parts/plain_text.ts";
+import { findErrorLine } from "./log_errors.ts";
 
 type Execution = Schemas["Execution"];
 type Failure = Exclude<Execution["failure"], "">;
@@ -35,10 +36,12 @@ export function getShownStatus({ status, failure }: Pick<Execution, "status" | "
   return failure === "cancelled" ? "cancelled" : status;
 }
 
-/** Returns the first line of a failed run's error, or "". */
+/** Returns the line of a failed run's error that names the cause, else the first one. "" without an error. */
 export function formatErrorLine(
   { status, failure, error }: Pick<Execution, "status" | "failure" | "error">,
 ): string {
   if (status !== "failed" || failure === "cancelled") return "";
-  return takeFirstLine(stripCodes(error)) || formatFailure(failure);
+  const lines = stripCodes(error).split("\n");
+  const at = findErrorLine(lines);
+  return takeFirstLine(at === undefined ? lines.join("\n") : lines[at] ?? "") || formatFailure(failure);
 }

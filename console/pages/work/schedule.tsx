@@ -64,7 +64,11 @@ function Details({ schedule }: { schedule: Task }) {
         </Notice>
       )}
       {isOpen(schedule) && cron !== "" && (
-        <Section title="Upcoming">
+        <Section
+          title={`${paused ? "Upcoming if resumed" : "Upcoming"}${
+            time_zone === "" ? "" : `, ${time_zone} time`
+          }`}
+        >
           <CronPreview cron={cron} zone={time_zone} />
         </Section>
       )}

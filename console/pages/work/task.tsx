@@ -33,7 +33,10 @@ export function Page({ params: { id = "" } }: PageProps) {
         <>
           <TaskFacts task={task} />
           <BlockedNotice task={task} />
-          {task.reason !== "" && task.held_by === null && <Notice tone="warn">{task.reason}</Notice>}
+          {task.paused && <Notice tone="warn">Paused: it does not run until you resume the schedule.</Notice>}
+          {task.reason !== "" && !task.paused && task.held_by === null && (
+            <Notice tone="warn">{task.reason}</Notice>
+          )}
           <Section title="Instruction">
             <p class="prose">{task.instruction}</p>
           </Section>
@@ -46,11 +49,11 @@ export function Page({ params: { id = "" } }: PageProps) {
 }
 
 function TaskFacts({ task }: { task: Schemas["Task"] }) {
-  const { id, status, type, worker_id, cron, time_zone, next_run_at, verify } = task;
+  const { id, status, paused, type, worker_id, cron, time_zone, next_run_at, verify } = task;
   return (
     <Facts
       values={{
-        "Status": <Status value={status} />,
+        "Status": <Status value={paused ? "paused" : status} />,
         "Worker": (
           <Link href={`/console/workers/${worker_id}`}>{findWorkerName(worker_id) || "deleted worker"}</Link>
         ),
@@ -60,7 +63,7 @@ function TaskFacts({ task }: { task: Schemas["Task"] }) {
             {formatCron(cron)} {time_zone} <Link href={`/console/schedules/${id}`}>Open schedule</Link>
           </>
         ),
-        "Next run": next_run_at !== null && <NextRun at={next_run_at} />,
+        "Next run": next_run_at !== null && !paused && <NextRun at={next_run_at} />,
         "Check command": verify !== null && <code>{verify.command.join(" ")}</code>,
         "Created": (
           <>

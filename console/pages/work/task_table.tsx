@@ -17,7 +17,8 @@ type Task = Schemas["Task"];
 
 /** Returns why a task waits or ended, as one line. */
 export function formatTaskReason(task: Task): string {
-  return formatHold(task) || takeFirstLine(stripCodes(task.reason));
+  const reason = formatHold(task) || takeFirstLine(stripCodes(task.reason));
+  return reason === "" && task.paused ? "paused until you resume the schedule" : reason;
 }
 
 export function isCancellable({ status, type }: Task): boolean {
@@ -44,9 +45,9 @@ export function buildTaskTable(selection: Selection | undefined): TableSpec<Task
     columns: [
       {
         ...{ id: "task", title: "Task", width: "minmax(200px, 2fr)" },
-        cell: ({ status, instruction }) => (
+        cell: ({ status, paused, instruction }) => (
           <>
-            <Status value={status} bare /> {takeFirstLine(instruction)}
+            <Status value={paused ? "paused" : status} bare /> {takeFirstLine(instruction)}
           </>
         ),
       },
@@ -118,7 +119,7 @@ export function TaskBulkBar({ items, selection, reload }: BulkProps) {
   );
 }
 
-function retryTasks(tasks: readonly Task[]): Promise<void> {
+function retryTasks(tasks: readonly Task[]): Promise<boolean> {
   const count = tasks.length;
   return applyToEach(
     tasks,
@@ -135,7 +136,7 @@ function retryTasks(tasks: readonly Task[]): Promise<void> {
   );
 }
 
-function cancelTasks(tasks: readonly Task[]): Promise<void> {
+function cancelTasks(tasks: readonly Task[]): Promise<boolean> {
   const count = pluralize(tasks.length, "task");
   return applyToEach(
     tasks,

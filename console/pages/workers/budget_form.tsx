@@ -91,7 +91,7 @@ export function BudgetLiftForm({ budget, onClose }: { budget: Budget; onClose: (
   return (
     <FormDialog
       form={form}
-      title={`Lift ${budget.name}`}
+      title={`Lift the budget "${budget.name}"`}
       action="Lift budget"
       onClose={onClose}
       narrow

@@ -6,6 +6,7 @@ import { LinkButton } from "../../parts/button.tsx";
 import { ShortListing } from "../../parts/listing.tsx";
 import { Meter } from "../../parts/meter.tsx";
 import { Section } from "../../parts/page.tsx";
+import { BudgetNotice } from "./budget_notice.tsx";
 import { calculateShare, formatTarget, formatUse, PERIODS } from "./budget_text.ts";
 import { type Department, listAncestors, useDepartments } from "./department_tree.ts";
 
@@ -43,6 +44,7 @@ function Budgets({ worker, departments }: { worker: Worker; departments: Departm
         </LinkButton>
       }
     >
+      <BudgetNotice target={target} />
       <ShortListing
         list={list}
         class="budget-lines"

@@ -36,7 +36,7 @@ export function routeByRules(
   if (typo !== null) return hintAtNames(typo.word, typo.close);
   const own = candidates.find((worker) => worker.id === defaultWorkerId);
   if (own === undefined) return { to: "bee" };
-  return routeTo(own, text, `${own.name} is the worker of this session`);
+  return routeTo(own, text, `${own.name} is the worker of this conversation`);
 }
 
 function routeTo({ id }: Candidate, instruction: string, reason: string): Route {
