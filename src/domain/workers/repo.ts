@@ -10,7 +10,9 @@ const BRANCH_MAX_BYTES = 200;
 const SCP_FORM = /^[\w.-]+@[\w.-]+:[^\s:-]\S*$/;
 const BRANCH = /^(?![-/.])(?!.*(\.\.|\/\/|\/\.|@\{|\.lock(\/|$)))[^\s~^:?*[\\\p{Cc}]+(?<![/.])$/u;
 
-const branch = line(BRANCH_MAX_BYTES).regex(BRANCH, { error: "must be the name of a branch, such as main" });
+const branch = line(BRANCH_MAX_BYTES).refine((value) => BRANCH.test(value), {
+  error: "must be the name of a branch, such as main",
+});
 
 const url = line(REPO_URL_MAX_BYTES).superRefine((value, context) => {
   const fault = findUrlFault(value);

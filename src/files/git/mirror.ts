@@ -118,6 +118,16 @@ export async function findCommit(gitDir: string, ref: string): Promise<string | 
   return await readGit({ args, gitDir, codes: [1, 128] }) || null;
 }
 
+/** Whether a commit is in the history of another one. False for a commit that the mirror does not have. */
+export async function isAncestor(gitDir: string, commit: string, of: string): Promise<boolean> {
+  const { code } = await runGit({
+    args: ["merge-base", "--is-ancestor", commit, of],
+    gitDir,
+    codes: [1, 128],
+  });
+  return code === 0;
+}
+
 /** Moves a branch of the mirror. With `before`, only from there; "" means that it must not exist. Throws GitError. */
 export async function setBranch(
   mirror: string,

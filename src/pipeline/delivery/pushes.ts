@@ -10,7 +10,7 @@ import { maskText } from "../../engine/process/masked_text.ts";
 import { buildMasks } from "../../engine/process/masks.ts";
 import { readPatches, readStat, type Stat } from "../../files/git/diff.ts";
 import { GitError } from "../../files/git/git_error.ts";
-import type { Mirrors } from "../../files/git/mirror.ts";
+import { isAncestor, type Mirrors } from "../../files/git/mirror.ts";
 import { listRemoteRefs, pushBranch, type Remote } from "../../files/git/remote.ts";
 import { resolveRemote } from "../../run/remote_repo.ts";
 import { SetupError } from "../../run/variables.ts";
@@ -149,7 +149,7 @@ async function push(options: PushOptions, tree: DuePush): Promise<void> {
   }
 }
 
-// A service that was killed after the push does not know about it.
+// A service that was killed after a push does not know about that push.
 async function pushOnce(
   mirror: string,
   remote: Remote,
@@ -161,7 +161,9 @@ async function pushOnce(
   } catch (error) {
     if (!(error instanceof GitError) || error.failure !== "exists") throw error;
     const ref = `refs/heads/${wanted.branch}`;
-    if ((await listRemoteRefs(remote, [ref], extras)).get(ref) !== wanted.commit) throw error;
+    const found = (await listRemoteRefs(remote, [ref], extras)).get(ref);
+    if (found === undefined || !await isAncestor(mirror, found, wanted.commit)) throw error;
+    await pushBranch(mirror, remote, { ...wanted, expected: found }, extras);
   }
 }
 

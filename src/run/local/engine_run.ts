@@ -87,6 +87,7 @@ export async function runEngine(
       const run: EngineRun = {
         runId: identity.run_id,
         workDir: request.workDir,
+        hasWorktree: (request.workspace ?? null) !== null,
         instruction: request.instruction,
         schema: request.schema,
         ...launchOptions,

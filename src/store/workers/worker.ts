@@ -223,6 +223,11 @@ export async function listCandidates(db: Database): Promise<Candidate[]> {
   return rows.map((row) => JSON.parse(row.json));
 }
 
+/** Counts the workers with a repository. */
+export async function countRepoWorkers(db: Database): Promise<number> {
+  return await db.readValue<number>("select count(*) as workers from worker where repo <> 'null'") ?? 0;
+}
+
 /** Lists the work directories of all local workers except one. */
 export async function listWorkDirs(
   db: Database,
