@@ -2,6 +2,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
+import type { McpPatch, McpServers } from "../../domain/workers/mcp_server.ts";
 import type { WorkerIsolation } from "../../domain/workers/isolation.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
 import { type Database, guard, type Statement, type Value } from "../db/database.ts";
@@ -66,8 +67,8 @@ const CHANGEABLE = listFields(
 );
 
 export type WorkerChange =
-  & Partial<Pick<WorkerRow, Exclude<(typeof CHANGEABLE)[number], "env">>>
-  & { env?: Record<string, string | null> };
+  & Partial<Pick<WorkerRow, Exclude<(typeof CHANGEABLE)[number], "env" | "mcp">>>
+  & { env?: Record<string, string | null>; mcp?: McpPatch };
 
 /** Changes the given fields, guarded by the worker's existence. Null for `departmentIds` leaves the departments unchanged. */
 export function updateWorker(
@@ -79,7 +80,7 @@ export function updateWorker(
   const set = ["updated_at = ?"];
   const args: Value[] = [now];
   for (const name of CHANGEABLE) {
-    if (name === "engine_args" || name === "env") continue;
+    if (name === "engine_args" || name === "env" || name === "mcp") continue;
     const value = change[name];
     if (value === undefined) continue;
     set.push(`${name} = ?`);
@@ -97,6 +98,15 @@ export function updateWorker(
     // A merge patch: null removes a variable.
     set.push("env = json_patch(env, ?)");
     args.push(JSON.stringify(change.env));
+  }
+  if (change.mcp !== undefined) {
+    // A merge patch would merge the settings of one server, too.
+    const names = Object.keys(change.mcp);
+    const present = Object.entries(change.mcp).filter(([, server]) => server !== null);
+    const removed = `json_remove(mcp${", ?".repeat(names.length)})`;
+    set.push(`mcp = json_set(${removed}${", ?, json(?)".repeat(present.length)})`);
+    args.push(...names.map((name) => `$.${name}`));
+    args.push(...present.flatMap(([name, server]) => [`$.${name}`, JSON.stringify(server)]));
   }
   if (change.name !== undefined) {
     set.push("name_key = ?");
@@ -150,20 +160,30 @@ export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> |
   return readJson(db, WORKER_JSON, "from worker where id = ?", [id]);
 }
 
-/** Returns the variables of a worker, none for an unknown one. */
-export async function findWorkerEnv(db: Database, id: string): Promise<Record<string, string>> {
-  const json = await db.readValue<string>("select env from worker where id = ?", [id]);
-  return json === null ? {} : JSON.parse(json) as Record<string, string>;
+/** The settings of a worker that may name secrets. */
+export interface SecretSettings {
+  env: Record<string, string>;
+  mcp: McpServers;
 }
 
-/** Lists the workers that have variables. */
-export async function listWorkerEnvs(
+/** Returns the variables and MCP servers of a worker, none for an unknown one. */
+export async function findSecretSettings(db: Database, id: string): Promise<SecretSettings> {
+  const row = await db.first<{ env: string; mcp: string }>("select env, mcp from worker where id = ?", [id]);
+  return row === null ? { env: {}, mcp: {} } : parseSecretSettings(row);
+}
+
+/** Lists the workers that have variables or MCP servers. */
+export async function listSecretSettings(
   db: Database,
-): Promise<{ id: string; name: string; env: Record<string, string> }[]> {
-  const rows = await db.read<{ id: string; name: string; env: string }>(
-    "select id, name, env from worker where env <> '{}' order by id",
+): Promise<({ id: string; name: string } & SecretSettings)[]> {
+  const rows = await db.read<{ id: string; name: string; env: string; mcp: string }>(
+    "select id, name, env, mcp from worker where env <> '{}' or mcp <> '{}' order by id",
   );
-  return rows.map((row) => ({ ...row, env: JSON.parse(row.env) as Record<string, string> }));
+  return rows.map((row) => ({ ...row, ...parseSecretSettings(row) }));
+}
+
+function parseSecretSettings({ env, mcp }: { env: string; mcp: string }): SecretSettings {
+  return { env: JSON.parse(env), mcp: JSON.parse(mcp) };
 }
 
 const FILTERS: Filters<WorkerFilter> = {

@@ -83,6 +83,7 @@ export class ScheduleBench {
       gateways: [],
       fallback: false,
       isolation: null,
+      mcp: {},
       work_dir: "/tmp",
       paused: false,
       created_at: 0,
