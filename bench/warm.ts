@@ -216,6 +216,7 @@ function buildOrder(
     root: Deno.uid() === 0,
     env: engine.env,
     tools: null,
+    servers: [],
     gateway: null,
     schema: null,
   };

@@ -84,7 +84,7 @@ interface CommandSpec<O extends Record<string, OptionSpec> = Record<string, Opti
   about: string;
   /** Runs for the group without a command: `inbox` is `inbox list`. */
   isDefault?: boolean;
-  /** Names of positional arguments, all required unless in brackets. */
+  /** Names of positional arguments, all required unless in brackets. The last one may be a list, such as `[command...]`. */
   args?: string[];
   /** The kind of thing that an argument names. `run` gets its ID (contract 8.11). */
   refs?: Record<string, RefKind>;

@@ -45,7 +45,10 @@ async function buildProgram(args: string[], io: Io, found: OnFound): Promise<Com
     subcommandTerm: (one) =>
       [
         one.name(),
-        ...one.registeredArguments.map((arg) => arg.required ? `<${arg.name()}>` : `[${arg.name()}]`),
+        ...one.registeredArguments.map((arg) => {
+          const name = `${arg.name()}${arg.variadic ? "..." : ""}`;
+          return arg.required ? `<${name}>` : `[${name}]`;
+        }),
       ]
         .join(" "),
   });
@@ -108,7 +111,7 @@ function addCommand(parent: Command, spec: AnyCommand, found: OnFound): void {
   const examples = spec.examples.map((example) => `  $ svc ctl ${example}`).join("\n");
   leaf.addHelpText("after", `\nExamples:\n${examples}`);
   leaf.action((...parts: unknown[]) => {
-    const positional = parts.slice(0, args.length).filter((part) => part !== undefined).map(String);
+    const positional = parts.slice(0, args.length).flat().filter((part) => part !== undefined).map(String);
     found({ spec, args: positional, given: collectSharedFlags(leaf) });
   });
 }

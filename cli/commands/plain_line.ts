@@ -45,7 +45,8 @@ function parseWords(spec: AnyCommand, words: string[]): ParsedLine | null {
   }
   const names = spec.args ?? [];
   const needed = names.filter((name) => !name.startsWith("[")).length;
-  return args.length < needed || args.length > names.length ? null : { spec, args, given };
+  const most = names.at(-1)?.endsWith("...]") ? Infinity : names.length;
+  return args.length < needed || args.length > most ? null : { spec, args, given };
 }
 
 function isFlag(word: string): boolean {

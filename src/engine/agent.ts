@@ -25,6 +25,7 @@ import {
 } from "./protocol/failure.ts";
 import { findProcessZone } from "./protocol/reset_zone.ts";
 import { cutResult } from "./result.ts";
+import { findAgentServerFault } from "./server_scripts.ts";
 import type { Failure } from "../domain/call/vocabulary.ts";
 
 /** Builds an engine from an agent CLI. All agents share this driver; an adapter has the differences (facts, engines 12). */
@@ -49,6 +50,7 @@ export function buildAgentEngine(
     inheritedVariables: listInherited(config, adapter),
     adapterVariables: listAdapterVariables(setup),
     steers: (keepAlive !== null || config.permissions === "ask") && adapter.open?.steers === true,
+    findServerFault: (servers) => findAgentServerFault(name, setup, servers),
     findProblem: (stateDir) => findAgentProblem(name, setup, stateDir),
     probe: (stateDir) => probeAgent(name, setup, stateDir),
     start: (run) => runAgent(setup, run, pool),
@@ -87,6 +89,7 @@ const SAMPLE_ORDER: Order = {
     env: {},
     schema: null,
     gateway: null,
+    servers: [],
   },
   tools: { url: "http://localhost/mcp", tokenVariable: "SVC_TOKEN", token: "" },
 };
@@ -225,5 +228,6 @@ const FAILURES: Record<EngineFailureKind, Failure> = {
   rate_limited: "rate_limited",
   model: "engine_error",
   setup: "engine_error",
+  unsupported: "setup",
   crashed: "exit_code",
 };

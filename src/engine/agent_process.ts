@@ -6,7 +6,14 @@ import { readPlain, removePlain, replacePlain } from "../base/files/plain_file.t
 import { quoteShellWord } from "../base/shell.ts";
 import { refuseForeignSettings } from "./foreign_settings.ts";
 import type { EngineRun } from "./engine.ts";
-import { type AgentSetup, buildEnvironment, buildOrder, type TurnRequest, writeFiles } from "./launch.ts";
+import {
+  type AgentSetup,
+  buildCommand,
+  buildEnvironment,
+  buildOrder,
+  type TurnRequest,
+  writeFiles,
+} from "./launch.ts";
 import { buildProcessBox } from "./process_box.ts";
 import { type BoxUser, giveFile } from "./process/box.ts";
 import { detectIsolation, findTree, type Isolation } from "./process/isolation.ts";
@@ -313,7 +320,7 @@ function prepareProcess(
   refuseForeignSettings(setup, buildOrder(setup, run, request));
   if (!place.stays || open === undefined) {
     const order = buildOrder(setup, run, request);
-    const command = setup.adapter.buildCommand(order);
+    const command = buildCommand(setup.adapter, order, run);
     writeFiles(command, run);
     return { order, command, env: buildEnvironment(run, command) };
   }
@@ -322,7 +329,7 @@ function prepareProcess(
   // An agent that stays open reaches them through `svc mcp`.
   if (own.tools !== null) own.tools = { ...own.tools, token: "" };
   const order = buildOrder(setup, own, request);
-  const command = open.buildCommand(order);
+  const command = buildCommand(open, order, own);
   try {
     makeRunDir(dir);
     writeFiles(command, own);

@@ -1,6 +1,7 @@
 import type { EngineConfig } from "./config.ts";
 import type { BuiltInAdapter } from "./protocol/adapter.ts";
 import { buildCompletedOutcome, type Engine } from "./engine.ts";
+import { findProgramServerFault } from "./server_scripts.ts";
 
 /** Builds an engine that runs inside this process, without a program and without sessions. */
 export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: BuiltInAdapter): Engine {
@@ -17,6 +18,7 @@ export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: 
     steers: false,
     inheritedVariables: [],
     adapterVariables: [],
+    findServerFault: (servers) => findProgramServerFault(name, servers),
     findProblem: () => null,
     probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),
     start(run) {

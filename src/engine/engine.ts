@@ -1,6 +1,7 @@
 import type { EngineConfig } from "./config.ts";
 import { type Usage, USAGE_UNKNOWN } from "../domain/work/execution.ts";
-import type { ProviderWindow, ToolServer } from "./protocol/adapter.ts";
+import type { McpServers } from "../domain/workers/mcp_server.ts";
+import type { ProviderWindow, RunServer, ToolServer } from "./protocol/adapter.ts";
 import type { Reset } from "./protocol/reset.ts";
 import type { Box } from "./process/box.ts";
 import type { ProcessEnd, SpawnError } from "./process/process.ts";
@@ -66,6 +67,8 @@ export interface EngineRun {
   extraArgs: string;
   /** The service's tools over MCP, or null for none. */
   tools: ToolServer | null;
+  /** The MCP servers of the worker. Their values are in `env`. */
+  servers: readonly RunServer[];
   /** The scopes of the run's token, which decide the list of tools. */
   rights: string;
   /** JSON Schema of the final text, for engines that support schemas. null allows any text. */
@@ -177,6 +180,8 @@ export interface Engine {
   readonly inheritedVariables: readonly string[];
   /** Variables that its adapter sets for each run. A worker cannot set them. */
   readonly adapterVariables: readonly string[];
+  /** Returns why its runs cannot have one of these MCP servers of the worker, or null. */
+  findServerFault(servers: McpServers): string | null;
   /** Returns what prevents a start for the worker with this state directory, or null. Starts no program, so it is quick. */
   findProblem(stateDir: string | null): string | null;
   /** Checks whether the engine can be started for the worker with this state directory. null means any worker. */

@@ -1,6 +1,7 @@
 // Chooses the engine of a run: the worker's, or another one that replaces it.
 import { type DataPaths, getStateDir } from "../base/paths.ts";
 import type { EngineNeeds, EngineTask } from "../domain/workers/engine_task.ts";
+import type { McpServers } from "../domain/workers/mcp_server.ts";
 import { isLongLimit, type RateLimit } from "../domain/workers/rate_limit.ts";
 import type { Catalog } from "./catalog.ts";
 import type { Engine } from "./engine.ts";
@@ -41,7 +42,7 @@ export function listFallbacks(engines: Catalog, own: Engine): Engine[] {
   return own.config.fallback.flatMap((name) => engines.find(name) ?? []);
 }
 
-export const NO_NEEDS: EngineNeeds = { boxed: 0, env_names: "[]", has_commands: 0 };
+export const NO_NEEDS: EngineNeeds = { boxed: 0, env_names: "[]", mcp: "{}", has_commands: 0 };
 
 const PERMISSIONS: readonly string[] = ["read", "edit", "ask", "full"];
 
@@ -75,6 +76,8 @@ export function findFallbackFault(own: Engine, other: Engine, needs: EngineNeeds
   if (needs.has_commands === 1 && other.kind === "command" && config.shell === undefined) {
     return `${name} runs no gates and checks without engines.${name}.shell`;
   }
+  const fault = other.findServerFault(JSON.parse(needs.mcp) as McpServers);
+  if (fault !== null) return fault;
   const names = JSON.parse(needs.env_names) as string[];
   const taken = names.find((variable) => other.adapterVariables.includes(variable));
   return taken === undefined ? null : `${name} sets the variable ${taken} of the worker itself`;

@@ -16,7 +16,7 @@ export function findFingerprint(setup: AgentSetup, run: EngineRun): string | nul
 
 /** Builds a text that is equal for two runs if one process can do both. The service sends everything else with each turn. */
 function buildFingerprint({ config, machine, adapter }: AgentSetup, run: EngineRun): string {
-  const { env, workDir, stateDir, extraArgs, runDir, rights, box } = run;
+  const { env, workDir, stateDir, extraArgs, runDir, rights, servers, box } = run;
   const program = findProgram(config.command || adapter.program, machine.path);
   const changing = [...RUN_VARIABLES, GATEWAY_KEY, "SVC_RUN_ID", "SVC_CONTEXT_FILE", "TMPDIR"];
   const kept = Object.entries(env).filter(([name, value]) => !changing.includes(name) && value !== runDir);
@@ -28,5 +28,5 @@ function buildFingerprint({ config, machine, adapter }: AgentSetup, run: EngineR
   const place = [workDir, dev, ino, mounts, stateDir];
   // The run directory belongs to one process.
   const boxed = box && { ...box, runDir: "", fixed: [] };
-  return JSON.stringify([program, changedAt, ...place, extraArgs, rights, kept.sort(), boxed]);
+  return JSON.stringify([program, changedAt, ...place, extraArgs, rights, servers, kept.sort(), boxed]);
 }

@@ -15,6 +15,7 @@ import type { EngineConfig } from "./config.ts";
 import type { EngineRun, Machine } from "./engine.ts";
 import { isFile } from "./process/isolation.ts";
 import { SpawnError } from "./process/process.ts";
+import { buildServerScripts, buildWorkerServers } from "./server_scripts.ts";
 import { getInputDir, getOutputDir, placeInRunDir } from "./run_dir.ts";
 
 export interface AgentSetup {
@@ -52,6 +53,7 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
     root: machine.root,
     env: run.env,
     tools: run.tools,
+    servers: buildWorkerServers(run),
     gateway: buildGateway(config, machine, run),
     schema: run.schema,
   };
@@ -65,6 +67,16 @@ function buildGateway(
   const kind = name === undefined ? undefined : gateways[name];
   if (kind === undefined) return null;
   return { kind, url: `${env.SVC_URL}/gateway/${name}`, key: env[GATEWAY_KEY] ?? "" };
+}
+
+/** Builds the command of a process, with the scripts of the worker's MCP servers. */
+export function buildCommand(
+  { buildCommand: build }: { buildCommand: (order: Order) => AgentCommand },
+  order: Order,
+  run: EngineRun,
+): AgentCommand {
+  const command = build(order);
+  return { ...command, files: [...command.files ?? [], ...buildServerScripts(run)] };
 }
 
 /**

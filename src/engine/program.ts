@@ -15,6 +15,7 @@ import type { ProgramAdapter } from "./protocol/adapter.ts";
 import { splitArgs } from "./arguments.ts";
 import { detectIsolation } from "./process/isolation.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
+import { findProgramServerFault } from "./server_scripts.ts";
 import { decodeResult, RESULT_MAX_BYTES } from "./result.ts";
 
 const ERROR_TAIL_BYTES = 2_000;
@@ -49,6 +50,7 @@ export function buildProgramEngine(
     steers: false,
     inheritedVariables: config.pass_env,
     adapterVariables: [],
+    findServerFault: (servers) => findProgramServerFault(name, servers),
     findProblem() {
       const { usable, detail } = find();
       return usable ? null : detail;

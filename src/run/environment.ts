@@ -6,6 +6,8 @@ import { type DataPaths, getCtlPath } from "../base/paths.ts";
 import { buildProxyBypass } from "../base/proxy.ts";
 import { signToken } from "../base/token.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
+import type { RunServer } from "../engine/protocol/adapter.ts";
+import { listServerValues, placeServerValues } from "./mcp_servers.ts";
 import { findSecrets } from "./secrets.ts";
 import type { VariableResolver } from "./variables.ts";
 import { buildMasks } from "../engine/process/masks.ts";
@@ -34,8 +36,10 @@ interface RunEnvironment {
   /** The variables of the configuration and the worker, which override those of the engine's adapter. */
   ownEnv: Record<string, string>;
   secrets: string[];
-  /** Names of the variables with a stored secret, which checks and gates do not get. */
+  /** Names of the variables with a stored secret or a value of an MCP server, which checks and gates do not get. */
   secretNames: string[];
+  /** The MCP servers of the worker. */
+  servers: RunServer[];
 }
 
 interface EnvironmentOptions {
@@ -94,12 +98,13 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
     const { identity, grant, engine, runDir, contextPath, lifeMs = engine.config.timeout } = request;
     const { session_key, worker_id, task_id, execution_id, message_id, run_id } = identity;
     const token = await tokenOf({ identity, grant, lifeS: Math.ceil(lifeMs / 1000) + TOKEN_MARGIN_S });
-    const { configured, own, secrets } = await resolveVariables(
+    const { configured, own, secrets, mcp } = await resolveVariables(
       engine,
       worker_id,
       request.withoutSecrets ?? false,
     );
     const extra = { ...pickVariables(inherited, engine.inheritedVariables), ...configured };
+    const placed = placeServerValues(mcp.servers);
     const env: Record<string, string> = {
       HOME: inherited.HOME ?? runDir,
       SHELL: inherited.SHELL ?? "/bin/sh",
@@ -123,14 +128,24 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
       SVC_MESSAGE_ID: message_id,
       SVC_CONTEXT_FILE: contextPath,
       ...(engine.config.gateway === undefined ? {} : { [GATEWAY_KEY]: token }),
+      ...placed.env,
     };
+    const keys = listServerValues(mcp.servers).flatMap(([name, value]) =>
+      findSecrets({ [/^authorization$/i.test(name) ? "TOKEN" : name]: value })
+    );
     return {
       env,
       ownEnv: { ...configured, ...own },
       // The longest first: a secret that is the start of another one would leave the rest of it.
-      secrets: [token, ...findSecrets({ ...extra, ...own }), ...buildMasks(Object.values(secrets))]
+      secrets: [
+        token,
+        ...findSecrets({ ...extra, ...own }),
+        ...keys,
+        ...buildMasks([...Object.values(secrets), ...mcp.secrets]),
+      ]
         .sort((one, other) => other.length - one.length),
-      secretNames: Object.keys(secrets),
+      secretNames: [...Object.keys(secrets), ...Object.keys(placed.env)],
+      servers: placed.servers,
     };
   };
 }

@@ -8,6 +8,7 @@ import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
 import type { BoxPlanner } from "./box.ts";
 import { getInputDir, makeRunDir, placeInRunDir } from "../engine/run_dir.ts";
+import { addServerPrograms } from "./mcp_servers.ts";
 import type { EnvironmentBuilder, Grant } from "./environment.ts";
 
 /** The prompt, session and arguments of a run. */
@@ -21,8 +22,8 @@ export interface LaunchRequest {
   engine: Engine;
   /** Owner of the engine state: a worker's id, or `bee`. */
   stateOwner: string;
-  /** Called, like `brief`, only for an engine outside this process. */
   grant: () => Promise<Grant>;
+  /** Called only for an engine outside this process. */
   brief: () => Promise<Briefing>;
   /** The check of the work, or null (contract 13). */
   verify?: Verify | null;
@@ -45,6 +46,7 @@ interface LaunchOptions extends
     | "session"
     | "extraArgs"
     | "tools"
+    | "servers"
     | "rights"
   > {
   /** Values that must not be stored anywhere. */
@@ -65,6 +67,7 @@ const NO_OPTIONS: LaunchOptions = {
   session: null,
   extraArgs: "",
   tools: null,
+  servers: [],
   rights: "",
   secrets: [],
   secretNames: [],
@@ -92,6 +95,8 @@ export async function prepareLaunch(
     ...workspace && { objects: workspace.objects },
   };
   if (!engine.external) {
+    // Refuses settings of the worker that the engine cannot have.
+    await environmentOf({ identity, grant: await grant(), engine, runDir, contextPath: "", lifeMs });
     if (!verify && workspace === null) return NO_OPTIONS;
     makeRunDir(runDir);
     return { ...NO_OPTIONS, runDir, box: await planBox({ ...place, stateDir: null }) };
@@ -107,7 +112,7 @@ export async function prepareLaunch(
   makeRunDir(runDir);
   replacePlain(placeInRunDir(contextPath, runDir), context);
   const stateDir = getStateDir(paths, stateOwner, engine);
-  const box = await planBox({ ...place, stateDir });
+  const box = addServerPrograms(variables.servers, await planBox({ ...place, stateDir }), env.PATH ?? "");
   if (box !== null) env.HOME = box.home;
   if (box !== null && box.network !== "host") Object.assign(env, buildRelayVariables(box.network.port));
   return { ...briefing, runDir, stateDir, box, env, ...variables, tools: buildTools(env, engine), rights };

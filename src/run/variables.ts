@@ -1,11 +1,18 @@
 import { readSecretReference } from "../domain/account/secret.ts";
+import {
+  getServerValues,
+  hasControl,
+  type McpServer,
+  type McpServers,
+} from "../domain/workers/mcp_server.ts";
 import { findVariableFault } from "../domain/workers/worker_env.ts";
 import type { Engine } from "../engine/engine.ts";
 import { listWorkerGateways } from "../store/work/gateway_use.ts";
 import { listGrantedSecrets } from "../store/account/secret.ts";
 import type { SecretStore } from "../store/account/secret_store.ts";
 import type { Database } from "../store/db/database.ts";
-import { findWorkerEnv } from "../store/workers/worker.ts";
+import { findSecretSettings } from "../store/workers/worker.ts";
+import { NO_SERVERS, type ResolvedServers } from "./mcp_servers.ts";
 
 /** The settings of a run cannot be used: it fails with `setup`. */
 export class SetupError extends Error {
@@ -22,6 +29,8 @@ interface Variables {
   own: Record<string, string>;
   /** The values of stored secrets, by variable. */
   secrets: Record<string, string>;
+  /** The worker's MCP servers; none `withoutSecrets`. */
+  mcp: ResolvedServers;
 }
 
 /** Resolves the variables of an engine and a worker. Throws SetupError. */
@@ -50,14 +59,17 @@ export function createVariableResolver(
         findGatewayProblem,
       );
     }
-    const own = workerId === "" ? {} : await findWorkerEnv(db, workerId);
+    const { env: own, mcp } = await findSecretSettings(db, workerId);
     checkNames(own, engine.adapterVariables);
-    if (!withoutSecrets) await checkGrants(db, workerId, own);
-    const [engineVariables, workerVariables] = await Promise.all([
+    if (!withoutSecrets) await checkGrants(db, workerId, { ...own, ...labelServerValues(mcp) });
+    const [engineVariables, workerVariables, servers] = await Promise.all([
       resolve(engine.config.env, withoutSecrets ? null : read),
       resolve(own, withoutSecrets ? null : read),
+      withoutSecrets ? NO_SERVERS : resolveServers(mcp, read),
     ]);
+    checkServers(engine, servers);
     return {
+      mcp: servers,
       configured: engineVariables.values,
       own: workerVariables.values,
       secrets: { ...engineVariables.secrets, ...workerVariables.secrets },
@@ -69,6 +81,7 @@ export function createVariableResolver(
 export interface SentVariables {
   env: Record<string, string>;
   secrets: Record<string, string>;
+  mcp: ResolvedServers;
   /** Why the run has to fail with `setup`, "" if it can start. */
   setup_error: string;
 }
@@ -83,14 +96,15 @@ export function createSentVariables(
   return async ({ workerId, gateway, hasSecrets }) => {
     try {
       await checkGateways([gateway ?? [], await listWorkerGateways(db, workerId)].flat(), findGatewayProblem);
-      const own = await findWorkerEnv(db, workerId);
-      await checkGrants(db, workerId, own);
+      const { env: own, mcp } = await findSecretSettings(db, workerId);
+      await checkGrants(db, workerId, { ...own, ...labelServerValues(mcp) });
       const found = await resolve(own, hasSecrets ? read : refuseSecret);
+      const servers = await resolveServers(mcp, hasSecrets ? read : refuseSecret);
       const env = Object.entries(found.values).filter(([name]) => !(name in found.secrets));
-      return { env: Object.fromEntries(env), secrets: found.secrets, setup_error: "" };
+      return { env: Object.fromEntries(env), secrets: found.secrets, mcp: servers, setup_error: "" };
     } catch (error) {
       if (!(error instanceof SetupError)) throw error;
-      return { env: {}, secrets: {}, setup_error: error.message };
+      return { env: {}, secrets: {}, mcp: NO_SERVERS, setup_error: error.message };
     }
   };
 }
@@ -100,9 +114,9 @@ export function createSecretReader(
   { db, secrets }: Pick<ResolverOptions, "db" | "secrets">,
 ): (workerId: string) => Promise<string[]> {
   return async (workerId) => {
-    const references = Object.values(await findWorkerEnv(db, workerId)).filter((value) =>
-      readSecretReference(value) !== null
-    );
+    const { env, mcp } = await findSecretSettings(db, workerId);
+    const given = [...Object.values(env), ...Object.values(labelServerValues(mcp))];
+    const references = given.filter((value) => readSecretReference(value) !== null);
     const values = await Promise.all(references.map((one) => secrets.resolve(one).catch(() => null)));
     return values.filter((value) => value !== null);
   };
@@ -132,9 +146,11 @@ async function checkGateways(
 }
 
 /** Creates the resolver of one run on a runner. A runner has no stored secrets: the service sends it the values. */
-export function createSentResolver({ env, secrets, setup_error }: SentVariables): VariableResolver {
-  return async ({ config, adapterVariables }, _workerId, withoutSecrets) => {
+export function createSentResolver({ env, secrets, mcp, setup_error }: SentVariables): VariableResolver {
+  return async (engine, _workerId, withoutSecrets) => {
+    const { config, adapterVariables } = engine;
     if (setup_error !== "") throw new SetupError(setup_error);
+    checkServers(engine, mcp);
     checkNames({ ...env, ...secrets }, adapterVariables);
     const { values: configured } = await resolve(config.env, (variable) => {
       throw new SetupError(
@@ -142,7 +158,12 @@ export function createSentResolver({ env, secrets, setup_error }: SentVariables)
       );
     });
     const shown = withoutSecrets ? {} : secrets;
-    return { configured, own: { ...env, ...shown }, secrets: shown };
+    return {
+      configured,
+      own: { ...env, ...shown },
+      secrets: shown,
+      mcp: withoutSecrets ? NO_SERVERS : mcp,
+    };
   };
 }
 
@@ -152,6 +173,43 @@ function checkNames(own: Record<string, string>, adapterVariables: readonly stri
     const fault = findVariableFault(name, adapterVariables);
     if (fault !== null) throw new SetupError(`Cannot set the worker's variable ${name}: it ${fault}.`);
   }
+}
+
+// The engine may have changed since the write.
+function checkServers(engine: Engine, { servers }: ResolvedServers): void {
+  const fault = engine.findServerFault(servers);
+  if (fault !== null) throw new SetupError(`Cannot give the run the worker's MCP servers: ${fault}.`);
+}
+
+/** Names each value of a server after its field. */
+function labelServerValues(servers: McpServers): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(servers).flatMap(([name, server]) =>
+      Object.entries(getServerValues(server)).map(([key, value]) => [`mcp.${name}.${key}`, value])
+    ),
+  );
+}
+
+async function resolveServers(
+  servers: McpServers,
+  read: (variable: string, reference: string) => Promise<string>,
+): Promise<ResolvedServers> {
+  const { values, secrets } = await resolve(labelServerValues(servers), read);
+  const resolved = Object.entries(servers).map(([name, server]): [string, McpServer] => {
+    const found = Object.keys(getServerValues(server)).map((
+      key,
+    ) => [key, values[`mcp.${name}.${key}`] ?? ""]);
+    const filled = Object.fromEntries(found) as Record<string, string>;
+    if ("command" in server) return [name, { ...server, env: filled }];
+    const bad = Object.keys(filled).find((key) => hasControl(filled[key] ?? ""));
+    if (bad !== undefined) {
+      throw new SetupError(
+        `Cannot set mcp.${name}.${bad}: the secret has a line break or another control character.`,
+      );
+    }
+    return [name, { ...server, headers: filled }];
+  });
+  return { servers: Object.fromEntries(resolved), secrets: Object.values(secrets) };
 }
 
 async function checkGrants(db: Database, workerId: string, own: Record<string, string>): Promise<void> {

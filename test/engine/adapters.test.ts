@@ -290,6 +290,7 @@ const ORDER: Order = {
   env: {},
   tools: null,
   gateway: null,
+  servers: [],
   schema: null,
 };
 

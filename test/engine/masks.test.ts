@@ -14,6 +14,11 @@ describe("buildMasks() (contract-3 22) [KEY-1]", () => {
     expect(mask("eight8!!", "is eight8!! here")).toBe("is ******** here");
   });
 
+  it("masks a whole value whose end is the end of a longer form, too", () => {
+    const value = "parcel-canary-$HOME-0123456789";
+    expect(mask(value, `it is ${value}.`)).toBe(`it is ${"*".repeat(value.length)}.`);
+  });
+
   it("masks each line, and lines with a carriage return", () => {
     const shown = mask("line number 1\r\nline number 2\r\nshort", "line number 2, then line number 1");
     expect(shown).toBe("*************, then *************");

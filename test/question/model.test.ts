@@ -189,6 +189,7 @@ class World {
       runs_on: [],
       isolation: null,
       repo: null,
+      mcp: {},
       gateways: [],
       env: {},
     };

@@ -108,3 +108,29 @@ it("an engine of a runner reaches its model through the service's gateway, with 
   expect(env).toContain(`ANTHROPIC_API_KEY=${token}\n`);
   expect(env).not.toContain(CANARY);
 });
+
+it("a runner gives a run the worker's MCP servers with their secrets, masks them, and writes them nowhere (contract-3 26)", async () => {
+  await using app = await openApp();
+  await app.call("PUT /api/secrets/github", { value: CANARY });
+  const program = join(app.dataDir, "claude");
+  const seen = join(app.dataDir, "seen");
+  // A fake agent that starts the server of its settings.
+  const script = `config=$(printf '%s\\n' "$@" | sed -n 's/^--mcp-config=//p')
+server=$(sed 's/.*"command":"\\([^"]*mcp-files\\)".*/\\1/' "$config")
+cp "$config" ${seen}.json; "$server" > ${seen}; cat ${seen} >&2; exit 1`;
+  await Deno.writeTextFile(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const claude = { command: program, env: { HOME: app.dataDir, ANTHROPIC_API_KEY: "x" } };
+  const config = `engines: ${JSON.stringify({ default: "claude", claude })}\n`;
+  await using _runner = await connect(app, { secrets: true }, config);
+  const mcp = {
+    files: { command: ["sh", "-c", 'echo "$1 $KEY"', "sh", "a 'b'"], env: { KEY: "secret:github" } },
+  };
+  const worker = await createRemoteWorker(app, "claude", { mcp });
+  await createTask(app, worker, "work");
+  const { id, error } = await waitForEnd(app, worker);
+  expect(await Deno.readTextFile(seen), error).toBe(`a 'b' ${CANARY}\n`);
+  expect(await Deno.readTextFile(`${seen}.json`)).toContain("mcp-files");
+  expect(await app.call(`GET /api/executions/${id}/logs`)).not.toContain(CANARY);
+  await Deno.remove(seen);
+  expect(await findText(app.dataDir, CANARY)).toEqual([]);
+});

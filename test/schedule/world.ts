@@ -107,6 +107,7 @@ export class World implements AsyncDisposable {
       runs_on: [],
       isolation: null,
       repo: null,
+      mcp: {},
       gateways: [],
       env: {},
     };

@@ -9,7 +9,7 @@ type HeldBy = NonNullable<Task["held_by"]>;
 /** Reports on stderr what blocks a task that a command waits for, once per cause. */
 export class HoldNotice {
   readonly #context: BaseContext;
-  /** The cause that was shown last, without its time. */
+  /** The last cause on stderr, without its time. */
   #shown = "";
   #pausedCause = "";
   #pendingChecks = 0;
@@ -21,7 +21,7 @@ export class HoldNotice {
   /** Shows the cause if it is new. `clear` removes the progress line before. Returns whether the task is on hold. */
   async show(task: Task, clear: () => void): Promise<boolean> {
     const cause = task.status === "pending" ? await this.#findCause(task) : "";
-    // The text counts the time down, and is not shown again for that.
+    // The text counts the time down. It appears once all the same.
     const { kind, id } = task.held_by ?? {};
     const name = kind === undefined ? cause : `${kind} ${id}`;
     if (cause !== "" && name !== this.#shown) {

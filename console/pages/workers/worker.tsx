@@ -115,6 +115,7 @@ function WorkerState({ worker }: { worker: Worker }) {
     ...listIsolation(worker),
     Gateways: worker.gateways.join(", "),
     Fallback: worker.fallback && "Other engines may replace its own",
+    "MCP servers": Object.keys(worker.mcp).join(", "),
     [VARIABLES]: hasScope("write:commands") && variables !== "" && <code>{variables}</code>,
     ...listPlacement(worker, () => setMoving(true)),
     Created: <Ago at={worker.created_at} />,

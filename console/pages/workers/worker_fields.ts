@@ -81,6 +81,18 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
     parse: parseEnv,
   },
   {
+    name: "mcp",
+    label: "MCP servers",
+    rows: 4,
+    hint:
+      'JSON by name, e.g. {"files": {"command": ["mcp-files", "/srv"], "env": {"KEY": "secret:files-key"}}}. ' +
+      "A server over HTTP has url and headers instead",
+    more: true,
+    scope: "write:commands",
+    format: formatServers,
+    parse: parseServers,
+  },
+  {
     name: "runs_on",
     label: "Runner labels",
     hint:
@@ -137,6 +149,21 @@ function parseEngineArgs(text: string, before: Worker | null): Record<string, st
     return at < 0 ? [line, ""] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
   });
   return Object.fromEntries([...removed, ...given]);
+}
+
+function formatServers({ mcp }: Worker): string {
+  return Object.keys(mcp).length === 0 ? "" : JSON.stringify(mcp, null, 2);
+}
+
+// When a request omits a server, the API keeps it. Null deletes it. The API explains text that is no JSON.
+function parseServers(text: string, before: Worker | null): unknown {
+  if (text === (before === null ? "" : formatServers(before))) return undefined;
+  const removed = Object.keys(before?.mcp ?? {}).map((name) => [name, null]);
+  try {
+    return { ...Object.fromEntries(removed), ...(text.trim() === "" ? {} : JSON.parse(text)) };
+  } catch {
+    return text;
+  }
 }
 
 // A text area of lines cannot hold a value with line breaks, so the form leaves it unchanged.

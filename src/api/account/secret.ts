@@ -20,8 +20,8 @@ import {
   updateSecret,
 } from "../../store/account/secret.ts";
 import type { Database } from "../../store/db/database.ts";
-import { listSecretNames } from "../../domain/workers/worker_env.ts";
-import { listWorkerEnvs, listWorkerIds } from "../../store/workers/worker.ts";
+import { listWorkerSecrets } from "../../domain/workers/mcp_server.ts";
+import { listSecretSettings, listWorkerIds } from "../../store/workers/worker.ts";
 import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
@@ -49,12 +49,12 @@ async function describeSecrets(
   const [keyId, grants, workers] = await Promise.all([
     secrets.getKeyId(),
     listSecretGrants(db, names),
-    listWorkerEnvs(db),
+    listSecretSettings(db),
   ]);
   const users = [
     ...secretReferences,
-    ...workers.flatMap(({ id, env }) =>
-      listSecretNames(env).map((secret) => ({ secret, user: `worker:${id}` }))
+    ...workers.flatMap(({ id, ...settings }) =>
+      listWorkerSecrets(settings).map((secret) => ({ secret, user: `worker:${id}` }))
     ),
   ];
   return rows.map(({ name, key_id, created_at, updated_at, last_used_at }) => ({

@@ -1,8 +1,8 @@
 import { mayCall } from "../../domain/call/scope.ts";
 import type { Check } from "../../domain/system/system.ts";
-import { listSecretNames } from "../../domain/workers/worker_env.ts";
+import { listWorkerSecrets } from "../../domain/workers/mcp_server.ts";
 import { listAllSecrets, listSecretGrants } from "../../store/account/secret.ts";
-import { listWorkerEnvs } from "../../store/workers/worker.ts";
+import { listSecretSettings } from "../../store/workers/worker.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -16,7 +16,7 @@ export async function checkSecrets(
   const [all, lost, workers] = await Promise.all([
     listAllSecrets(db),
     secrets.listLost(),
-    listWorkerEnvs(db),
+    listSecretSettings(db),
   ]);
   const known = new Set(all.map(({ name }) => name));
   const granted = new Set(
@@ -26,8 +26,8 @@ export async function checkSecrets(
     ...lost.map((name) => `${name} is lost: another signing key encrypted it`),
     ...secretReferences.filter(({ secret }) => !known.has(secret))
       .map(({ secret, user }) => `${user} names ${secret}, which does not exist`),
-    ...workers.flatMap(({ id, name, env }) =>
-      listSecretNames(env).filter((secret) => !granted.has(`${id} ${secret}`)).map((secret) =>
+    ...workers.flatMap(({ id, name, ...settings }) =>
+      listWorkerSecrets(settings).filter((secret) => !granted.has(`${id} ${secret}`)).map((secret) =>
         `worker ${name} names ${secret}, which ${
           known.has(secret) ? "is not granted to it" : "does not exist"
         }`

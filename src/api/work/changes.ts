@@ -5,14 +5,14 @@ import type { Page } from "../../domain/call/page.ts";
 import type { Execution } from "../../domain/work/execution.ts";
 import { DIFF_MAX_BYTES, type DiffStat, getShortId, type Tree } from "../../domain/work/tree.ts";
 import { getMirrorDir, getTreeDir } from "../../base/paths.ts";
+import { listWorkerSecrets } from "../../domain/workers/mcp_server.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
 import { buildMasks } from "../../engine/process/masks.ts";
 import { readDiff, readStat } from "../../files/git/diff.ts";
 import { GitError } from "../../files/git/git_error.ts";
 import { deleteBranch, removeWorktree } from "../../files/git/mirror.ts";
-import { readSecretReference } from "../../domain/account/secret.ts";
 import { deleteTree, findTree, findTreeJson, listTrees, requestPush } from "../../store/work/tree.ts";
-import { findWorker, findWorkerEnv } from "../../store/workers/worker.ts";
+import { findSecretSettings, findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, answerPage, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { waitFor } from "../call/long_poll.ts";
@@ -98,9 +98,8 @@ async function readGitAnswer<T>(id: string, reading: Promise<T>): Promise<T> {
 }
 
 async function listMasks({ db, secrets }: Deps<"db" | "secrets">, workerId: string): Promise<string[]> {
-  const references = Object.values(await findWorkerEnv(db, workerId))
-    .filter((value) => readSecretReference(value) !== null);
-  const values = await Promise.all(references.map((one) => secrets.resolve(one).catch(() => "")));
+  const names = listWorkerSecrets(await findSecretSettings(db, workerId));
+  const values = await Promise.all(names.map((name) => secrets.resolve(`secret:${name}`).catch(() => "")));
   return buildMasks(values.filter((value) => value !== ""));
 }
 

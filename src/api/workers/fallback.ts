@@ -13,7 +13,7 @@ import type { Deps } from "../call/services.ts";
  */
 export function checkFallback(
   { engines, isolation: { config } }: Deps<"engines" | "isolation">,
-  worker: Pick<Worker, "fallback" | "engine" | "isolation" | "runs_on" | "verify" | "env">,
+  worker: Pick<Worker, "fallback" | "engine" | "isolation" | "runs_on" | "verify" | "env" | "mcp">,
   field = "",
 ): void {
   if (!worker.fallback) return;
@@ -65,12 +65,13 @@ export function hasUsableFallback({ engines, paths }: Deps<"engines" | "paths">,
 }
 
 function buildNeeds(
-  { isolation, env, verify }: Pick<Worker, "isolation" | "env" | "verify">,
+  { isolation, env, mcp, verify }: Pick<Worker, "isolation" | "env" | "mcp" | "verify">,
   config: IsolationConfig,
 ): EngineNeeds {
   return {
     boxed: Number(resolveBox(isolation, config) !== null),
     env_names: JSON.stringify(Object.keys(env)),
+    mcp: JSON.stringify(mcp),
     has_commands: Number(verify !== null),
   };
 }

@@ -10,8 +10,8 @@ import {
   type PresentObject,
 } from "../../domain/workers/fleet.ts";
 import { findCycle, planFleet, type UnhashedPlan } from "../../domain/workers/fleet_plan.ts";
-import { findRepoSecret, type Repo } from "../../domain/workers/repo.ts";
-import { listSecretNames } from "../../domain/workers/worker_env.ts";
+import type { Repo } from "../../domain/workers/repo.ts";
+import { listWorkerSecrets, type McpServers } from "../../domain/workers/mcp_server.ts";
 import { findCronFault } from "../../domain/work/cron.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
 import { checkFieldsOfType, findNextRunAt, resolveTimeZone } from "../../domain/work/task_plan.ts";
@@ -29,6 +29,7 @@ import { buildFleetExport, listPresent, normalizeFleet } from "./fleet_present.t
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
 import { checkRepo } from "./repo.ts";
+import { buildMcpPatch, checkMcp } from "./mcp.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
 import { buildEnvPatch, checkEnv, seesSecretNames } from "./worker_env.ts";
@@ -249,8 +250,7 @@ function checkMayChange(call: Call, { changes }: UnhashedPlan): void {
 function checkMaySeeEnvs(call: Call, present: readonly PresentObject[]): void {
   if (seesSecretNames(call)) return;
   const worker = present.find(({ kind, fields }) =>
-    kind === "worker" && (listSecretNames(fields.env as Record<string, string>).length > 0 ||
-      findRepoSecret(fields.repo as Repo | null) !== null)
+    kind === "worker" && listWorkerSecrets(fields as Fleet["workers"][number]).length > 0
   );
   if (worker === undefined) return;
   throw new ServiceError(
@@ -263,15 +263,15 @@ function checkMaySeeEnvs(call: Call, present: readonly PresentObject[]): void {
 async function checkEnvs(deps: PlanDeps, call: Call, { changes }: UnhashedPlan): Promise<void> {
   for (const { kind, name, present, wanted } of changes) {
     if (kind !== "worker" || wanted === null) continue;
-    const { env, engine, repo, work_dir, runs_on } = wanted.fields as Fleet["workers"][number];
+    const { env, mcp, repo, engine, runs_on, work_dir } = wanted.fields as Fleet["workers"][number];
     const before = (present?.fields.env ?? {}) as Record<string, string>;
-    const path = `fleet.workers.${name}.`;
-    await checkEnv(deps, call, {
-      ...{ workerId: present?.id ?? null, engine, before, patch: buildEnvPatch(before, env), path },
-    });
+    const had = (present?.fields.mcp ?? {}) as McpServers;
+    const place = { workerId: present?.id ?? null, engine, path: `fleet.workers.${name}.` };
+    await checkEnv(deps, call, { ...place, before, patch: buildEnvPatch(before, env) });
+    await checkMcp(deps, call, { ...place, runs_on, before: had, patch: buildMcpPatch(had, mcp) });
     await checkRepo(deps, call, {
-      ...{ workerId: present?.id ?? null, before: (present?.fields.repo ?? null) as Repo | null, repo, path },
-      ...{ workDir: repo === null ? "" : work_dir, runsOn: runs_on },
+      ...{ workerId: place.workerId, before: (present?.fields.repo ?? null) as Repo | null, repo },
+      ...{ workDir: repo === null ? "" : work_dir, runsOn: runs_on, path: place.path },
     });
   }
 }

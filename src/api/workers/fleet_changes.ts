@@ -5,6 +5,7 @@ import { DEPARTMENTS_MAX } from "../../domain/workers/department.ts";
 import type { Fleet, PresentObject } from "../../domain/workers/fleet.ts";
 import type { PlannedChange } from "../../domain/workers/fleet_plan.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX } from "../../domain/workers/memory.ts";
+import type { McpServers } from "../../domain/workers/mcp_server.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
 import { WEBHOOKS_MAX } from "../../domain/system/webhook.ts";
 import { deleteBudget, insertBudget, updateBudget } from "../../store/workers/budget.ts";
@@ -19,7 +20,7 @@ import { insertWorker, updateWorker, type WorkerChange } from "../../store/worke
 import type { Deps } from "../call/services.ts";
 import { generateWebhookSecret, getOrigin } from "../system/webhook.ts";
 import { endOutdatedProcesses } from "./engine.ts";
-import { listRepoReferences } from "./repo.ts";
+import { buildMcpPatch } from "./mcp.ts";
 import { buildEnvPatch, grantNamedSecrets } from "./worker_env.ts";
 import { buildWorkerDeletion, checkPushed, endWorkerRuns } from "./worker_deletion.ts";
 import { buildScriptSessionKey } from "../../domain/chat/message.ts";
@@ -160,7 +161,7 @@ function changeWorker(
     const work_dir = fields.work_dir || getOwnWorkDir(deps.paths, id, fields.repo !== null);
     statements.push(
       ...insertWorker({ ...fields, id, name, work_dir, created_at: now, updated_at: now }, departmentIds),
-      ...grantNamedSecrets(actor, id, { ...fields.env, ...listRepoReferences(fields.repo) }, now),
+      ...grantNamedSecrets(actor, id, fields, now),
       record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
     );
     // A runner creates its worker's directory itself.
@@ -174,6 +175,9 @@ function changeWorker(
     ) as WorkerChange;
     if (change.env !== undefined) {
       change.env = buildEnvPatch(present?.fields.env as Record<string, string>, fields.env);
+    }
+    if (change.mcp !== undefined) {
+      change.mcp = buildMcpPatch(present?.fields.mcp as McpServers, fields.mcp);
     }
     // An update merges the arguments by engine, so this clears the arguments of engines that the file omits.
     const before = present?.fields.engine_args as Record<string, string>;

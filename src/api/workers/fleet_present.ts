@@ -225,6 +225,7 @@ function orderWorkerFields(
     compareNames(a, b)
   );
   fields.engine_args = Object.fromEntries(args);
+  fields.mcp = Object.fromEntries(Object.entries(worker.mcp).sort(([a], [b]) => compareNames(a, b)));
   return Object.fromEntries(WORKER_FIELDS.map((name) => [name, fields[name]]));
 }
 

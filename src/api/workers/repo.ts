@@ -71,8 +71,3 @@ export function resolveRepo(before: Repo | null, wanted: Repo | null): Repo | nu
   const isShown = before !== null && JSON.stringify(hideRepoSecret(before)) === JSON.stringify(wanted);
   return isShown ? before : wanted;
 }
-
-/** Returns references to the secrets of a repository, by the field that names them. */
-export function listRepoReferences(repo: Repo | null): Record<string, string> {
-  return repo?.credentials === undefined ? {} : { "repo.credentials": repo.credentials };
-}

@@ -35,9 +35,10 @@ import { checkFallback, hasUsableFallback } from "./fallback.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
-import { checkRepo, listRepoReferences, resolveRepo } from "./repo.ts";
+import { checkRepo, resolveRepo } from "./repo.ts";
+import { applyMcpPatch, checkMcp, findMcpPatch } from "./mcp.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
-import { applyEnvPatch, checkEnv, findEnvPatch, grantNamedSecrets, hideEnv } from "./worker_env.ts";
+import { applyEnvPatch, checkEnv, findEnvPatch, grantNamedSecrets, hideSecrets } from "./worker_env.ts";
 
 type WorkerDeps = Deps<"db" | "clock" | "paths" | "engines" | "gateways" | "runLimits" | "isolation">;
 
@@ -84,7 +85,7 @@ async function planWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Pr
     ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
     statements: [
       ...insertWorker(response, departments.map((department) => department.id)),
-      ...grantNamedSecrets(call.caller.subject, id, { ...input.env, ...listRepoReferences(input.repo) }, now),
+      ...grantNamedSecrets(call.caller.subject, id, input, now),
       recordBy(call, now, { kind: "worker.created", worker_id: id, data: { name: input.name } }),
     ],
     response,
@@ -101,12 +102,11 @@ async function checkNewWorker(deps: WorkerDeps, call: Call, input: WorkerCreate)
   if (isolation !== null) checkMaySet(call, "isolation");
   if (input.fallback) checkMaySet(call, "fallback");
   if (input.gateways.length > 0) checkGateways({ gateways }, call, input.gateways);
-  await checkEnv({ db, engines }, call, {
-    ...{ workerId: null, engine, before: {}, patch: input.env },
-  });
-  await checkRepo(deps, call, {
-    ...{ workerId: null, before: null, repo: input.repo, workDir: work_dir, runsOn: runs_on },
-  });
+  const created = { workerId: null, engine, before: {} };
+  await checkEnv({ db, engines }, call, { ...created, patch: input.env });
+  await checkMcp({ db, engines }, call, { ...created, runs_on, patch: input.mcp });
+  const { repo } = input;
+  await checkRepo(deps, call, { workerId: null, before: null, repo, workDir: work_dir, runsOn: runs_on });
   const workDir = work_dir === "" || runs_on.length > 0 ? null : resolveWorkDir(work_dir, paths);
   await checkIsolation(deps, { id: "", isolation, engine, workDir, runs_on });
   checkFallback(deps, input);
@@ -156,7 +156,7 @@ export async function listWorkers(
   };
   const key = `workers ${JSON.stringify(filter)}`;
   const found = answerPage(await deps.db.readCached(key, read, ({ json }) => json.length));
-  return { ...found, json: hideEnv(call, found.json) };
+  return { ...found, json: hideSecrets(call, found.json) };
 }
 
 async function listInDepartments({ db }: Deps<"db">, filter: WorkerFilter): Promise<Listing<Worker>> {
@@ -173,7 +173,7 @@ async function listInDepartments({ db }: Deps<"db">, filter: WorkerFilter): Prom
 }
 
 export async function getWorker(deps: Deps<"db" | "engines" | "paths">, call: Call, id: string) {
-  return { json: hideEnv(call, await requireWorker(deps, id)) };
+  return { json: hideSecrets(call, await requireWorker(deps, id)) };
 }
 
 async function requireWorker(
@@ -200,7 +200,7 @@ export async function updateWorker(
   input: WorkerUpdate,
 ): Promise<Answer<Worker>> {
   await changeWorker(deps, call, id, input);
-  const answer = { json: hideEnv(call, await requireWorker(deps, id)) };
+  const answer = { json: hideSecrets(call, await requireWorker(deps, id)) };
   return { ...answer, ...await findWarning(deps, answer, input.scopes) };
 }
 
@@ -226,6 +226,12 @@ async function changeWorker(
     ...{ workerId: id, engine },
     ...{ before: worker.env, patch: change.env ?? {} },
   });
+  const runs_on = change.runs_on ?? worker.runs_on;
+  if (["mcp", "engine", "runs_on"].some((name) => name in change)) {
+    await checkMcp({ db, engines }, call, {
+      ...{ workerId: id, engine, runs_on, before: worker.mcp, patch: change.mcp ?? {} },
+    });
+  }
   checkCommands({ call, engines, engine }, { verify: change.verify });
   // Another engine may lack the setting for running commands.
   if (change.engine !== undefined) {
@@ -248,7 +254,12 @@ async function changeWorker(
   });
   if (change.fallback !== undefined) checkMaySet(call, "fallback");
   if (FALLBACK_FIELDS.some((name) => name in change)) {
-    checkFallback(deps, { ...worker, ...change, env: applyEnvPatch(worker.env, change.env ?? {}) });
+    checkFallback(deps, {
+      ...worker,
+      ...change,
+      env: applyEnvPatch(worker.env, change.env ?? {}),
+      mcp: applyMcpPatch(worker.mcp, change.mcp ?? {}),
+    });
   }
   const departments = change.departments === undefined
     ? null
@@ -272,7 +283,7 @@ async function changeWorker(
 }
 
 // The fields that decide whether another engine can replace the worker's.
-const FALLBACK_FIELDS = ["fallback", "engine", "isolation", "runs_on", "verify", "env"];
+const FALLBACK_FIELDS = ["fallback", "engine", "isolation", "runs_on", "verify", "env", "mcp"];
 
 // A client can send back what GET returned, so an equal value is no change.
 function findChanges(
@@ -294,16 +305,19 @@ function findChanges(
     work_dir: _dir,
     home: _home,
     env,
+    mcp,
     isolation_effective: _effective,
     ...rest
   } = input;
   const fields = rest.repo === undefined ? rest : { ...rest, repo: resolveRepo(worker.repo, rest.repo) };
   const patch = findEnvPatch(call, worker.env, env ?? {});
+  const mcpPatch = findMcpPatch(call, worker.mcp, mcp ?? {});
   const before = { ...worker, departments: worker.departments.map((department) => department.id) };
   const names = new Set<string>(listChangedFields(before, fields));
   return {
     ...Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name))),
     ...(Object.keys(patch).length === 0 ? {} : { env: patch }),
+    ...(Object.keys(mcpPatch).length === 0 ? {} : { mcp: mcpPatch }),
   };
 }
 

@@ -4,15 +4,12 @@ import { mayCall } from "../../domain/call/scope.ts";
 import { readSecretReference } from "../../domain/account/secret.ts";
 import { hideRepoSecret } from "../../domain/workers/repo.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
-import {
-  findVariableFault,
-  hideSecretNames,
-  listSecretNames,
-  WORKER_ENV_MAX,
-} from "../../domain/workers/worker_env.ts";
+import { hideServerSecrets, listWorkerSecrets } from "../../domain/workers/mcp_server.ts";
+import { findVariableFault, hideSecretNames, WORKER_ENV_MAX } from "../../domain/workers/worker_env.ts";
 import { findSecret, grantSecret, listGrantedSecrets } from "../../store/account/secret.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
+import type { SecretSettings } from "../../store/workers/worker.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 
@@ -73,11 +70,21 @@ export async function checkEnv(
     const fault = findVariableFault(name, engines.find(engine)?.adapterVariables);
     if (fault !== null) throw invalid(`${field}.${name}`, fault);
   }
-  const names = listSecretNames(env);
-  if (names.length === 0) return;
   const named = Object.values(patch).flatMap((value) =>
     value === null ? [] : readSecretReference(value) ?? []
   );
+  await checkNamedSecrets({ db }, call, { workerId, named, field });
+}
+
+/**
+ * Checks the secrets that a change of a worker names. Throws `forbidden` for a caller who cannot grant them, and `invalid_request` for one
+ * that the worker may not use.
+ */
+export async function checkNamedSecrets(
+  { db }: Deps<"db">,
+  call: Call,
+  { workerId, named, field }: { workerId: string | null; named: readonly string[]; field: string },
+): Promise<void> {
   if (named.length === 0) return;
   requireScope(call, "write:secrets", field);
   const granted = workerId === null ? null : await listGrantedSecrets(db, workerId, named);
@@ -110,10 +117,10 @@ export function requireScope(
 export function grantNamedSecrets(
   actor: string,
   workerId: string,
-  env: Record<string, string>,
+  settings: SecretSettings,
   now: number,
 ): Statement[] {
-  return listSecretNames(env).flatMap((name) => [
+  return listWorkerSecrets(settings).flatMap((name) => [
     grantSecret(name, workerId),
     record(now, { kind: "secret.updated", actor, worker_id: workerId, data: { name, changed: ["workers"] } }),
   ]);
@@ -127,13 +134,14 @@ export function seesSecretNames({ caller }: Call): boolean {
 // Quotes in JSON values are escaped, so a match is the start of a value.
 const REFERENCE = '"secret:';
 
-/** Hides the names of secrets from callers who may not change variables. Parses the JSON only if there may be one. */
-export function hideEnv<T extends Worker | Worker[]>(call: Call, json: Json<T>): Json<T> {
+/** Hides the names of secrets from callers who may not change what names them. Parses the JSON only if there may be one. */
+export function hideSecrets<T extends Worker | Worker[]>(call: Call, json: Json<T>): Json<T> {
   if (!json.includes(REFERENCE) || seesSecretNames(call)) return json;
   const value = parseJson<Worker | Worker[]>(json);
   for (const worker of [value].flat()) {
     worker.env = hideSecretNames(worker.env);
     if (worker.repo !== null) worker.repo = hideRepoSecret(worker.repo);
+    worker.mcp = hideServerSecrets(worker.mcp);
   }
   return formatJson(value) as Json<T>;
 }

@@ -3,6 +3,7 @@ import { verifiedSchema, verifySchema } from "../work/command.ts";
 import { usageSchema } from "../work/execution.ts";
 import { id, nameText, refFilter, text, time } from "../call/field.ts";
 import { remoteIsolationSchema } from "./isolation.ts";
+import { mcpServersSchema } from "./mcp_server.ts";
 import { isInterruption } from "../work/interruption.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { scope } from "../call/scope.ts";
@@ -121,6 +122,10 @@ const wireOrderSchema = z.strictObject({
   secrets: z.record(z.string(), z.string()).meta({
     description: "variables of the worker with values of secrets; the runner writes them to no disk",
   }),
+  mcp: z.strictObject({
+    servers: mcpServersSchema,
+    secrets: z.array(z.string()).meta({ description: "values of secrets in them, to mask" }),
+  }).meta({ description: "MCP servers of the worker; the runner writes their values to no disk" }),
   setup_error: z.string().meta({ description: '"", or why the run has to fail with setup' }),
   gateway: z.strictObject({ name: z.string(), kind: z.enum(GATEWAY_KINDS) }).nullable().meta({
     description: "the service's gateway through which the engine reaches its model",

@@ -19,6 +19,7 @@ import {
   time,
   truncated,
 } from "../call/field.ts";
+import { mcpServersPatchSchema, mcpServersSchema } from "./mcp_server.ts";
 import { workerEnvPatchSchema, workerEnvSchema } from "./worker_env.ts";
 import { buildPageQuery, WORKER_PAGE_SIZE_MAX } from "../call/page.ts";
 import { isolationSchema, PATH_MAX_BYTES } from "./isolation.ts";
@@ -60,6 +61,7 @@ const fields = {
   }),
   isolation: isolationSchema.nullable().meta({ description: "null: isolation.default of the configuration" })
     .default(null),
+  mcp: mcpServersSchema.default({}),
   fallback: z.boolean().meta({
     description: "whether the engines of engines.<name>.fallback may replace its engine",
   }).default(false),
@@ -106,6 +108,7 @@ export const workerUpdateSchema = z.strictObject({
   // A client may send back departments in the form of a GET response (contract 1.2).
   departments: z.array(z.union([departmentKey, departmentRef.transform((ref) => ref.id)])).max(100),
   env: workerEnvPatchSchema,
+  mcp: mcpServersPatchSchema,
   work_dir: z.string(),
   paused,
   ...ignoreFields("isolation_effective", "home", "id", "status", "created_at", "updated_at"),

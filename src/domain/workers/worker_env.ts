@@ -19,11 +19,12 @@ export function findVariableFault(name: string, adapterVariables: readonly strin
   return adapterVariables.includes(name) ? "is reserved: the engine's adapter sets it" : null;
 }
 
-const variableName = z.string().max(ENV_NAME_MAX).regex(NAME, {
+export const variableName = z.string().max(ENV_NAME_MAX).regex(NAME, {
   error: "must be letters, digits and _, and not start with a digit",
 });
 
-const variableValue = text(ENV_VALUE_MAX_BYTES).refine((value) => {
+/** Text, or `secret:<name>`. */
+export const variableValue = text(ENV_VALUE_MAX_BYTES).refine((value) => {
   const name = readSecretReference(value);
   return name === null || SECRET_NAME.test(name);
 }, { error: `the name after secret: ${SECRET_NAME_ERROR}` });
@@ -57,12 +58,12 @@ export function listSecretNames(env: Record<string, string>): string[] {
 /** The value of a reference for callers who may not see the name of the secret. */
 const HIDDEN_REFERENCE = "secret";
 
+/** Hides the name of the secret in a value. */
+export function hideReference(value: string): string {
+  return readSecretReference(value) === null ? value : HIDDEN_REFERENCE;
+}
+
 /** Hides the names of secrets. */
 export function hideSecretNames(env: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(env).map(([name, value]) => [
-      name,
-      readSecretReference(value) === null ? value : HIDDEN_REFERENCE,
-    ]),
-  );
+  return Object.fromEntries(Object.entries(env).map(([name, value]) => [name, hideReference(value)]));
 }

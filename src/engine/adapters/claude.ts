@@ -1,12 +1,15 @@
 import { join } from "node:path";
+import { findReplacedText } from "../../domain/workers/mcp_server.ts";
 import { ClaudeDialogue } from "../protocol/claude_dialogue.ts";
 import {
   type Adapter,
   type AgentEvent,
   BRIDGE_VARIABLES,
   type EngineFailure,
+  type EngineFile,
   type Line,
   type Order,
+  type WorkerServer,
 } from "../protocol/adapter.ts";
 import { buildFailure, classifyStatus } from "../protocol/failure.ts";
 import { formatContent, getNumber, getObject, getText } from "../protocol/json_fields.ts";
@@ -63,6 +66,7 @@ export const claude: Adapter = {
     "-w",
     "--worktree",
   ],
+  findServerFault: (server) => findReplacedText(server, /\$\{/, "${"),
   buildCommand(order) {
     const { sessionId, resume, stateDir, model, extraArgs, root, permissions } = order;
     return {
@@ -74,9 +78,7 @@ export const claude: Adapter = {
         sessionId,
         ...(model === "" ? [] : ["--model", model]),
         ...buildPermissionArgs(order),
-        ...(order.tools === null
-          ? []
-          : [`--mcp-config=${resolveToolFile(order)}`, "--allowedTools=mcp__svc"]),
+        ...buildToolArgs(order),
         ...(order.schema === null ? [] : [`--json-schema=${JSON.stringify(order.schema)}`]),
         ...extraArgs,
       ],
@@ -92,12 +94,10 @@ export const claude: Adapter = {
         // Without settings of the work directory, Claude Code reads its CLAUDE.md only as that of another directory.
         ...(permissions === "ask" ? { CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD: "1" } : {}),
         // Without this the agent has to search for the service's tools first.
-        ...(order.tools === null ? {} : { ENABLE_TOOL_SEARCH: "false" }),
+        ...(hasTools(order) ? { ENABLE_TOOL_SEARCH: "false" } : {}),
       },
       ...buildGatewayVariables(order),
-      files: order.tools === null
-        ? []
-        : [{ path: resolveToolFile(order), content: () => buildToolConfig(order.tools) }],
+      files: buildToolFiles(order, buildToolServer),
     };
   },
   // Each message on stdin is one turn with a separate result line (decision 0011).
@@ -115,9 +115,7 @@ export const claude: Adapter = {
         ],
         // A background task that outlives its turn would start a turn without a request.
         env: { ...command.env, CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: "1" },
-        files: order.tools === null
-          ? []
-          : [{ path: resolveToolFile(order), content: () => buildBridgeConfig(order) }],
+        files: buildToolFiles(order, buildBridgeServer),
       };
     },
     writesBeforeModel: true,
@@ -150,15 +148,47 @@ function resolveToolFile({ inputDir }: Order): string {
   return join(inputDir, "mcp.json");
 }
 
-function buildToolConfig(tools: Order["tools"]): string {
-  const headers = { Authorization: `Bearer ${tools?.token}` };
-  return JSON.stringify({ mcpServers: { svc: { type: "http", url: tools?.url, headers } } });
+function hasTools({ tools, servers }: Order): boolean {
+  return tools !== null || servers.length > 0;
+}
+
+// With `permissions: ask`, a person allows the calls of the worker's servers.
+function buildToolArgs(order: Order): string[] {
+  const { tools, servers, permissions } = order;
+  const allowed = [
+    ...(tools === null ? [] : ["svc"]),
+    ...(permissions === "ask" ? [] : servers.map(({ name }) => name)),
+  ];
+  return [
+    ...(hasTools(order) ? [`--mcp-config=${resolveToolFile(order)}`] : []),
+    ...allowed.map((name) => `--allowedTools=mcp__${name}`),
+  ];
+}
+
+function buildToolFiles(order: Order, buildOwn: (order: Order) => object): EngineFile[] {
+  if (!hasTools(order)) return [];
+  const mcpServers = Object.fromEntries([
+    ...(order.tools === null ? [] : [["svc", buildOwn(order)]]),
+    ...order.servers.map((server) => [server.name, buildServer(server)]),
+  ]);
+  return [{ path: resolveToolFile(order), content: () => JSON.stringify({ mcpServers }) }];
+}
+
+// Claude Code replaces `${NAME}` by the value of the variable.
+function buildServer(server: WorkerServer): object {
+  if ("program" in server) return { type: "stdio", command: server.program, args: [] };
+  const headers = Object.entries(server.headers).map(([name, from]) => [name, `\${${from}}`]);
+  return { type: "http", url: server.url, headers: Object.fromEntries(headers) };
+}
+
+function buildToolServer({ tools }: Order): object {
+  return { type: "http", url: tools?.url, headers: { Authorization: `Bearer ${tools?.token}` } };
 }
 
 // A process that stays has the environment of its first run. The bridge reads the token of the current run from a file.
-function buildBridgeConfig({ ctl, env }: Order): string {
+function buildBridgeServer({ ctl, env }: Order): object {
   const own = Object.fromEntries(BRIDGE_VARIABLES.map((name) => [name, env[name] ?? ""]));
-  return JSON.stringify({ mcpServers: { svc: { type: "stdio", command: ctl, args: ["mcp"], env: own } } });
+  return { type: "stdio", command: ctl, args: ["mcp"], env: own };
 }
 
 // Hooks in the work directory are programs. An agent that may only edit files could write one for its next run.

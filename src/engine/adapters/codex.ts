@@ -46,11 +46,11 @@ export const codex: Adapter = {
         ...(order.permissions === "ask" ? ["--ignore-user-config", "--ignore-rules"] : []),
         // A login shell reads /etc/profile, which may replace PATH, and then svc is not found (facts, engines 2.9).
         ...formatSettings(["allow_login_shell=false", "analytics.enabled=false"]),
-        "--disable",
-        "plugins",
+        ...DISABLED,
         ...(model === "" ? [] : ["--model", model]),
         ...buildPermissionArgs(order),
         ...buildToolArgs(order),
+        ...buildServerArgs(order),
         ...(order.schema === null ? [] : ["--output-schema", resolveSchemaFile(order)]),
         ...extraArgs,
         ...buildGatewayArgs(order),
@@ -80,12 +80,12 @@ export const codex: Adapter = {
         args: [
           "app-server",
           ...formatSettings(["allow_login_shell=false", "analytics.enabled=false"]),
-          "--disable",
-          "plugins",
+          ...DISABLED,
           ...(order.permissions === "full"
             ? formatSettings(['sandbox_mode="danger-full-access"'])
             : buildPermissionArgs(order)),
           ...buildBridgeArgs(order),
+          ...buildServerArgs(order),
           ...order.extraArgs,
           ...buildGatewayArgs(order),
         ],
@@ -132,6 +132,9 @@ export const codex: Adapter = {
 };
 
 const DONE: AgentEvent = { kind: "done", ok: true, text: null, failure: null };
+
+// A snapshot of the shell would write the variables of the run, secrets included, into the state.
+const DISABLED = ["--disable", "plugins", "--disable", "shell_snapshot"];
 
 function formatSettings(values: string[]): string[] {
   return values.flatMap((value) => ["-c", value]);
@@ -198,6 +201,31 @@ function buildToolArgs({ tools }: Order): string[] {
     // No person can approve a call here. The token decides what is allowed.
     'mcp_servers.svc.default_tools_approval_mode="approve"',
   ]);
+}
+
+// Codex gives a server only the variables that its settings name.
+function buildServerArgs({ servers, env, permissions }: Order): string[] {
+  const mode = permissions === "ask" ? "prompt" : "approve";
+  return formatSettings(servers.flatMap((server) => {
+    const key = `mcp_servers.${server.name}`;
+    const form = "program" in server
+      ? [
+        `${key}.command=${JSON.stringify(server.program)}`,
+        `${key}.env_vars=${JSON.stringify(Object.keys(env))}`,
+      ]
+      : [
+        `${key}.url=${JSON.stringify(server.url)}`,
+        `${key}.env_http_headers=${formatTable(server.headers)}`,
+      ];
+    return [...form, `${key}.default_tools_approval_mode="${mode}"`];
+  }));
+}
+
+function formatTable(values: Readonly<Record<string, string>>): string {
+  const entries = Object.entries(values).map(([name, value]) =>
+    `${JSON.stringify(name)}=${JSON.stringify(value)}`
+  );
+  return `{${entries.join(",")}}`;
 }
 
 // A process that stays has the environment of its first run. The bridge reads the token of the current run from a file.

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line, Order } from "../protocol/adapter.ts";
+import { findReplacedText } from "../../domain/workers/mcp_server.ts";
+import type { Adapter, AgentEvent, Line, Order, WorkerServer } from "../protocol/adapter.ts";
 import { classifyStatus } from "../protocol/failure.ts";
 import {
   formatContent,
@@ -49,6 +50,7 @@ export const copilot: Adapter = {
     "--worktree",
     "--connect",
   ],
+  findServerFault: (server) => findReplacedText(server, /\$/, "$"),
   buildCommand(order) {
     const { sessionId, resume, stateDir, model, extraArgs, outputDir } = order;
     const usageFile = join(outputDir, "usage.json");
@@ -65,16 +67,12 @@ export const copilot: Adapter = {
         usageFile,
         ...(model === "" ? [] : ["--model", model]),
         ...buildPermissionArgs(order),
-        ...(order.tools === null
-          ? []
-          : ["--additional-mcp-config", `@${resolveToolFile(order)}`, "--allow-tool=svc"]),
+        ...buildToolArgs(order),
         ...extraArgs,
       ],
       env: { ...(stateDir === null ? {} : { COPILOT_HOME: stateDir }), COPILOT_AUTO_UPDATE: "false" },
       ...buildGatewayVariables(order),
-      files: order.tools === null
-        ? []
-        : [{ path: resolveToolFile(order), content: () => buildToolConfig(order.tools) }],
+      files: hasTools(order) ? [{ path: resolveToolFile(order), content: () => buildToolConfig(order) }] : [],
       usageFile,
     };
   },
@@ -128,9 +126,38 @@ function resolveToolFile({ inputDir }: Order): string {
   return join(inputDir, "mcp.json");
 }
 
-function buildToolConfig(tools: Order["tools"]): string {
-  const headers = { Authorization: `Bearer ${tools?.token}` };
-  return JSON.stringify({ mcpServers: { svc: { type: "http", url: tools?.url, headers, tools: ["*"] } } });
+function hasTools({ tools, servers }: Order): boolean {
+  return tools !== null || servers.length > 0;
+}
+
+function buildToolArgs(order: Order): string[] {
+  if (!hasTools(order)) return [];
+  const names = [...(order.tools === null ? [] : ["svc"]), ...order.servers.map(({ name }) => name)];
+  return [
+    "--additional-mcp-config",
+    `@${resolveToolFile(order)}`,
+    ...names.map((name) => `--allow-tool=${name}`),
+  ];
+}
+
+function buildToolConfig({ tools, servers }: Order): string {
+  const own = tools === null ? [] : [
+    ["svc", {
+      type: "http",
+      url: tools.url,
+      headers: { Authorization: `Bearer ${tools.token}` },
+      tools: ["*"],
+    }],
+  ];
+  const others = servers.map((server) => [server.name, { ...buildServer(server), tools: ["*"] }]);
+  return JSON.stringify({ mcpServers: Object.fromEntries([...own, ...others]) });
+}
+
+// Copilot replaces `${NAME}` by the value of the variable.
+function buildServer(server: WorkerServer): object {
+  if ("program" in server) return { type: "local", command: server.program, args: [] };
+  const headers = Object.entries(server.headers).map(([name, from]) => [name, `\${${from}}`]);
+  return { type: "http", url: server.url, headers: Object.fromEntries(headers) };
 }
 
 function buildPermissionArgs({ permissions, ctl }: Order): string[] {

@@ -1,7 +1,25 @@
-import { join } from "node:path";
-import type { Adapter, AgentEvent, EngineFile, Line, Order, ToolServer } from "../protocol/adapter.ts";
+import { basename, join } from "node:path";
+import { findReplacedText, type McpServer } from "../../domain/workers/mcp_server.ts";
+import type {
+  Adapter,
+  AgentEvent,
+  EngineFile,
+  Line,
+  Order,
+  ServerSettings,
+  ToolServer,
+  WorkerServer,
+} from "../protocol/adapter.ts";
 import { buildFailure, classifyFailure } from "../protocol/failure.ts";
-import { formatInput, getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
+import {
+  formatInput,
+  getNumber,
+  getObject,
+  getText,
+  isObject,
+  mergeJson,
+  parseObject,
+} from "../protocol/json_fields.ts";
 
 /** Gemini CLI: `gemini` with a stream of JSON lines (facts, engines 5). */
 export const gemini: Adapter = {
@@ -52,6 +70,7 @@ export const gemini: Adapter = {
     "-w",
     "--worktree",
   ],
+  findServerFault: findSettingsFault,
   buildCommand(order) {
     const { sessionId, resume, stateDir, model, extraArgs, gateway } = order;
     return {
@@ -70,13 +89,14 @@ export const gemini: Adapter = {
         // Without this variable Gemini starts a second Node process.
         GEMINI_CLI_NO_RELAUNCH: "true",
       },
-      ...(gateway === null ? {} : {
-        fixedEnv: {
+      fixedEnv: {
+        ...(gateway === null ? {} : {
           GOOGLE_GEMINI_BASE_URL: gateway.url,
           GEMINI_API_KEY: gateway.key,
           GOOGLE_GENAI_USE_VERTEXAI: "false",
-        },
-      }),
+        }),
+        ...buildServerVariables(order),
+      },
       files: stateDir === null ? [] : [buildSettingsFile(stateDir, order)],
     };
   },
@@ -118,7 +138,8 @@ export function buildPermissionArgs({ permissions, ctl }: Order, editMode: strin
 }
 
 // Existing settings in the state directory stay, unless they would break an unattended run.
-function buildSettingsFile(stateDir: string, { env, tools, gateway }: Order): EngineFile {
+function buildSettingsFile(stateDir: string, order: Order): EngineFile {
+  const { env, gateway } = order;
   const login = env.GEMINI_API_KEY || gateway !== null
     ? { security: { auth: { selectedType: "gemini-api-key" } } }
     : {};
@@ -130,17 +151,58 @@ function buildSettingsFile(stateDir: string, { env, tools, gateway }: Order): En
       sessionRetention: { enabled: false },
     },
     privacy: { usageStatisticsEnabled: false },
-    ...(tools === null ? {} : { mcpServers: { svc: buildToolServer(tools) } }),
+    mcpServers: buildServers(order),
   };
   return {
     path: join(stateDir, ".gemini", "settings.json"),
-    content: (present) => mergeJson(login, present, ours),
+    content: (present) => mergeJson(login, dropServers(present), ours),
   };
 }
 
-/** The service's tools in the settings of Gemini and its fork. The file outlives the run, so it names the token's variable. */
-export function buildToolServer({ url, tokenVariable }: ToolServer): object {
-  return { httpUrl: url, headers: { Authorization: `Bearer $${tokenVariable}` }, trust: true };
+// The settings outlive the run, so they name the token's variable.
+function buildToolServer({ url, tokenVariable }: ToolServer): object {
+  return { httpUrl: url, headers: { Authorization: `Bearer $${tokenVariable}` } };
+}
+
+/** The directory of the scripts that start the worker's MCP servers. */
+const SCRIPTS = "SVC_MCP_DIR";
+
+/** Returns the variables that the MCP servers in the settings name. */
+export function buildServerVariables({ servers, inputDir }: Order): Record<string, string> {
+  return servers.length === 0 ? {} : { [SCRIPTS]: inputDir };
+}
+
+// The settings outlive a run, so the servers of this worker have a mark, and name variables instead of values.
+const MARK = "A tool server of the worker";
+
+/** Builds the MCP servers for the settings of Gemini and its fork. */
+export function buildServers({ tools, servers }: Order, more: object = {}): object {
+  const all: [string, object][] = [
+    ...(tools === null ? [] : [["svc", buildToolServer(tools)] as [string, object]]),
+    ...servers.map((one): [string, object] => [one.name, { ...buildServer(one), description: MARK }]),
+  ];
+  return Object.fromEntries(all.map(([name, server]) => [name, { ...server, trust: true, ...more }]));
+}
+
+function buildServer(server: WorkerServer): object {
+  if ("program" in server) return { command: `$${SCRIPTS}/${basename(server.program)}` };
+  const headers = Object.entries(server.headers).map(([name, from]) => [name, `$${from}`]);
+  return { httpUrl: server.url, headers: Object.fromEntries(headers) };
+}
+
+/** Removes the servers that an earlier run of the worker added. */
+export function dropServers(present: string | null): string | null {
+  const settings = parseObject(present ?? "");
+  const servers = getObject(settings ?? {}, "mcpServers");
+  const kept = Object.entries(servers).filter(([, one]) => !isObject(one) || one.description !== MARK);
+  if (kept.length === Object.keys(servers).length) return present;
+  return JSON.stringify({ ...settings, mcpServers: Object.fromEntries(kept) });
+}
+
+/** Returns why Gemini and its fork cannot have servers, or null. They take them from the settings only. */
+export function findSettingsFault(server: McpServer, { state }: ServerSettings): string | null {
+  if (state === "shared") return "takes MCP servers from its own settings only, because its state is shared";
+  return findReplacedText(server, /\$/, "$");
 }
 
 function parseResult(line: Line): AgentEvent {

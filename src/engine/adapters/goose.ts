@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import type { Adapter, AgentEvent, Line, Order } from "../protocol/adapter.ts";
+import { quoteShellWord } from "../../base/shell.ts";
+import type { Adapter, AgentEvent, Line, Order, WorkerServer } from "../protocol/adapter.ts";
 import { classifyFailure } from "../protocol/failure.ts";
 import {
   formatContent,
@@ -48,8 +49,12 @@ export const goose: Adapter = {
     "--explain",
     "--render-recipe",
   ],
+  findServerFault(server) {
+    const hasHeaders = "url" in server && Object.keys(server.headers).length > 0;
+    return hasHeaders ? "sends no headers to an MCP server" : null;
+  },
   buildCommand(order) {
-    const { sessionId, resume, stateDir, model, extraArgs, permissions, inputDir, tools } = order;
+    const { sessionId, resume, stateDir, model, extraArgs, permissions, inputDir, tools, servers } = order;
     const shell = join(inputDir, "shell");
     return {
       args: [
@@ -61,6 +66,7 @@ export const goose: Adapter = {
         ...(permissions === "read" ? [] : ["--with-builtin", "developer"]),
         // goose cannot send a header. The bridge reads the token from its environment, and is on its PATH.
         ...(tools === null ? [] : ["--with-extension", "svc mcp"]),
+        ...servers.flatMap(buildServerArgs),
         "--name",
         sessionId,
         ...(resume ? ["--resume"] : []),
@@ -95,6 +101,12 @@ export const goose: Adapter = {
     setup: /unexpected argument|No provider configured|invalid value/i,
   },
 };
+
+function buildServerArgs(server: WorkerServer): string[] {
+  return "program" in server
+    ? ["--with-extension", quoteShellWord(server.program)]
+    : ["--with-streamable-http-extension", server.url];
+}
 
 // goose takes the PATH of its tools from a login shell, where svc may be missing (facts, engines 2.9).
 const PLAIN_SHELL = '#!/bin/sh\nwhile [ $# -gt 0 ] && [ "$1" != -c ]; do shift; done\nexec /bin/bash "$@"\n';

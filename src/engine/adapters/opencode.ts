@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { findReplacedText } from "../../domain/workers/mcp_server.ts";
 import {
   type Adapter,
   type AgentEvent,
@@ -7,6 +8,7 @@ import {
   type ModelGateway,
   type Order,
   type ToolServer,
+  type WorkerServer,
 } from "../protocol/adapter.ts";
 import { classifyFailure, classifyStatus } from "../protocol/failure.ts";
 import { formatInput, getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
@@ -50,6 +52,8 @@ export const opencode: Adapter = {
     "--command",
     "--share",
   ],
+  // opencode puts the value of a variable into JSON as it is.
+  findServerFault: (server) => findReplacedText(server, /["\\]|\{(env|file):/, '", \\, {env: and {file:'),
   buildCommand(order) {
     const { sessionId, resume, stateDir, model, extraArgs } = order;
     return {
@@ -106,11 +110,11 @@ export const opencode: Adapter = {
   },
 };
 
-function buildSettings({ permissions, ctl, tools, gateway }: Order): object {
+function buildSettings({ permissions, ctl, tools, servers, gateway }: Order): object {
   const quiet = {
     autoupdate: false,
     share: "disabled",
-    ...(tools === null ? {} : { mcp: { svc: buildToolServer(tools) } }),
+    ...(tools === null && servers.length === 0 ? {} : { mcp: buildServers(tools, servers) }),
     ...(gateway === null ? {} : { provider: buildProvider(gateway) }),
   };
   if (permissions === "full") {
@@ -125,6 +129,25 @@ function buildSettings({ permissions, ctl, tools, gateway }: Order): object {
 
 function buildProvider({ kind, url }: ModelGateway): object {
   return { [kind]: { options: { baseURL: `${url}/v1`, apiKey: `{env:${GATEWAY_KEY}}` } } };
+}
+
+function buildServers(tools: ToolServer | null, servers: readonly WorkerServer[]): object {
+  return Object.fromEntries([
+    ...(tools === null ? [] : [["svc", buildToolServer(tools)]]),
+    ...servers.map((server) => [server.name, buildServer(server)]),
+  ]);
+}
+
+function buildServer(server: WorkerServer): object {
+  if ("program" in server) return { type: "local", command: [server.program], enabled: true };
+  const headers = Object.entries(server.headers).map(([name, from]) => [name, `{env:${from}}`]);
+  return {
+    type: "remote",
+    url: server.url,
+    headers: Object.fromEntries(headers),
+    enabled: true,
+    oauth: false,
+  };
 }
 
 function buildToolServer({ url, tokenVariable }: ToolServer): object {

@@ -1,6 +1,12 @@
 import { join } from "node:path";
 import type { Adapter, AgentEvent, EngineFile, Line, Order } from "../protocol/adapter.ts";
-import { buildPermissionArgs, buildToolServer } from "./gemini.ts";
+import {
+  buildPermissionArgs,
+  buildServers,
+  buildServerVariables,
+  dropServers,
+  findSettingsFault,
+} from "./gemini.ts";
 import { classifyFailure } from "../protocol/failure.ts";
 import { getNumber, getObject, getText, mergeJson } from "../protocol/json_fields.ts";
 import { parseAssistantMessage, parseToolResults } from "../protocol/assistant_messages.ts";
@@ -44,6 +50,7 @@ export const qwen: Adapter = {
     "--worktree",
     "--input-file",
   ],
+  findServerFault: findSettingsFault,
   buildCommand(order) {
     const { sessionId, resume, stateDir, model, extraArgs, env, gateway } = order;
     return {
@@ -61,9 +68,10 @@ export const qwen: Adapter = {
         ...(stateDir === null ? {} : { QWEN_HOME: stateDir, QWEN_RUNTIME_DIR: stateDir }),
         QWEN_CODE_SUPPRESS_YOLO_WARNING: "1",
       },
-      ...(gateway === null
-        ? {}
-        : { fixedEnv: { OPENAI_BASE_URL: `${gateway.url}/v1`, OPENAI_API_KEY: gateway.key } }),
+      fixedEnv: {
+        ...(gateway === null ? {} : { OPENAI_BASE_URL: `${gateway.url}/v1`, OPENAI_API_KEY: gateway.key }),
+        ...buildServerVariables(order),
+      },
       files: stateDir === null ? [] : [buildSettingsFile(stateDir, order)],
     };
   },
@@ -88,15 +96,19 @@ export const qwen: Adapter = {
   },
 };
 
-function buildSettingsFile(stateDir: string, { tools }: Order): EngineFile {
+function buildSettingsFile(stateDir: string, order: Order): EngineFile {
   const ours = {
     general: { disableAutoUpdate: true, disableUpdateNag: true },
     privacy: { usageStatisticsEnabled: false },
     // Qwen's memory makes extra requests, and the service has a memory already.
     memory: { enableManagedAutoMemory: false },
-    ...(tools === null ? {} : { mcpServers: { svc: buildToolServer(tools) } }),
+    // Without this, the agent has to search for the tools of many servers first.
+    mcpServers: buildServers(order, { alwaysLoadTools: true }),
   };
-  return { path: join(stateDir, "settings.json"), content: (present) => mergeJson({}, present, ours) };
+  return {
+    path: join(stateDir, "settings.json"),
+    content: (present) => mergeJson({}, dropServers(present), ours),
+  };
 }
 
 function parseResult(line: Line): AgentEvent[] {

@@ -1,16 +1,14 @@
 /** Masks secrets in a text, also when only the start or end of a secret remains. */
 export function maskText(secrets: readonly string[], text: string): string {
-  return secrets.reduce(maskSecret, text);
+  // Whole secrets first: the part of one form of a secret may be inside another form of it.
+  const whole = secrets.reduce((all, secret) => all.replaceAll(secret, "*".repeat(secret.length)), text);
+  return secrets.reduce((all, secret) => maskStart(maskEnd(all, secret), secret), whole);
 }
 
 // Shorter parts would match ordinary text.
 const PART_MIN_CHARACTERS = 12;
 // A text may be cut at its end, or before the mark with which the service cuts it.
 const CUT = /\s*(?:…|\[cut\b|$)/y;
-
-function maskSecret(text: string, secret: string): string {
-  return maskStart(maskEnd(text.replaceAll(secret, "*".repeat(secret.length)), secret), secret);
-}
 
 // An engine keeps only the end of a long error, which may start inside a secret: a token ends with its signature.
 function maskEnd(text: string, secret: string): string {

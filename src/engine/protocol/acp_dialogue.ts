@@ -9,6 +9,7 @@ import {
   type Line,
   type Link,
   type Order,
+  type WorkerServer,
 } from "./adapter.ts";
 import { buildFailure, classifyFailure } from "./failure.ts";
 import { formatContent, formatInput, getNumber, getObject, getText, isObject } from "./json_fields.ts";
@@ -111,6 +112,12 @@ export class AcpDialogue implements Dialogue {
       );
     }
     this.#capabilities = getObject(result, "agentCapabilities");
+    const missing = this.#order.servers.find((server) => "url" in server && !this.#takesHttp);
+    if (missing !== undefined) {
+      return this.#fail(
+        buildFailure("unsupported", `it has no MCP over HTTP, which the server ${missing.name} needs`),
+      );
+    }
     return this.#order.resume ? this.#resume() : this.#startSession();
   }
 
@@ -237,24 +244,42 @@ export class AcpDialogue implements Dialogue {
     this.#say({ id, error: { code: METHOD_NOT_FOUND, message: `${method} is not offered` } });
   }
 
+  get #takesHttp(): boolean {
+    return getObject(this.#capabilities, "mcpCapabilities").http === true;
+  }
+
   #buildSession(): Line {
-    const { tools, workDir } = this.#order;
-    if (this.#stays) return { cwd: workDir, mcpServers: tools === null ? [] : [this.#buildBridge()] };
-    const http = getObject(this.#capabilities, "mcpCapabilities").http === true;
-    const servers = tools === null || !http ? [] : [{
-      type: "http",
-      name: "svc",
-      url: tools.url,
-      headers: [{ name: "Authorization", value: `Bearer ${tools.token}` }],
-    }];
-    return { cwd: workDir, mcpServers: servers };
+    const { workDir, servers } = this.#order;
+    const own = this.#stays ? this.#buildBridge() : this.#buildToolServer();
+    const others = servers.map((server) => this.#buildServer(server));
+    return { cwd: workDir, mcpServers: [...own, ...others] };
+  }
+
+  #buildToolServer(): Line[] {
+    const { tools } = this.#order;
+    if (tools === null || !this.#takesHttp) return [];
+    const headers = [{ name: "Authorization", value: `Bearer ${tools.token}` }];
+    return [{ type: "http", name: "svc", url: tools.url, headers }];
+  }
+
+  #buildServer(server: WorkerServer): Line {
+    const { env } = this.#order;
+    const { name } = server;
+    if ("program" in server) {
+      // An agent may pass on no variables.
+      const all = Object.entries(env).map(([name, value]) => ({ name, value }));
+      return { name, command: server.program, args: [], env: all };
+    }
+    const headers = Object.entries(server.headers).map(([name, from]) => ({ name, value: env[from] ?? "" }));
+    return { type: "http", name, url: server.url, headers };
   }
 
   // A process that stays has the environment of its first run. The bridge reads the token of the current run from a file.
-  #buildBridge(): Line {
-    const { ctl, env } = this.#order;
+  #buildBridge(): Line[] {
+    const { tools, ctl, env } = this.#order;
+    if (tools === null) return [];
     const own = BRIDGE_VARIABLES.map((name) => ({ name, value: env[name] ?? "" }));
-    return { name: "svc", command: ctl, args: ["mcp"], env: own };
+    return [{ name: "svc", command: ctl, args: ["mcp"], env: own }];
   }
 
   #say(message: Line): void {

@@ -1,4 +1,5 @@
 import type { GatewayKind } from "../../domain/call/vocabulary.ts";
+import type { McpServer } from "../../domain/workers/mcp_server.ts";
 import type { Permissions } from "../config.ts";
 import type { Usage } from "../../domain/work/execution.ts";
 import type { Reset } from "./reset.ts";
@@ -16,6 +17,8 @@ export type EngineFailureKind =
   | "model"
   /** The engine refused its arguments or its configuration. */
   | "setup"
+  /** The agent cannot do what the settings of the worker require. */
+  | "unsupported"
   /** The process ended without a reason. */
   | "crashed";
 
@@ -74,6 +77,24 @@ export interface ToolServer {
   token: string;
 }
 
+/** An MCP server of a run. `env` and `headers` have the variable of the run in which each value is. */
+export type RunServer =
+  & { name: string }
+  & (
+    | { command: readonly string[]; env: Readonly<Record<string, string>> }
+    | { url: string; headers: Readonly<Record<string, string>> }
+  );
+
+/** An MCP server of the worker for an agent. */
+export type WorkerServer =
+  & { name: string }
+  & (
+    /** `program` starts the server. It takes no arguments, and needs the variables of the run. */
+    | { program: string }
+    /** `headers` has the variable of each value. */
+    | { url: string; headers: Readonly<Record<string, string>> }
+  );
+
 /** A gateway of the service, through which an agent reaches its model. */
 export interface ModelGateway {
   kind: GatewayKind;
@@ -114,6 +135,8 @@ export interface Order {
   env: Readonly<Record<string, string>>;
   /** The service's tools over MCP; null: none. */
   tools: ToolServer | null;
+  /** The MCP servers of the worker. Their values are in `env`. */
+  servers: readonly WorkerServer[];
   /** The gateway to its model. null: the agent uses its own login. */
   gateway: ModelGateway | null;
   /** JSON Schema of the answer. null allows any text. */
@@ -219,6 +242,11 @@ export interface Login {
   advice: string;
 }
 
+/** The settings of an engine that decide which MCP servers of a worker it can use. */
+export interface ServerSettings {
+  state: "per_worker" | "shared";
+}
+
 interface ForeignSettings {
   path: string;
   /** Whether a file with this text changes nothing. If absent, no text does. */
@@ -280,6 +308,8 @@ export interface Adapter {
   gateways?: readonly GatewayKind[];
   /** Further variables of the service's environment that the engine gets. */
   variables: readonly string[];
+  /** Returns why the agent cannot use an MCP server of the worker, or null. If absent, it can use every one. */
+  findServerFault?(server: McpServer, settings: ServerSettings): string | null;
   /**
    * Flags that an operator's arguments must not contain, because they would change the output, the session or the prompt's way, or make
    * the engine wait for a person.

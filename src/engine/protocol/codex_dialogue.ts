@@ -120,8 +120,9 @@ export class CodexDialogue implements Dialogue {
     const { id, method } = line;
     if (typeof method !== "string") return this.#requests.hear(line);
     if (id === undefined) return this.#onNotification(method, getObject(line, "params"));
-    if (this.#order.permissions === "ask" && CALLS.has(method)) {
-      void this.#answerCall(id, getObject(line, "params"));
+    const params = getObject(line, "params");
+    if (this.#order.permissions === "ask" && (CALLS.has(method) || isServerCall(method, params))) {
+      void this.#answerCall(id, params);
       return [];
     }
     const result = REFUSALS[method];
@@ -254,7 +255,12 @@ export class CodexDialogue implements Dialogue {
       return await requestApproval(order, call, signal);
     };
     await this.#calls.answer(String(id), decide, ({ allowed, reason }) => {
-      this.#say({ id, result: { decision: allowed ? "accept" : "decline" } });
+      const words = allowed ? "accept" : "decline";
+      const isOfServer = typeof params.serverName === "string";
+      this.#say({
+        id,
+        result: isOfServer ? { action: words, content: {}, _meta: null } : { decision: words },
+      });
       if (reason === "") return;
       this.#take([{
         kind: "notice",
@@ -282,8 +288,18 @@ export class CodexDialogue implements Dialogue {
   }
 }
 
+/** Whether Codex asks for the call of a tool of an MCP server. Questions of a server itself are refused. */
+function isServerCall(method: string, params: Line): boolean {
+  return method === "mcpServer/elicitation/request" &&
+    getText(getObject(params, "_meta"), "codex_approval_kind") === "mcp_tool_call";
+}
+
 /** Returns a call as people see it, or null for changes without a known item. */
 function buildCall(params: Line, changes: Line[] | undefined): ToolCall | null {
+  if (typeof params.serverName === "string") {
+    const meta = getObject(params, "_meta");
+    return { tool: `${params.serverName}.${getText(meta, "tool_name")}`, input: meta.tool_params };
+  }
   const shown = Object.entries(params).filter(([name, value]) =>
     !CALL_KEYS_HIDDEN.has(name) && value !== null
   );

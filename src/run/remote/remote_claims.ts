@@ -237,7 +237,7 @@ export class RemoteClaims {
     const kind = name === null ? null : findGatewayKind(name);
     const hasSecrets = runner.secrets === 1;
     const sent = await resolveVariables({ workerId: worker_id, gateway: name, hasSecrets });
-    const values = Object.values(sent.secrets);
+    const values = [...Object.values(sent.secrets), ...sent.mcp.secrets];
     if (values.length > 0) masks.set(execution_id, buildMasks(values));
     return { ...sent, gateway: name === null || kind === null ? null : { name, kind } };
   }

@@ -35,6 +35,8 @@ export const WORKERS_SCHEMA: string[] = [
     home text not null default '',
     -- null: the default of the configuration.
     isolation text not null default 'null' check (json_valid(isolation)),
+    -- MCP servers of its runs by name; values are text, or secret:<name>.
+    mcp text not null default '{}' check (json_valid(mcp)),
     -- 1: other engines may replace its own.
     fallback integer not null default 0 check (fallback in (0, 1)),
     paused integer not null default 0 check (paused in (0, 1)),
@@ -42,7 +44,7 @@ export const WORKERS_SCHEMA: string[] = [
     updated_at integer not null
   ) strict`,
   `create index worker_name on worker (name_key)`,
-  `create index worker_env on worker (id) where env <> '{}'`,
+  `create index worker_secrets on worker (id) where env <> '{}' or mcp <> '{}' or repo <> 'null'`,
   `create index worker_repo on worker (id) where repo <> 'null'`,
   `create index worker_engine on worker (engine, id)`,
   `create index worker_ending on worker (substr(id, -6))`,

@@ -31,7 +31,7 @@ export interface WaitingTask
   gated: number;
   /** 1 when its worker has *:*. */
   admin: number;
-  /** 1 when its worker runs on runners and names a secret in its variables. */
+  /** 1 when its worker runs on runners and names a secret in its variables or MCP servers. */
   secret: number;
   /** 1 when no person waits for it: a schedule, or a task of an agent (contract 14). */
   patient: number;
@@ -57,13 +57,15 @@ const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, wo
     json_extract(${ISOLATION_EFFECTIVE}, '$') <> 'namespace') as boxed,
   iif(worker.runs_on = '[]', worker.fallback, 0) as fallback,
   iif(worker.fallback = 0, '[]', (select json_group_array(key) from json_each(worker.env))) as env_names,
+  iif(worker.fallback = 0, '{}', worker.mcp) as mcp,
   task.gate <> 'null' or iif(task.verify = 'null', worker.verify, task.verify) <> 'null' as has_commands,
   iif(worker.fallback = 0, '', coalesce((
     select engine ${OF_ATTEMPT} and engine_use = 'acted' order by id desc limit 1), '')) as acted_engine,
   iif(worker.fallback = 0, '[]', (
     select json_group_array(engine) ${OF_ATTEMPT} and engine_use = 'unusable')) as unusable_engines,
   iif(worker.runs_on = '[]', 0, exists (
-    select 1 from json_each(worker.env) where substr(value, 1, 7) = 'secret:')) as secret,
+    select 1 from json_each(worker.env) where substr(value, 1, 7) = 'secret:')
+    or instr(worker.mcp, '":"secret:') > 0) as secret,
   ${IS_PATIENT} as patient`;
 
 /** Start and size of a page. The tasks after it belong to the next page. */

@@ -2,7 +2,9 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
+import type { McpPatch, McpServers } from "../../domain/workers/mcp_server.ts";
 import type { WorkerIsolation } from "../../domain/workers/isolation.ts";
+import type { Repo } from "../../domain/workers/repo.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
 import { type Database, guard, type Statement, type Value } from "../db/database.ts";
 import { buildWhere, BY_LIST, type Filters, matchAny, matchReference, matchText } from "../db/filter.ts";
@@ -66,8 +68,8 @@ const CHANGEABLE = listFields(
 );
 
 export type WorkerChange =
-  & Partial<Pick<WorkerRow, Exclude<(typeof CHANGEABLE)[number], "env">>>
-  & { env?: Record<string, string | null> };
+  & Partial<Pick<WorkerRow, Exclude<(typeof CHANGEABLE)[number], "env" | "mcp">>>
+  & { env?: Record<string, string | null>; mcp?: McpPatch };
 
 /** Changes the given fields, guarded by the worker's existence. Null for `departmentIds` leaves the departments unchanged. */
 export function updateWorker(
@@ -79,7 +81,7 @@ export function updateWorker(
   const set = ["updated_at = ?"];
   const args: Value[] = [now];
   for (const name of CHANGEABLE) {
-    if (name === "engine_args" || name === "env") continue;
+    if (name === "engine_args" || name === "env" || name === "mcp") continue;
     const value = change[name];
     if (value === undefined) continue;
     set.push(`${name} = ?`);
@@ -97,6 +99,15 @@ export function updateWorker(
     // A merge patch: null removes a variable.
     set.push("env = json_patch(env, ?)");
     args.push(JSON.stringify(change.env));
+  }
+  if (change.mcp !== undefined) {
+    // A merge patch would merge the settings of one server, too.
+    const names = Object.keys(change.mcp);
+    const present = Object.entries(change.mcp).filter(([, server]) => server !== null);
+    const removed = `json_remove(mcp${", ?".repeat(names.length)})`;
+    set.push(`mcp = json_set(${removed}${", ?, json(?)".repeat(present.length)})`);
+    args.push(...names.map((name) => `$.${name}`));
+    args.push(...present.flatMap(([name, server]) => [`$.${name}`, JSON.stringify(server)]));
   }
   if (change.name !== undefined) {
     set.push("name_key = ?");
@@ -150,26 +161,36 @@ export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> |
   return readJson(db, WORKER_JSON, "from worker where id = ?", [id]);
 }
 
-/** Returns the variables of a worker, none for an unknown one. */
-export async function findWorkerEnv(db: Database, id: string): Promise<Record<string, string>> {
-  const json = await db.readValue<string>("select env from worker where id = ?", [id]);
-  return json === null ? {} : JSON.parse(json) as Record<string, string>;
+/** The settings of a worker that may name secrets. */
+export interface SecretSettings {
+  env: Record<string, string>;
+  mcp: McpServers;
+  repo: Repo | null;
 }
 
-/** Lists the workers with variables or a repository. The credentials of a repository count as a variable. */
-export async function listWorkerEnvs(
+/** Returns the settings of a worker that may name secrets, empty ones for an unknown worker. */
+export async function findSecretSettings(db: Database, id: string): Promise<SecretSettings> {
+  const row = await db.first<SettingsRow>("select env, mcp, repo from worker where id = ?", [id]);
+  return row === null ? { env: {}, mcp: {}, repo: null } : parseSecretSettings(row);
+}
+
+/** Lists the workers that have variables, MCP servers or a repository. */
+export async function listSecretSettings(
   db: Database,
-): Promise<{ id: string; name: string; env: Record<string, string> }[]> {
-  const rows = await db.read<{ id: string; name: string; env: string; credentials: string | null }>(
-    `select id, name, env, repo ->> '$.credentials' as credentials from worker where env <> '{}'
-    union
-    select id, name, env, repo ->> '$.credentials' as credentials from worker where repo <> 'null'
+): Promise<({ id: string; name: string } & SecretSettings)[]> {
+  const rows = await db.read<{ id: string; name: string } & SettingsRow>(
+    `select id, name, env, mcp, repo
+    from worker
+    where env <> '{}' or mcp <> '{}' or repo <> 'null'
     order by id`,
   );
-  return rows.map(({ id, name, env, credentials }) => ({
-    ...{ id, name },
-    env: { ...JSON.parse(env), ...(credentials === null ? {} : { "repo.credentials": credentials }) },
-  }));
+  return rows.map(({ id, name, ...row }) => ({ id, name, ...parseSecretSettings(row) }));
+}
+
+type SettingsRow = Record<keyof SecretSettings, string>;
+
+function parseSecretSettings({ env, mcp, repo }: SettingsRow): SecretSettings {
+  return { env: JSON.parse(env), mcp: JSON.parse(mcp), repo: JSON.parse(repo) };
 }
 
 const FILTERS: Filters<WorkerFilter> = {

@@ -97,7 +97,7 @@ export function buildWireOrder(root: string, change: Partial<WireOrder> = {}): W
     },
     work_dir: join(root, "workers", id),
     verify: null,
-    ...{ env: {}, secrets: {}, setup_error: "", gateway: null },
+    ...{ env: {}, secrets: {}, mcp: { servers: {}, secrets: [] }, setup_error: "", gateway: null },
     isolation: { box: null, network: null, max_network: "host", hidden: [] },
     time_zone: "UTC",
     max_log_bytes: 100_000,

@@ -18,5 +18,6 @@ export const ORDER: Order = {
   env: {},
   tools: null,
   gateway: null,
+  servers: [],
   schema: null,
 };

@@ -84,6 +84,7 @@ export class ScheduleBench {
       repo: null,
       fallback: false,
       isolation: null,
+      mcp: {},
       work_dir: "/tmp",
       paused: false,
       created_at: 0,

@@ -37,6 +37,10 @@ export async function walkPeople(world: WalkWorld): Promise<void> {
   await world.run("secret get", ["key"]);
   await world.run("secret revoke", ["key", "--worker", holder]);
   await world.run("secret delete", ["key", "--yes"]);
+  await world.call(`PUT /api/workers/${holder}`, { engine: "claude" });
+  await world.run("mcp add", [holder, "files", "--", "mcp-files", "-v"]);
+  await world.run("mcp list", [holder]);
+  await world.run("mcp remove", [holder, "files", "--yes"]);
   await world.call(`DELETE /api/workers/${holder}`);
   await world.run("audit").then((out) => expect(out).not.toBe(""));
   await world.run("console", ["--print"], /^$|once|60/);

@@ -28,6 +28,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       status: "idle",
       runs_on: [],
       gateways: [],
+      mcp: {},
       fallback: false,
       isolation: null,
       isolation_effective: "namespace",

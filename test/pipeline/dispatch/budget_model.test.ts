@@ -301,6 +301,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     acted_engine: "",
     unusable_engines: "[]",
     env_names: "[]",
+    mcp: "{}",
     has_commands: 0,
   };
   const targets = [

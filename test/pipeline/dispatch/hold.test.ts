@@ -24,7 +24,7 @@ describe("svc ctl says what holds the work that it waits for (contract 14)", () 
     expect(err.split("On hold").length).toBe(2);
   });
 
-  it("a cause is shown once, also while its time counts down", async () => {
+  it("names a cause once, also while its time counts down", async () => {
     const said: string[] = [];
     const context = { note: (text: string) => said.push(text), out: { format: "tsv" } };
     const notice = new HoldNotice(context as unknown as BaseContext);

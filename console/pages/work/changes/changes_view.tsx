@@ -99,7 +99,7 @@ function BranchHead({ execution }: { execution: Execution }) {
           icon={Upload}
           confirm={{
             title: `Push ${branch}?`,
-            text: "Everybody who can read the repository can then read its commits.",
+            text: "Its commits become visible in the remote repository.",
             action: "Push",
           }}
           press={() => load(api.POST("/api/executions/{id}/push", { params, body: {} }))}

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { describeConsole, DESK, PHONE } from "../harness/browser.ts";
-import { openTreeApp } from "../harness/service/tree_app.ts";
+import { describeConsole, DESK, PHONE } from "../../harness/browser.ts";
+import { openTreeApp } from "../../harness/service/tree_app.ts";
 
 const SCRIPT = "printf 'one\\nTWO\\n' > README.md; mkdir -p src; printf '<b>ünï</b>\\n' > 'src/a b.ts'; " +
   "head -c 2000 /dev/urandom > logo.png; seq 600 > numbers.txt";
