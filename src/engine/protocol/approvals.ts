@@ -131,7 +131,7 @@ function maskStrings(value: unknown, mask: Order["mask"], depth: number): unknow
 // selectors are among them (DI), because any text can be written in them. U+2800 is an empty Braille pattern.
 const INVISIBLE = /(?! )[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Z}\p{DI}\u2800]/gu;
 
-function escapeInvisible(text: string): string {
+export function escapeInvisible(text: string): string {
   return text.replace(
     INVISIBLE,
     (one) => one === "\n" ? one : `\\u{${one.codePointAt(0)?.toString(16).padStart(4, "0")}}`,

@@ -47,11 +47,6 @@ export class Mirrors {
     return done;
   }
 
-  /** Forgets a mirror that was removed. */
-  forget(mirror: string): void {
-    this.#cleaned.delete(mirror);
-  }
-
   async #prepare(mirror: string): Promise<void> {
     if (this.#cleaned.has(mirror) && await isDirectory(mirror)) return;
     const top = dirname(mirror);

@@ -7,6 +7,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import { ALLOW, DENY } from "../../domain/call/vocabulary.ts";
 import { formatApproval } from "../../domain/work/approval.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
+import { escapeInvisible } from "../../engine/protocol/approvals.ts";
 import { buildMasks } from "../../engine/process/masks.ts";
 import { readPatches, readStat, type Stat } from "../../files/git/diff.ts";
 import { GitError } from "../../files/git/git_error.ts";
@@ -65,23 +66,28 @@ export function createPushes(options: PushOptions): Stage {
 }
 
 async function ask(options: PushOptions, tree: DuePush): Promise<void> {
-  const { paths } = options;
+  const { paths, readSecrets } = options;
   const { worker_id, base_commit, head_commit } = tree;
   try {
     const stat = await readStat(getMirrorDir(paths, worker_id), { base: base_commit, head: head_commit });
-    await openPushQuestion(options, tree, stat);
+    const masks = buildMasks(await readSecrets(worker_id));
+    await openPushQuestion(options, tree, maskText(masks, formatPush(tree.branch, stat)));
   } catch (error) {
     if (!(error instanceof GitError)) throw error;
     await fail(options, tree, "failed", error.message);
   }
 }
 
-async function openPushQuestion({ db, clock }: PushOptions, tree: DuePush, stat: Stat): Promise<void> {
-  const { id, worker_id, worker_name, branch, question_id } = tree;
+async function openPushQuestion(
+  { db, clock }: PushOptions,
+  tree: DuePush,
+  changes: string,
+): Promise<void> {
+  const { id, worker_id, worker_name, question_id } = tree;
   const now = clock.now();
   const call = {
     tool: TOOL,
-    arguments: formatPush(branch, stat),
+    arguments: changes,
     digest: "",
     timeout_ms: QUESTION_TIMEOUT_MS,
   };
@@ -108,9 +114,12 @@ async function openPushQuestion({ db, clock }: PushOptions, tree: DuePush, stat:
   if (!won) await fail({ db, clock }, tree, "failed", `too many questions are open for ${worker_name}`);
 }
 
+// Agents choose the names of files, so no name may look like another line.
 function formatPush(branch: string, { files, files_changed, insertions, deletions }: Stat): string {
   const shown = files.slice(0, FILES_SHOWN_MAX).map((file) =>
-    `${file.insertions === null ? "binary" : `+${file.insertions} -${file.deletions}`} ${file.path}`
+    `${file.insertions === null ? "binary" : `+${file.insertions} -${file.deletions}`} ${
+      escapeInvisible(file.path).replaceAll("\n", "\\n")
+    }`
   );
   const more = files_changed - shown.length;
   return [
@@ -131,12 +140,12 @@ async function push(options: PushOptions, tree: DuePush): Promise<void> {
     }
     const remote = await resolveRemote(options, worker_id, worker.repo);
     const mirror = getMirrorDir(paths, worker_id);
-    await mirrors.use(mirror, async () => {
-      await checkSecrets(options, mirror, tree);
-      faultPoint("push.pre");
-      await pushOnce(mirror, remote, { branch, commit, expected });
-      faultPoint("push.post");
-    });
+    // A slow remote must not keep other runs of the worker from their worktrees.
+    await mirrors.use(mirror, () => Promise.resolve());
+    await checkSecrets(options, mirror, tree);
+    faultPoint("push.pre");
+    await pushOnce(mirror, remote, { branch, commit, expected });
+    faultPoint("push.post");
     const now = clock.now();
     await db.write([
       markPushed(id, commit, now),

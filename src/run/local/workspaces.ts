@@ -19,6 +19,7 @@ import {
   removeLocks,
   setBranch,
 } from "../../files/git/mirror.ts";
+import { fetchRefs, type Remote } from "../../files/git/remote.ts";
 import type { SecretStore } from "../../store/account/secret_store.ts";
 import type { Database } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
@@ -31,6 +32,8 @@ import type { CommandContext } from "./command.ts";
 import { type TakenCommits, takeOverCommits } from "./take_over.ts";
 
 const log = createLogger("executor");
+/** Size of the new commits of one run. */
+const PACK_MAX_BYTES = 2 * 1024 * 1024 * 1024;
 
 export interface WorkspaceOptions {
   db: Database;
@@ -90,7 +93,7 @@ async function openWorkspace(
     throw new SetupError("Cannot prepare the worktree: its worker has no repository any longer.");
   }
   const { repo, isolation } = worker;
-  const author = { name: worker_name, email: `${worker_id}@svc.invalid` };
+  const author = { name: formatAuthorName(worker_name), email: `${worker_id}@svc.invalid` };
   const mirror = getMirrorDir(paths, worker_id);
   try {
     const before = await mirrors.use(
@@ -117,6 +120,11 @@ async function openWorkspace(
   }
 }
 
+// Git drops these characters from the ends of a name and refuses an empty one.
+function formatAuthorName(workerName: string): string {
+  return /[^\s.,:;<>"'\\]/.test(workerName) ? workerName : "worker";
+}
+
 interface TreeRequest {
   tree: Tree;
   repo: Repo;
@@ -130,19 +138,19 @@ interface TreeRequest {
 /** Returns the commit of the branch. */
 async function prepareTree(options: WorkspaceOptions, request: TreeRequest): Promise<string> {
   const { db, clock, secrets, umask } = options;
-  const { tree, repo, mirror, path, signal, author, isBoxed } = request;
+  const { tree, repo, mirror, path, author, isBoxed } = request;
   const { id, worker_id, branch } = tree;
   const known = await findCommit(mirror, `refs/heads/${branch}`);
   const exists = await Deno.lstat(path).then(({ isDirectory }) => isDirectory, () => false);
   if (exists) removeLocks(path);
   if (known !== null && exists && tree.base_commit !== "") return known;
   await checkSize(options);
-  let start = { base: tree.base, commit: tree.base_commit };
+  let start: TreeStart = { base: tree.base, commit: tree.base_commit, pushed: null };
   if (known === null || tree.base_commit === "") {
-    start = await fetchBase(mirror, await resolveRemote({ db, secrets }, worker_id, repo), repo.base, signal);
+    start = await fetchStart(await resolveRemote({ db, secrets }, worker_id, repo), request, known === null);
     faultPoint("tree.fetched");
   }
-  const commit = known ?? start.commit;
+  const commit = known ?? start.pushed ?? start.commit;
   if (known === null) await setBranch(mirror, branch, commit, "");
   if (!exists) {
     const owner = isBoxed && Deno.uid() === 0 && options.isolation.box.user !== ""
@@ -152,7 +160,8 @@ async function prepareTree(options: WorkspaceOptions, request: TreeRequest): Pro
     await createWorktree(mirror, path, { branch, commit, base, baseCommit, author, owner, umask });
     faultPoint("tree.made");
   }
-  const baseCommit = tree.base_commit || commit;
+  // The base of a branch that this machine does not have may be gone from the remote repository, too.
+  const baseCommit = known === null ? start.commit : tree.base_commit || commit;
   const keys = { worker_id, session_key: tree.session_key, task_id: tree.task_id };
   await db.write([
     startTree(id, { base: start.base, base_commit: baseCommit, head_commit: commit }, clock.now()),
@@ -162,6 +171,42 @@ async function prepareTree(options: WorkspaceOptions, request: TreeRequest): Pro
   ]);
   faultPoint("tree.started");
   return commit;
+}
+
+/** The base of a branch, and the commit of the branch in the remote repository or null. */
+interface TreeStart {
+  base: string;
+  commit: string;
+  pushed: string | null;
+}
+
+async function fetchStart(
+  remote: Remote,
+  { tree, repo, mirror, signal }: TreeRequest,
+  isMissing: boolean,
+): Promise<TreeStart> {
+  const start = await fetchBase(mirror, remote, repo.base, signal);
+  // After a takeover by another machine, or a restore, only the remote repository has what was pushed.
+  const pushed = isMissing && tree.pushed_commit !== ""
+    ? await fetchPushed(mirror, remote, tree.branch, signal)
+    : null;
+  return { ...start, pushed };
+}
+
+async function fetchPushed(
+  mirror: string,
+  remote: Remote,
+  branch: string,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const ref = `refs/remotes/origin/${branch}`;
+  try {
+    await fetchRefs(mirror, remote, [`+refs/heads/${branch}:${ref}`], { signal });
+  } catch (error) {
+    if (error instanceof GitError && error.failure === "unknown_ref") return null;
+    throw error;
+  }
+  return await findCommit(mirror, ref);
 }
 
 async function checkSize({ db, limits }: WorkspaceOptions): Promise<void> {
@@ -199,9 +244,11 @@ async function takeOver(
         ...{ mirror, branch, known: before, author, instruction, executionId },
         onPack(chunk) {
           size += chunk.length;
+          if (size > PACK_MAX_BYTES) return;
           for (let at = 0; at < chunk.length;) at += file.writeSync(chunk.subarray(at));
         },
       });
+      if (size > PACK_MAX_BYTES) throw new Error("its commits have more than 2 GiB");
       faultPoint("tree.packed");
       if (taken.head !== before) {
         await importCommits(mirror, { pack, size, branch, before, head: taken.head });

@@ -219,7 +219,7 @@ export async function countUnpushedTrees(db: Database, workerId: string): Promis
   return await db.readValue<number>(
     `select count(*) as trees
     from tree
-    where worker_id = ? and (dirty = 1 or head_commit not in (base_commit, pushed_commit))`,
+    where worker_id = ? and base_commit <> '' and (dirty = 1 or head_commit not in (base_commit, pushed_commit))`,
     [workerId],
   ) ?? 0;
 }

@@ -125,7 +125,9 @@ export async function walkPlatforms(world: WalkWorld): Promise<void> {
 async function walkTrees(world: WalkWorld): Promise<void> {
   await using folder = await createTempDir();
   const path = await createRepository(folder.path);
-  const { id: coder } = await world.call("POST /api/workers", { name: "Coder", repo: { path } });
+  await world.run("worker create", ["-n", "Coder", "--repo", path]);
+  const [{ id: coder }] = await world.call("GET /api/workers?name=Coder");
+  await world.run("worker update", [coder, "--repo", JSON.stringify({ path, per: "task" })]);
   const body = { message_id: "tree", worker_id: coder, instruction: "touch made.txt", type: "immediate" };
   const task = await world.call("POST /api/tasks", body);
   await world.settle();

@@ -141,6 +141,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
       `POST /api/tasks/${other.taskId}/retry`,
       `GET /api/executions/${other.executionId}`,
       `GET /api/executions/${other.executionId}/logs`,
+      `GET /api/executions/${other.executionId}/diff`,
       `POST /api/executions/${other.executionId}/cancel`,
       `POST /api/executions/${other.executionId}/retry`,
       `GET /api/local/sessions/${other.sessionId}`,

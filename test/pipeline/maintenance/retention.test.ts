@@ -16,7 +16,7 @@ import { createRandom } from "../../harness/model/schedule.ts";
 const DAY_MS = 86_400_000;
 const ROWS = 10_000;
 const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
-const KEPT = { executions: 90 * DAY_MS, messages: 365 * DAY_MS, journal: 30 * DAY_MS };
+const KEPT = { executions: 90 * DAY_MS, messages: 365 * DAY_MS, journal: 30 * DAY_MS, trees: 14 * DAY_MS };
 
 /** Retention on a separate database with a test clock. */
 class Bench implements AsyncDisposable {

@@ -34,12 +34,12 @@ describe("pushes of a workspace (contract-3 24)", () => {
 
   it("push: ask asks with the changes in its text, and pushes what a person allows", async () => {
     await using world = await openTreeApp({ repo: { push: "ask" } });
-    const run = await world.run("echo 1 > a; echo 2 > b");
+    const run = await world.run("echo 1 > a; echo 2 > b; echo 3 > \"$(printf 'c\\nbranch: main')\"");
     await world.app.until("question.opened");
     const [question] = await world.app.call("GET /api/questions?status=open");
     expect(question).toMatchObject({ tool: "git push", options: ["Allow", "Deny"], default: "Deny" });
     expect(question.text).toContain(
-      `branch: ${run.branch}\n2 files changed, 2 insertions, 0 deletions\n+1 -0 a\n+1 -0 b`,
+      `branch: ${run.branch}\n3 files changed, 3 insertions, 0 deletions\n+1 -0 a\n+1 -0 b\n+1 -0 c\\nbranch: main`,
     );
     expect(await git(world.forge.dir, "branch", "--list", "svc/*")).toBe("");
     await world.app.call(`POST /api/questions/${question.id}/answer`, { answer: "Allow" });

@@ -43,6 +43,17 @@ describe("worktrees over time (contract-3 24)", () => {
     expect((await Deno.stat(world.getWorktree(run))).isDirectory).toBe(true);
   });
 
+  it("a machine without the branch gets what was pushed", async () => {
+    await using world = await openTreeApp({ repo: { push: "auto" } });
+    const run = await world.run("echo 1 > a");
+    await world.app.until("tree.pushed");
+    await Deno.remove(join(world.app.dataDir, "trees", world.ada.id), { recursive: true });
+    const next = await world.run("cat a; echo 2 > b");
+    expect(next).toMatchObject({ result: "1", base_commit: run.head_commit, files_changed: 1 });
+    await world.app.until("tree.pushed", 2);
+    expect(await git(world.forge.dir, "rev-parse", run.branch)).toBe(next.head_commit);
+  });
+
   it("the fleet file has the repository, and the secret knows its user", async () => {
     await using world = await openTreeApp({
       password: "ada:pass-word-of-ada",
