@@ -306,6 +306,10 @@ export type BudgetState = (typeof BUDGET_STATES)[number];
 /** Causes that block a pending task (contract 14). */
 export const HOLD_KINDS = ["budget", "engine", "run_limit", "runner", "task"] as const;
 
+/** Forges whose events a webhook platform reads itself. */
+export const FORGES = ["github", "gitlab", "gitea"] as const;
+export type Forge = (typeof FORGES)[number];
+
 /** Kinds of gateways: a provider's model API, or any HTTP API. */
 export const GATEWAY_KINDS = ["anthropic", "openai", "http"] as const;
 export type GatewayKind = (typeof GATEWAY_KINDS)[number];
