@@ -20,6 +20,7 @@ import * as metrics from "./system/metrics.ts";
 import * as settings from "./system/settings.ts";
 import * as system from "./system/system.ts";
 import * as webhook from "./system/webhook.ts";
+import * as changes from "./work/changes.ts";
 import * as execution from "./work/execution.ts";
 import * as approval from "./work/approval.ts";
 import * as question from "./work/question.ts";
@@ -91,6 +92,7 @@ export function createOperations(dependencies: Dependencies) {
       update: worker.updateWorker,
       delete: workerDeletion.deleteWorker,
       rehome: workerHome.rehomeWorker,
+      trees: changes.listWorkerTrees,
     }),
     task: bind({
       create: makeIdempotent(taskCreate.planTask),
@@ -111,6 +113,10 @@ export function createOperations(dependencies: Dependencies) {
       cancel: execution.cancelExecution,
       retry: execution.retryExecution,
       steer: steer.steerExecution,
+      readDiff: changes.readChanges,
+      readStat: changes.readChangeStat,
+      push: changes.pushBranch,
+      discard: changes.discardBranch,
       findLog: execution.findLog,
     }),
     budget: bind({

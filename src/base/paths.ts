@@ -24,6 +24,8 @@ export interface DataPaths {
   /** The /etc of boxes. */
   etc: string;
   workers: string;
+  /** Repositories of workers: a mirror and worktrees each. */
+  trees: string;
   /** Names the database that belongs to this directory. */
   marker: string;
   /** Partial backup and restore. Safe to delete. */
@@ -56,6 +58,7 @@ export function buildDataPaths(root: string, files = root): DataPaths {
     bin: join(root, "bin"),
     etc: join(root, "etc"),
     workers: join(root, "workers"),
+    trees: join(root, "trees"),
     marker: join(root, "database.json"),
     backup: join(root, "backup.part"),
     restore: join(root, "restore.part"),
@@ -102,6 +105,21 @@ export function getStateDir(
 /** Returns the directory of all states, which an agent cannot replace. */
 export function getStateRoot(stateDir: string): string {
   return dirname(dirname(stateDir));
+}
+
+/** Returns the work directory that the service makes for a worker. With a repository, its mirror and worktrees lie there. */
+export function getOwnWorkDir(paths: DataPaths, workerId: string, hasRepo: boolean): string {
+  return join(hasRepo ? paths.trees : paths.workers, workerId);
+}
+
+/** Returns the bare repository of a worker, which no run can write in a box. */
+export function getMirrorDir(paths: DataPaths, workerId: string): string {
+  return join(paths.trees, workerId, "mirror.git");
+}
+
+/** Returns the worktree with this short id. */
+export function getTreeDir(paths: DataPaths, workerId: string, shortId: string): string {
+  return join(paths.trees, workerId, "work", shortId);
 }
 
 /** Returns whether a work directory would expose the service's own data. Paths below the default work directories do not. */

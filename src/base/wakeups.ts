@@ -11,6 +11,8 @@ export const WAKEUP = {
   attachments: "attachments",
   progress: "progress",
   question: "question",
+  push: "push",
+  trees: "trees",
   rescuer: "rescuer",
   retention: "retention",
   backup: "backup",

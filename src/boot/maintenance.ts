@@ -4,6 +4,9 @@ import type { Config } from "../config/schema.ts";
 import { createBackups } from "../pipeline/maintenance/backups.ts";
 import { createBudgetMonitor } from "../pipeline/dispatch/budget_monitor.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
+import { createPushes } from "../pipeline/delivery/pushes.ts";
+import { createTreeStage } from "../pipeline/maintenance/trees.ts";
+import { createSecretReader } from "../run/variables.ts";
 import { createRetention } from "../pipeline/maintenance/retention.ts";
 
 export function createMaintenanceStages(
@@ -11,11 +14,17 @@ export function createMaintenanceStages(
   config: Config,
   stopRun: (executionId: string, words: string) => Promise<void>,
 ): Stage[] {
-  const { db, clock, wakeups, engines, timeZone, paths } = parts;
+  const { db, clock, wakeups, engines, timeZone, paths, secrets, mirrors } = parts;
   const base = { db, clock, wakeups };
   return [
     createBudgetMonitor({ ...base, engines, timeZone, stopRun }),
     createRetention({ ...base, paths, config: config.retention }),
+    createTreeStage({
+      ...{ ...base, paths, mirrors },
+      retentionMs: config.retention.trees,
+      maxBytes: config.limits.max_tree_bytes,
+    }),
+    createPushes({ ...base, paths, secrets, mirrors, readSecrets: createSecretReader({ db, secrets }) }),
     createBackups({
       ...base,
       timeZone,

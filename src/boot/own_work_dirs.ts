@@ -1,5 +1,4 @@
-import { join } from "node:path";
-import type { DataPaths } from "../base/paths.ts";
+import { type DataPaths, getOwnWorkDir } from "../base/paths.ts";
 import type { Database } from "../store/db/database.ts";
 import { listWorkDirs } from "../store/workers/worker.ts";
 
@@ -13,7 +12,7 @@ export async function makeOwnWorkDirs(db: Database, paths: DataPaths): Promise<v
   if (isKnown && !db.remote) return;
   for (const { id, work_dir: path } of await listWorkDirs(db, "")) {
     // If a directory cannot be created, the runs in it report that.
-    if (path === join(paths.workers, id)) {
+    if ([true, false].some((hasRepo) => path === getOwnWorkDir(paths, id, hasRepo))) {
       await Deno.mkdir(path, { recursive: true, mode: 0o755 }).catch(() => {});
     }
   }

@@ -161,6 +161,7 @@ export class Server {
       planBox,
       umask: machine.umask,
       endGateways,
+      ...{ secrets, mirrors: this.parts.mirrors, isolation: config.isolation },
     };
     const admission = new Admission({
       ...{ db, engines, paths },
@@ -176,7 +177,7 @@ export class Server {
       times: replaced.leaseTimes ?? LEASE_TIMES,
     });
     this.dispatcher = new Dispatcher({
-      ...base,
+      ...{ ...base, paths },
       waits,
       admission,
       placement: this.#remote.placement,

@@ -22,6 +22,7 @@ import type { Operator } from "./first_start.ts";
 import type { DataLock } from "./lock.ts";
 import { Gateways } from "../api/call/gateways.ts";
 import { buildGateway } from "../domain/workers/gateway.ts";
+import { Mirrors } from "../files/git/mirror.ts";
 import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { describeTools } from "../http/app.ts";
 import { createCatalog } from "./host_limits.ts";
@@ -102,6 +103,7 @@ export function buildDependencies(
     }),
     platforms,
     secrets,
+    mirrors: new Mirrors(),
     secretReferences: listSecretReferences(loaded.config),
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),

@@ -43,6 +43,8 @@ export interface EngineRun {
   /** SVC_RUN_ID: marks every process of the run. */
   runId: string;
   workDir: string;
+  /** Whether the work directory belongs to one conversation or task, so that no process can wait in it for another one. */
+  hasWorktree?: boolean;
   instruction: string;
   /** The briefing, followed by the instruction. */
   prompt: string;

@@ -45,6 +45,7 @@ export class SpareProcesses {
 
   /** Returns a run that starts a spare process when its own agent has opened its session. */
   follow(run: EngineRun): EngineRun {
+    if (run.hasWorktree === true) return run;
     const releases = this.#releases;
     return {
       ...run,

@@ -81,6 +81,8 @@ export const ROUTES = [
 ] as const;
 
 /** The type of the API for the client of the command line. */
+export type { DiffStat } from "../domain/work/tree.ts";
+
 export type Api = RouteTypes<(typeof ROUTES)[number]>;
 
 // Paths without a token (contract 5.2). /metrics needs a token from other machines.

@@ -122,6 +122,7 @@ function describeResponses(route: AnyRoute) {
   if (route.idempotent) headers["Idempotent-Replayed"] = { schema: { type: "string" } };
   const content = route.status === 204 || route.status === 303 ? undefined : {
     [route.responseType ?? "application/json"]: { schema: route.response },
+    ...(route.jsonResponse === undefined ? {} : { "application/json": { schema: route.jsonResponse } }),
     ...(route.streams ? { "text/event-stream": { schema: z.string() } } : {}),
   };
   // A wrong Host header is 403.

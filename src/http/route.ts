@@ -57,7 +57,9 @@ export interface Route<
   refusals?: number[];
   response: Output;
   /** Content type of a response that is not JSON. */
-  responseType?: "text/plain" | "text/event-stream" | "application/x-tar" | "*/*";
+  responseType?: "text/plain" | "text/x-diff" | "text/event-stream" | "application/x-tar" | "*/*";
+  /** Schema of the JSON that a query asks for instead of responseType. */
+  jsonResponse?: z.ZodType;
   /** Responds with an event stream unless the client accepts only JSON. */
   streams?: boolean;
   /** Data schemas of streamed events by event name. */

@@ -33,6 +33,8 @@ interface BoxRequest {
   workDir: string;
   stateDir: string | null;
   runDir: string;
+  /** The directory of objects that the repository in the work directory borrows. */
+  objects?: string;
   /** The message of the run, whose files the box shows. "" for a gate. */
   messageId: string;
 }
@@ -113,7 +115,9 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
   const root = resolveLinks(paths.root);
   const relocate = (path: string) => join(root, path.slice(paths.root.length));
   // The default directory may have become a link to another worker's.
-  const isOwn = workDir === relocate(workerId === null ? request.workDir : join(paths.workers, workerId));
+  const isOwn = workDir === relocate(
+    workerId === null || request.objects !== undefined ? request.workDir : join(paths.workers, workerId),
+  );
   // Resolved once: an agent can make another link after the check.
   const read = (wanted.read ?? []).map((path) => resolveLinks(path));
   const write = (wanted.write ?? []).map((path) => resolveLinks(path));
@@ -135,6 +139,7 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
       ...programs.read,
       ...options.ownProgram.read,
       relocate(paths.bin),
+      ...(request.objects === undefined ? [] : [relocate(request.objects)]),
     ],
     messageFiles: files,
     // The environment of a run has the paths as they were configured.

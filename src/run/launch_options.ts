@@ -26,6 +26,8 @@ export interface LaunchRequest {
   brief: () => Promise<Briefing>;
   /** The check of the work, or null (contract 13). */
   verify?: Verify | null;
+  /** The worktree of the run, or null. */
+  workspace?: { objects: string } | null;
   /** Total time limit of the run, when it exceeds the engine's limit. */
   lifeMs?: number | undefined;
 }
@@ -78,11 +80,19 @@ export async function prepareLaunch(
   request: LaunchRequest & Pick<EngineRun, "workDir">,
   runDir: string,
 ): Promise<LaunchOptions> {
-  const { engine, identity, grant, brief, stateOwner, workDir, lifeMs, verify = null } = request;
+  const { engine, identity, grant, brief, stateOwner, workDir, lifeMs, verify = null, workspace = null } =
+    request;
   const workerId = stateOwner === BEE_SUBJECT ? null : stateOwner;
-  const place = { workerId, engine, workDir, runDir, messageId: identity.message_id };
+  const place = {
+    workerId,
+    engine,
+    workDir,
+    runDir,
+    messageId: identity.message_id,
+    ...workspace && { objects: workspace.objects },
+  };
   if (!engine.external) {
-    if (!verify) return NO_OPTIONS;
+    if (!verify && workspace === null) return NO_OPTIONS;
     makeRunDir(runDir);
     return { ...NO_OPTIONS, runDir, box: await planBox({ ...place, stateDir: null }) };
   }

@@ -20,6 +20,7 @@ import { record, recordTransition } from "../store/events/journal.ts";
 import { deleteEndedLimit, findLimit, listLimits } from "../store/workers/rate_limit.ts";
 import { storeContext } from "../store/chat/conversation_context.ts";
 import { findTask } from "../store/work/task.ts";
+import { endTree, type TreeEnd } from "../store/work/tree.ts";
 import type { Claim } from "./claim.ts";
 import {
   type EndedTask,
@@ -43,8 +44,8 @@ interface RecorderOptions {
   endGateways: (executionId: string) => Promise<void>;
 }
 
-/** An outcome with the result of its check, if any. */
-export type RunOutcome = EngineOutcome & { verify?: VerifyResult };
+/** An outcome with the result of its check and the changes of its worktree, if any. */
+export type RunOutcome = EngineOutcome & { verify?: VerifyResult; tree?: TreeEnd };
 
 /** When a run started, and whether that is stored. */
 export interface StartState {
@@ -106,6 +107,7 @@ export class Recorder {
       ...(end.status === "completed" && claim.remote !== true ? buildEngineBack(execution, now) : []),
       ...endRun(execution, end, await this.#findTask(claim), rules, now),
     ];
+    if (outcome.tree !== undefined) statements.push(...endTree(execution.execution_id, outcome.tree, now));
     if (start.at !== null && !start.stored) statements.unshift(recordStart(execution, start.at));
     return statements;
   }

@@ -36,6 +36,9 @@ const ENDPOINTS: Record<string, string> = {
   "/api/executions/:id/logs": "GET",
   "/api/executions/:id/retry": "POST 201",
   "/api/executions/:id/steer": "POST 202",
+  "/api/executions/:id/diff": "GET",
+  "/api/executions/:id/push": "POST",
+  "/api/executions/:id/discard": "POST",
   "/api/fleet": "GET",
   "/api/fleet/apply": "POST",
   "/api/fleet/plan": "POST",
@@ -116,6 +119,7 @@ const ENDPOINTS: Record<string, string> = {
   "/api/workers/:id": "GET, PUT, DELETE",
   "/api/workers/:id/executions": "GET",
   "/api/workers/:id/rehome": "POST",
+  "/api/workers/:id/trees": "GET",
   "/api/workers/:id/status": "GET",
   "/hooks/:name": "POST 202",
 };
@@ -201,6 +205,11 @@ const COMMANDS: Record<string, string> = {
   "execution retry": "<id>",
   // contract 23
   "execution steer": "<id> <text|->",
+  // contract-3 24
+  "execution diff": "<id> stat since",
+  "execution push": "<id>",
+  "execution discard": "<id> yes",
+  "worker trees": `<id> ${PAGE}`,
   // contract 15
   "schedule list": `status worker-id paused failing ${PAGE}`,
   "schedule get": "<id>",

@@ -71,6 +71,7 @@ const ANSWERS_NOTHING = new Set(["login", "logout", "context use"]);
 const NO_IDS = new Set([
   ...[
     "execution logs",
+    "execution diff",
     "config schema",
     "config show",
     "config validate",

@@ -37,6 +37,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
     "needs an engine with a fallback: test/http/workers/fallback.test.ts",
   ],
   [/^svc ctl execution steer/, "needs a run in progress: test/steer/steer.test.ts"],
+  [/^svc ctl (execution (diff|push|discard)|worker trees)/, "needs a repository: test/harness/model/walk.ts"],
   [/^svc ctl chat '@Shouty/, "needs the engine of its page: test/journey/readme.test.ts"],
   [/^svc ctl chat$/, "stays until Ctrl-D: test/cli/chat.test.ts"],
 ];

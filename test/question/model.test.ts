@@ -188,6 +188,7 @@ class World {
       verify: null,
       runs_on: [],
       isolation: null,
+      repo: null,
       gateways: [],
       env: {},
     };

@@ -106,6 +106,7 @@ export class World implements AsyncDisposable {
       verify: null,
       runs_on: [],
       isolation: null,
+      repo: null,
       gateways: [],
       env: {},
     };

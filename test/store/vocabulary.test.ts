@@ -23,6 +23,7 @@ import {
   STEER_STATUSES,
   TASK_STATUSES,
   TASK_TYPES,
+  TREE_PUSH_STATES,
   USER_ORIGINS,
   WEBHOOK_ORIGINS,
 } from "../../src/domain/call/vocabulary.ts";
@@ -53,6 +54,7 @@ const WORDS: Record<string, readonly string[]> = {
   "conversation.role": ["", ...CHAT_ROLES],
   "question.status": QUESTION_STATUSES,
   "steer.status": STEER_STATUSES,
+  "tree.push": TREE_PUSH_STATES,
   "budget.unit": BUDGET_UNITS,
   "budget.period": BUDGET_PERIODS,
   "budget.action": BUDGET_ACTIONS,

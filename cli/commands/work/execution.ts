@@ -1,11 +1,21 @@
+import type { DiffStat } from "../../../src/http/app.ts";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { EXECUTION_STATUSES, FAILURES, isEndedExecution } from "../../../src/domain/call/vocabulary.ts";
 import { toColumns } from "../../terminal/column.ts";
 import { wantsColors } from "../../terminal/style.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
 import { escapeLine } from "../../terminal/visible.ts";
-import { type AnyCommand, command, type Context, option, toFields } from "../command.ts";
-import { ENGINE_FILTER, filterOption, pageOptions, resource, TEXT, WORKER_ID } from "../resource.ts";
+import { type AnyCommand, type BaseContext, command, type Context, option, toFields } from "../command.ts";
+import {
+  confirmLoss,
+  ENGINE_FILTER,
+  filterOption,
+  pageOptions,
+  resource,
+  TEXT,
+  WORKER_ID,
+  YES,
+} from "../resource.ts";
 
 const execution = resource("execution", {
   arg: "id",
@@ -69,6 +79,39 @@ export const group: AnyCommand[] = [
       }),
     },
   ),
+  command({
+    name: "diff",
+    about: "Print the changes of an execution in the repository of its worker",
+    args: ["id"],
+    refs: { id: "execution" },
+    options: {
+      stat: option.flag("--stat", "print the changed files and lines instead"),
+      since: option.text("--since <run|base>", "changes of this run, or of its whole branch", {
+        choices: ["run", "base"],
+      }),
+    },
+    examples: [
+      "execution diff 01a1fd23-4c7d-7750-a391-3a9041dee235",
+      "execution diff --stat 01a1fd23-4c7d-7750-a391-3a9041dee235",
+    ],
+    run: printDiff,
+  }),
+  execution.verb("push", "Push the branch of an execution", "POST /api/executions/:id/push"),
+  command({
+    name: "discard",
+    about: "Delete the branch of an execution, with the commits that were not pushed",
+    args: ["id"],
+    refs: { id: "execution" },
+    options: { yes: YES },
+    examples: ["execution discard 01a1fd23-4c7d-7750-a391-3a9041dee235"],
+    async run(context) {
+      const { client, out, args: [id = ""], options: { yes } } = context;
+      const params = { id };
+      if (!yes) await confirmDiscard(context, id);
+      const { json, value } = await client.call("POST /api/executions/:id/discard", { params, body: {} });
+      out.object(json, value);
+    },
+  }),
   execution.verb("retry", "Run an execution again as a new task", "POST /api/executions/:id/retry", {
     examples: [
       "execution retry 01a1fd23-4c7d-7750-a391-3a9041dee235",
@@ -105,6 +148,47 @@ async function printLog(
     }
     await new Promise((resolve) => setTimeout(resolve, FOLLOW_PAUSE_MS));
   }
+}
+
+interface DiffOptions {
+  stat?: boolean | undefined;
+  since?: string | undefined;
+}
+
+/** Prints a diff as it is, for `git apply`; control characters only into a pipe. */
+async function printDiff(
+  { client, out, args: [id = ""], options, io }: BaseContext & { options: DiffOptions },
+): Promise<void> {
+  const isStat = options.stat === true || out.format === "json";
+  const query = { ...toFields(options) as { since?: "run" | "base" }, stat: isStat };
+  const response = await client.open("GET /api/executions/:id/diff", { params: { id }, query });
+  const text = await response.text();
+  if (!isStat) {
+    return out.raw(
+      io.outIsTerminal ? text.split("\n").map((line) => escapeLine(line, false)).join("\n") : text,
+    );
+  }
+  const stat: DiffStat = JSON.parse(text);
+  if (out.format === "json") return out.raw(`${text}\n`);
+  for (const { path, insertions, deletions } of stat.files) {
+    const count = insertions === null ? "binary" : `+${insertions} -${deletions}`;
+    out.raw(`${escapeLine(path, false)}\t${count}\n`);
+  }
+  const { files_changed, insertions, deletions, branch } = stat;
+  out.raw(`${branch}: ${files_changed} files changed, ${insertions} insertions, ${deletions} deletions\n`);
+}
+
+// Names what no other repository has.
+async function confirmDiscard({ client, io }: BaseContext, id: string): Promise<void> {
+  if (!io.inIsTerminal || !io.errIsTerminal) return;
+  const query = { stat: true, since: "base" as const };
+  const stat = await client.open("GET /api/executions/:id/diff", { params: { id }, query })
+    .then(async (response) => await response.json() as DiffStat)
+    .catch(() => null);
+  const loss = stat === null
+    ? "its branch with all changes that were not pushed"
+    : `${stat.branch} with ${stat.files_changed} changed files (+${stat.insertions} -${stat.deletions})`;
+  await confirmLoss({ io }, `Discard ${loss}? The worktree is deleted, too.`);
 }
 
 /** Prints a log line by line. The agent's colors stay on a terminal that shows colors. */

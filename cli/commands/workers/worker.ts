@@ -56,6 +56,10 @@ const FIELDS = {
     'namespace, box, or JSON such as {"box":{"network":"host"}}; empty for the default',
     { allowEmpty: true },
   ),
+  repo: option.text(
+    "--repo <repo>",
+    'git repository: address, absolute path, or JSON such as {"url":"...","push":"ask"}',
+  ),
   fallback: option.text(
     "--fallback <on|off>",
     "whether the engines of engines.<name>.fallback may replace its engine",
@@ -109,6 +113,16 @@ export const group: AnyCommand[] = [
     examples: ["worker activity", "worker activity --days 30"],
   }),
   worker.verb("status", "Show current work and whether a run can start", "GET /api/workers/:id/status"),
+  requestCommand({
+    name: "trees",
+    about: "List the branches and worktrees of a worker, newest first",
+    endpoint: "GET /api/workers/:id/trees",
+    args: ["id"],
+    refs: { id: "worker" },
+    columns: toColumns("id branch head_commit push session_key task_id execution_id updated_at"),
+    options: pageOptions(100),
+    examples: ["worker trees 01a1fd23-4a4c-746f-99ac-8860e2641168"],
+  }),
   worker.create("Create a worker", "POST /api/workers", {
     options: {
       name: option.text("-n, --name <name>", "name, for mentions as @name", { required: true }),
@@ -226,11 +240,13 @@ function printWarning(_value: unknown, { note }: Context, headers: Headers): voi
 }
 
 function buildFields<F extends Partial<Values<typeof FIELDS>>>(fields: F) {
-  const { engineArgs, env, fallback, isolation, verify, verifyTimeout, verifyAttempts, ...rest } = fields;
+  const { engineArgs, env, fallback, isolation, repo, verify, verifyTimeout, verifyAttempts, ...rest } =
+    fields;
   return {
     ...toFields(rest),
     ...(fallback === undefined ? {} : { fallback: fallback === "on" }),
     ...(isolation === undefined ? {} : { isolation: parseIsolation(isolation) }),
+    ...(repo === undefined ? {} : { repo: parseRepo(repo) }),
     ...parseEngineArgs(engineArgs),
     ...(env === undefined ? {} : { env: parseEnv(env) }),
     ...buildCheck({ verify, verifyTimeout, verifyAttempts }),
@@ -277,6 +293,20 @@ function parseIsolation(given: string): Isolation {
     return JSON.parse(given);
   } catch {
     throw usageError(`--isolation: ${JSON.stringify(given)} must be namespace, box or a JSON object`);
+  }
+}
+
+type Repo = NonNullable<Api["POST /api/workers"]["body"]["repo"]>;
+// The server checks the value.
+function parseRepo(given: string): Repo {
+  if (given.startsWith("/")) return { path: given };
+  if (!given.startsWith("{")) return { url: given };
+  try {
+    return JSON.parse(given);
+  } catch {
+    throw usageError(
+      `--repo: ${JSON.stringify(given)} must be an address, an absolute path or a JSON object`,
+    );
   }
 }
 

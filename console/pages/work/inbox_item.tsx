@@ -234,6 +234,13 @@ function describe(item: InboxItem): Description {
         title: `The secret ${title} is lost`,
         note: detail,
       };
+    case "push_failed":
+      return {
+        href: `/console/executions/${execution_id}`,
+        status: "failed",
+        title: `${title} was not pushed`,
+        note: [worker_name, detail].filter(Boolean).join(" · "),
+      };
     case "worker_paused":
       return {
         href: `/console/workers/${worker_id}`,

@@ -7,6 +7,7 @@ import type { Config } from "../../config/schema.ts";
 import type { ConfigCheck, Settings } from "../../domain/system/settings.ts";
 import type { PasswordSource, ServiceState } from "../../domain/call/vocabulary.ts";
 import type { Catalog } from "../../engine/catalog.ts";
+import type { Mirrors } from "../../files/git/mirror.ts";
 import type { SecretStore } from "../../store/account/secret_store.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { DatabaseWatch } from "../../store/db/database_watch.ts";
@@ -27,6 +28,8 @@ export interface Services {
   authority: Authority;
   platforms: Platforms;
   secrets: SecretStore;
+  /** The repositories of workers. */
+  mirrors: Mirrors;
   /** The parts of the configuration that name a secret. */
   secretReferences: readonly SecretReference[];
   runLimits: RunLimits;

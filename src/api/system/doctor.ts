@@ -13,8 +13,9 @@ import {
   readBacklog,
   readDatabaseFacts,
 } from "../../store/events/health.ts";
+import { findGitVersion } from "../../files/git/git.ts";
 import { findSetting } from "../../store/db/setting.ts";
-import { listWorkDirs } from "../../store/workers/worker.ts";
+import { countRepoWorkers, listWorkDirs } from "../../store/workers/worker.ts";
 import { checkSecrets } from "../account/secret_check.ts";
 import { checkPlatforms } from "../chat/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
@@ -83,6 +84,7 @@ const CHECKS: Record<string, (deps: DoctorDeps, call: Call) => Finding | Promise
   workers: checkWorkers,
   isolation: checkIsolation,
   work_dirs: checkWorkDirs,
+  git: checkGit,
   backup: checkBackup,
   network: checkNetwork,
   open_files: checkOpenFiles,
@@ -288,6 +290,16 @@ async function checkWorkDirs({ db }: Deps<"db">): Promise<Finding> {
     `not usable: ${unusable.slice(0, 5).join(", ")}`,
     "Create the directory again, or delete the worker.",
   );
+}
+
+// Only workers with a repository need git.
+async function checkGit({ db }: Deps<"db">): Promise<Finding> {
+  const [version, workers] = await Promise.all([findGitVersion(), countRepoWorkers(db)]);
+  const used = `workers with a repository: ${workers}`;
+  if (version !== null) return pass(`git ${version}; ${used}`);
+  return workers === 0
+    ? pass("git is not installed, and no worker has a repository")
+    : fail(`git is not installed; ${used}`, "install git on this machine");
 }
 
 async function checkBackup({ db, clock }: Deps<"db" | "clock">): Promise<Finding> {

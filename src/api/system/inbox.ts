@@ -5,6 +5,7 @@ import { INBOX_SINCE_DEFAULT_MS, type InboxDismissal, type InboxItem } from "../
 import {
   findBlockingBudgets,
   findFailedMessages,
+  findFailedPushes,
   findFailedRuns,
   findItemReferences,
   findLimitedEngines,
@@ -38,6 +39,7 @@ export async function listInbox(
     findPausedSchedules(db, now),
     findBlockingBudgets(db, now),
     findOpenQuestions(db, now),
+    findFailedPushes(db, now),
   ]);
   // Only people who may change secrets see their names.
   const lost = mayCall(call.caller, "write:secrets") ? await secrets.listLost() : [];

@@ -15,6 +15,7 @@ import {
 } from "../../domain/work/approval.ts";
 import type { Question } from "../../domain/work/question.ts";
 import { findQuestionJson, type NewQuestion } from "../../store/work/question.ts";
+import { openQuestion } from "../../store/chat/open_question.ts";
 import { findCallGrant } from "../../store/work/approval.ts";
 import { withdrawCall } from "../../store/work/question_transitions.ts";
 import { type Answer, answer } from "../call/answer.ts";
@@ -23,7 +24,7 @@ import type { Creation } from "../call/idempotency.ts";
 import type { WaitLimits } from "../call/long_poll.ts";
 import type { Deps } from "../call/services.ts";
 import { waitForQuestion } from "./question.ts";
-import { buildTooManyOpen, openQuestion } from "./question_ask.ts";
+import { buildTooManyOpen } from "./question_ask.ts";
 
 type RequestDeps = Deps<"db" | "clock" | "runLimits" | "platforms" | "notices">;
 

@@ -1,29 +1,20 @@
 import { createId } from "../../base/id.ts";
 import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import {
-  buildOutbound,
-  buildScriptSessionKey,
-  hasConversation,
-  parsePlatformName,
-} from "../../domain/chat/message.ts";
+import { buildScriptSessionKey } from "../../domain/chat/message.ts";
 import {
   findOption,
-  formatQuestion,
   OPEN_QUESTIONS_MAX,
   type Question,
   type QuestionCreate,
 } from "../../domain/work/question.ts";
-import { listChatOptions } from "../../domain/work/approval.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
-import type { Database, Statement } from "../../store/db/database.ts";
+import type { Database } from "../../store/db/database.ts";
 import { findInbound } from "../../store/chat/inbound.ts";
-import { record } from "../../store/events/journal.ts";
-import { sendMessage } from "../../store/chat/outbound.ts";
+import { openQuestion } from "../../store/chat/open_question.ts";
 import {
   adoptQuestion,
   findEqualQuestion,
   hasOwnSession,
-  insertQuestion,
   type NewQuestion,
 } from "../../store/work/question.ts";
 import { findTask } from "../../store/work/task.ts";
@@ -91,15 +82,6 @@ export async function planQuestion(
   };
 }
 
-/** Builds the statements that store a question and send it to its conversation. */
-export function openQuestion(question: NewQuestion, now: number): Statement[] {
-  return [
-    ...insertQuestion(question),
-    buildOpenedEvent(question, now),
-    ...buildQuestionMessage(question, now),
-  ];
-}
-
 function pickQuestion(question: NewQuestion): Question {
   const { asked_by: _by, own_session: _own, work_dir: _dir, path: _path, call_key: _key, ...response } =
     question;
@@ -156,31 +138,6 @@ async function findSession(
     hasOwnSession(db, run.task_id),
   ]);
   return { own_session: own || task?.type !== "immediate", work_dir: worker?.work_dir ?? "" };
-}
-
-function buildOpenedEvent(question: NewQuestion, now: number): Statement {
-  const { id, session_key, worker_id, task_id, execution_id, message_id, asked_by: actor } = question;
-  const keys = { session_key, worker_id, task_id, execution_id, message_id };
-  return record(now, { kind: "question.opened", ...keys, actor, data: { question_id: id } });
-}
-
-// A question without a conversation appears only in the inbox.
-function buildQuestionMessage(question: NewQuestion, now: number): Statement[] {
-  const { session_key, message_id, execution_id, worker_id, asked_by } = question;
-  if (!hasConversation(session_key)) return [];
-  const message = {
-    id: createId(),
-    session_key,
-    platform: parsePlatformName(session_key),
-    message_id,
-    execution_id,
-    content: formatQuestion({ ...question, options: [...listChatOptions(question)] }),
-    question_id: question.id,
-  };
-  const by = worker_id === ""
-    ? { source_type: "system" as const, source_id: asked_by }
-    : { source_type: "worker" as const, source_id: worker_id };
-  return sendMessage(buildOutbound({ ...message, ...by }, now));
 }
 
 /** Builds the error for a question in a conversation with the maximum of open ones. */

@@ -10,6 +10,7 @@ import {
   type PresentObject,
 } from "../../domain/workers/fleet.ts";
 import { findCycle, planFleet, type UnhashedPlan } from "../../domain/workers/fleet_plan.ts";
+import { findRepoSecret, type Repo } from "../../domain/workers/repo.ts";
 import { listSecretNames } from "../../domain/workers/worker_env.ts";
 import { findCronFault } from "../../domain/work/cron.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
@@ -27,6 +28,7 @@ import { buildPlanWork } from "./fleet_changes.ts";
 import { buildFleetExport, listPresent, normalizeFleet } from "./fleet_present.ts";
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
+import { checkRepo } from "./repo.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
 import { buildEnvPatch, checkEnv, seesSecretNames } from "./worker_env.ts";
@@ -247,7 +249,8 @@ function checkMayChange(call: Call, { changes }: UnhashedPlan): void {
 function checkMaySeeEnvs(call: Call, present: readonly PresentObject[]): void {
   if (seesSecretNames(call)) return;
   const worker = present.find(({ kind, fields }) =>
-    kind === "worker" && listSecretNames(fields.env as Record<string, string>).length > 0
+    kind === "worker" && (listSecretNames(fields.env as Record<string, string>).length > 0 ||
+      findRepoSecret(fields.repo as Repo | null) !== null)
   );
   if (worker === undefined) return;
   throw new ServiceError(
@@ -260,11 +263,15 @@ function checkMaySeeEnvs(call: Call, present: readonly PresentObject[]): void {
 async function checkEnvs(deps: PlanDeps, call: Call, { changes }: UnhashedPlan): Promise<void> {
   for (const { kind, name, present, wanted } of changes) {
     if (kind !== "worker" || wanted === null) continue;
-    const { env, engine } = wanted.fields as Fleet["workers"][number];
+    const { env, engine, repo, work_dir, runs_on } = wanted.fields as Fleet["workers"][number];
     const before = (present?.fields.env ?? {}) as Record<string, string>;
     const path = `fleet.workers.${name}.`;
     await checkEnv(deps, call, {
       ...{ workerId: present?.id ?? null, engine, before, patch: buildEnvPatch(before, env), path },
+    });
+    await checkRepo(deps, call, {
+      ...{ workerId: present?.id ?? null, before: (present?.fields.repo ?? null) as Repo | null, repo, path },
+      ...{ workDir: repo === null ? "" : work_dir, runsOn: runs_on },
     });
   }
 }

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { getOwnWorkDir } from "../../base/paths.ts";
 import { createId } from "../../base/id.ts";
 import { BUDGETS_MAX } from "../../domain/workers/budget.ts";
 import { DEPARTMENTS_MAX } from "../../domain/workers/department.ts";
@@ -19,8 +19,9 @@ import { insertWorker, updateWorker, type WorkerChange } from "../../store/worke
 import type { Deps } from "../call/services.ts";
 import { generateWebhookSecret, getOrigin } from "../system/webhook.ts";
 import { endOutdatedProcesses } from "./engine.ts";
+import { listRepoReferences } from "./repo.ts";
 import { buildEnvPatch, grantNamedSecrets } from "./worker_env.ts";
-import { buildWorkerDeletion, endWorkerRuns } from "./worker_deletion.ts";
+import { buildWorkerDeletion, checkPushed, endWorkerRuns } from "./worker_deletion.ts";
 import { buildScriptSessionKey } from "../../domain/chat/message.ts";
 import type { ScheduleOptions } from "../../domain/work/schedule.ts";
 import { buildNewTask } from "../../domain/work/task.ts";
@@ -78,6 +79,7 @@ export async function buildPlanWork(
   // A schedule may have moved from a deleted worker to another one.
   for (const { present } of workers.filter(({ action }) => action === "delete")) {
     if (present === null) continue;
+    await checkPushed(deps.db, present);
     work.statements.push(...await buildWorkerDeletion(deps.db, present, context.actor, context.now));
     work.afterwards.push(() => endWorkerRuns(deps, present.id));
   }
@@ -155,10 +157,10 @@ function changeWorker(
     context.ids.department.get(normalizeName(one)) ?? []
   );
   if (action === "create") {
-    const work_dir = fields.work_dir === "" ? join(deps.paths.workers, id) : fields.work_dir;
+    const work_dir = fields.work_dir || getOwnWorkDir(deps.paths, id, fields.repo !== null);
     statements.push(
       ...insertWorker({ ...fields, id, name, work_dir, created_at: now, updated_at: now }, departmentIds),
-      ...grantNamedSecrets(actor, id, fields.env, now),
+      ...grantNamedSecrets(actor, id, { ...fields.env, ...listRepoReferences(fields.repo) }, now),
       record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
     );
     // A runner creates its worker's directory itself.
@@ -187,7 +189,7 @@ function changeWorker(
     );
     afterwards.push(() => endOutdatedProcesses(deps.engines, id, change));
     if (change.runs_on?.length === 0) {
-      const path = fields.work_dir === "" ? join(deps.paths.workers, id) : fields.work_dir;
+      const path = fields.work_dir || getOwnWorkDir(deps.paths, id, fields.repo !== null);
       workDirs.push({ worker: name, path, isOwn: false });
     }
     if (change.runs_on !== undefined) {

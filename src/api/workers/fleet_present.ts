@@ -1,5 +1,4 @@
-import { join } from "node:path";
-import type { DataPaths } from "../../base/paths.ts";
+import { type DataPaths, getOwnWorkDir } from "../../base/paths.ts";
 import { budgetCreateSchema, type StoredBudget } from "../../domain/workers/budget.ts";
 import type { Department } from "../../domain/workers/department.ts";
 import { ServiceError } from "../../domain/call/error.ts";
@@ -185,7 +184,9 @@ function readWorkerFields(worker: Worker, paths: DataPaths): FleetObject["fields
     ...worker,
     departments: worker.departments.map(({ name }) => name),
     // Another worker gets a new directory where the service chose this one.
-    work_dir: worker.work_dir === join(paths.workers, worker.id) ? "" : worker.work_dir,
+    work_dir: worker.work_dir === getOwnWorkDir(paths, worker.id, worker.repo !== null)
+      ? ""
+      : worker.work_dir,
   });
 }
 

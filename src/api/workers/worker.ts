@@ -1,4 +1,4 @@
-import { isAbsolute, join, resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
 import { formatJson, type Json, parseJson } from "../../domain/call/json.ts";
 import type { Listing } from "../../domain/call/page.ts";
@@ -11,7 +11,7 @@ import {
   type WorkerFilter,
   type WorkerUpdate,
 } from "../../domain/workers/worker.ts";
-import { type DataPaths, getStateDir } from "../../base/paths.ts";
+import { type DataPaths, getOwnWorkDir, getStateDir } from "../../base/paths.ts";
 import { createId } from "../../base/id.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../../store/workers/department.ts";
@@ -35,6 +35,7 @@ import { checkFallback, hasUsableFallback } from "./fallback.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
+import { checkRepo, listRepoReferences, resolveRepo } from "./repo.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { applyEnvPatch, checkEnv, findEnvPatch, grantNamedSecrets, hideEnv } from "./worker_env.ts";
 
@@ -83,7 +84,7 @@ async function planWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Pr
     ...(own ? { undo: () => Deno.remove(workDir).catch(() => {}) } : {}),
     statements: [
       ...insertWorker(response, departments.map((department) => department.id)),
-      ...grantNamedSecrets(call.caller.subject, id, input.env, now),
+      ...grantNamedSecrets(call.caller.subject, id, { ...input.env, ...listRepoReferences(input.repo) }, now),
       recordBy(call, now, { kind: "worker.created", worker_id: id, data: { name: input.name } }),
     ],
     response,
@@ -103,6 +104,9 @@ async function checkNewWorker(deps: WorkerDeps, call: Call, input: WorkerCreate)
   await checkEnv({ db, engines }, call, {
     ...{ workerId: null, engine, before: {}, patch: input.env },
   });
+  await checkRepo(deps, call, {
+    ...{ workerId: null, before: null, repo: input.repo, workDir: work_dir, runsOn: runs_on },
+  });
   const workDir = work_dir === "" || runs_on.length > 0 ? null : resolveWorkDir(work_dir, paths);
   await checkIsolation(deps, { id: "", isolation, engine, workDir, runs_on });
   checkFallback(deps, input);
@@ -110,8 +114,8 @@ async function checkNewWorker(deps: WorkerDeps, call: Call, input: WorkerCreate)
 }
 
 // A runner's path is not resolved here.
-function findWorkDir(id: string, { work_dir, runs_on }: WorkerCreate, paths: DataPaths): string {
-  if (work_dir === "") return join(paths.workers, id);
+function findWorkDir(id: string, { work_dir, runs_on, repo }: WorkerCreate, paths: DataPaths): string {
+  if (work_dir === "") return getOwnWorkDir(paths, id, repo !== null);
   if (runs_on.length === 0) return resolveWorkDir(work_dir, paths);
   if (!isAbsolute(work_dir)) throw invalid("work_dir", "must be absolute: it is a path of the runner");
   return resolve(work_dir);
@@ -232,9 +236,16 @@ async function changeWorker(
   if (change.isolation !== undefined) checkMaySet(call, "isolation");
   if (["isolation", "engine", "runs_on"].some((name) => name in change)) {
     const { isolation, runs_on, work_dir } = { ...worker, ...change };
-    const workDir = work_dir === join(paths.workers, id) ? null : worker.work_dir;
+    const workDir = work_dir === getOwnWorkDir(paths, id, worker.repo !== null) ? null : worker.work_dir;
     await checkIsolation(deps, { id, isolation, engine, runs_on, workDir });
   }
+  await checkRepo(deps, call, {
+    ...{ workerId: id, before: worker.repo, workDir: "" },
+    ...{
+      repo: change.repo === undefined ? worker.repo : change.repo,
+      runsOn: change.runs_on ?? worker.runs_on,
+    },
+  });
   if (change.fallback !== undefined) checkMaySet(call, "fallback");
   if (FALLBACK_FIELDS.some((name) => name in change)) {
     checkFallback(deps, { ...worker, ...change, env: applyEnvPatch(worker.env, change.env ?? {}) });
@@ -284,8 +295,9 @@ function findChanges(
     home: _home,
     env,
     isolation_effective: _effective,
-    ...fields
+    ...rest
   } = input;
+  const fields = rest.repo === undefined ? rest : { ...rest, repo: resolveRepo(worker.repo, rest.repo) };
   const patch = findEnvPatch(call, worker.env, env ?? {});
   const before = { ...worker, departments: worker.departments.map((department) => department.id) };
   const names = new Set<string>(listChangedFields(before, fields));

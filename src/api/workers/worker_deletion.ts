@@ -13,6 +13,7 @@ import { record } from "../../store/events/journal.ts";
 import { sendMessage } from "../../store/chat/outbound.ts";
 import { deleteWorkerApprovals } from "../../store/work/approval.ts";
 import { withdrawQuestions } from "../../store/work/question_transitions.ts";
+import { countUnpushedTrees, deleteWorkerTrees } from "../../store/work/tree.ts";
 import { listWaitingReplies } from "../../store/work/task.ts";
 import { cancelOwnerOccurrences } from "../../store/work/occurrence.ts";
 import { cancelOwnerTasks } from "../../store/work/task_transitions.ts";
@@ -42,7 +43,10 @@ export async function deleteWorker(
       }. Nothing was deleted. Omit delete_work_dir.`,
     );
   }
-  if (deleteWorkDir) checkDeletable(worker.work_dir, paths, await listWorkDirs(db, id));
+  if (!deleteWorkDir) await checkPushed(db, worker);
+  if (deleteWorkDir && worker.repo === null) {
+    checkDeletable(worker.work_dir, paths, await listWorkDirs(db, id));
+  }
   const removal = deleteWorkDir ? planRemoval(worker.work_dir) : null;
   await db.writeOr(
     await buildWorkerDeletion(db, worker, call.caller.subject, clock.now()),
@@ -51,6 +55,16 @@ export async function deleteWorker(
   await endWorkerRuns({ db, paths, engines, interruptRun }, id);
   if (removal !== null) await removeDirectory(removal, worker.work_dir);
   return DELETED;
+}
+
+/** Throws `conflict` for a worker with commits that are in no other repository. */
+export async function checkPushed(db: Database, { id, name }: Pick<Worker, "id" | "name">): Promise<void> {
+  const branches = await countUnpushedTrees(db, id);
+  if (branches === 0) return;
+  throw conflict(
+    `Cannot delete worker ${name}: ${branches} of its branches have changes that were not pushed. Push or discard them, ` +
+      "or set delete_work_dir to delete them.",
+  );
 }
 
 /** Builds the statements that delete a worker with its tasks and questions, and that notify conversations with open tasks. */
@@ -67,6 +81,7 @@ export async function buildWorkerDeletion(
     cancelOwnerTasks({ worker_id: id }, "worker deleted", now),
     ...withdrawQuestions({ worker_id: id }, actor, now),
     deleteWorkerApprovals(id),
+    deleteWorkerTrees(id),
     ...waiting.flatMap((task) =>
       sendMessage(buildOutbound({
         id: createId(),

@@ -2,6 +2,7 @@ import { invalid, ServiceError } from "../../domain/call/error.ts";
 import { formatJson, type Json, parseJson } from "../../domain/call/json.ts";
 import { mayCall } from "../../domain/call/scope.ts";
 import { readSecretReference } from "../../domain/account/secret.ts";
+import { hideRepoSecret } from "../../domain/workers/repo.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
 import {
   findVariableFault,
@@ -130,6 +131,9 @@ const REFERENCE = '"secret:';
 export function hideEnv<T extends Worker | Worker[]>(call: Call, json: Json<T>): Json<T> {
   if (!json.includes(REFERENCE) || seesSecretNames(call)) return json;
   const value = parseJson<Worker | Worker[]>(json);
-  for (const worker of [value].flat()) worker.env = hideSecretNames(worker.env);
+  for (const worker of [value].flat()) {
+    worker.env = hideSecretNames(worker.env);
+    if (worker.repo !== null) worker.repo = hideRepoSecret(worker.repo);
+  }
   return formatJson(value) as Json<T>;
 }

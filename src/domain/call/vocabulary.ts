@@ -261,6 +261,12 @@ export const EVENT_KINDS = [
   "webhook.disabled",
   "notice.raised",
   "inbox.dismissed",
+  "tree.created",
+  "tree.push_requested",
+  "tree.pushed",
+  "tree.push_failed",
+  "tree.discarded",
+  "tree.removed",
   "runner.created",
   "runner.updated",
   "runner.deleted",
@@ -346,6 +352,15 @@ export const RESOURCES = [
 export type Resource = (typeof RESOURCES)[number];
 export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
 
+/** Owners of branches in the repository of a worker. */
+export const TREE_OWNERS = ["conversation", "task"] as const;
+
+/** States of a push: before and after its question, requested, or why it did not happen. */
+export const TREE_PUSH_STATES = ["", "ask", "asked", "wanted", "failed", "blocked"] as const;
+
+/** Whether the service pushes the branches of a worker. */
+export const PUSH_MODES = ["never", "ask", "auto"] as const;
+
 export const WEBHOOK_ORIGINS = ["config", "api"] as const;
 
 export const USAGE_GROUPS = ["worker", "department", "engine", "day", "conversation"] as const;
@@ -362,6 +377,7 @@ export const INBOX_KINDS = [
   "schedule_paused",
   "worker_paused",
   "secret_lost",
+  "push_failed",
 ] as const;
 export type InboxKind = (typeof INBOX_KINDS)[number];
 

@@ -22,6 +22,7 @@ import {
 import { workerEnvPatchSchema, workerEnvSchema } from "./worker_env.ts";
 import { buildPageQuery, WORKER_PAGE_SIZE_MAX } from "../call/page.ts";
 import { isolationSchema, PATH_MAX_BYTES } from "./isolation.ts";
+import { repoSchema } from "./repo.ts";
 import { labels } from "./runner.ts";
 import { scope } from "../call/scope.ts";
 import { SHOWN_WORKER_STATUSES } from "../call/vocabulary.ts";
@@ -51,6 +52,8 @@ const fields = {
     .default(null),
   work_dir: text(PATH_MAX_BYTES).meta({ description: "absolute path; default: <data_dir>/workers/<id>" })
     .default(""),
+  repo: repoSchema.nullable().meta({ description: "the repository that its runs work on; null for none" })
+    .default(null),
   runs_on: labels.default([]),
   gateways: z.array(text(63)).max(GATEWAYS_MAX).default([]).meta({
     description: "names of gateways of the configuration that its runs may use",

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { executionListQuery, executionSchema, logQuery } from "../../domain/work/execution.ts";
 import { id, KEY_MAX_BYTES } from "../../domain/call/field.ts";
 import { steerCreateSchema, steerSchema } from "../../domain/work/steer.ts";
+import { diffQuery, diffStatSchema, treeSchema } from "../../domain/work/tree.ts";
 import { taskSchema } from "../../domain/work/task.ts";
 import { buildLogResponse } from "../stream/log_stream.ts";
 import { defineRoute } from "../route.ts";
@@ -72,6 +73,45 @@ export const executionRoutes = [
     response: steerSchema,
     idempotent: true,
     handle: ({ api, call, params, body }) => api.execution.steer(call, params.id, body),
+  }),
+  defineRoute("GET /api/executions/:id/diff", {
+    access: "read:executions",
+    operation: "execution.diff",
+    summary: "Read the changes of an execution in the repository of its worker",
+    params: { id },
+    query: diffQuery,
+    response: z.string(),
+    responseType: "text/x-diff",
+    jsonResponse: diffStatSchema,
+    refusals: [409],
+    handle: async ({ api, call, params, query }) => {
+      if (query.stat) {
+        const { json } = await api.execution.readStat(call, params.id, query.since);
+        return new Response(json, { headers: { "content-type": "application/json" } });
+      }
+      const diff = await api.execution.readDiff(call, params.id, query.since);
+      return new Response(diff, { headers: { "content-type": "text/x-diff; charset=utf-8" } });
+    },
+  }),
+  defineRoute("POST /api/executions/:id/push", {
+    access: "write:executions",
+    operation: "execution.push",
+    summary: "Push the branch of an execution",
+    params: { id },
+    body: z.strictObject({}),
+    response: treeSchema,
+    refusals: [409, 502],
+    handle: ({ api, call, params }) => api.execution.push(call, params.id),
+  }),
+  defineRoute("POST /api/executions/:id/discard", {
+    access: "write:executions",
+    operation: "execution.discard",
+    summary: "Delete the branch of an execution here, with its worktree and the commits that were not pushed",
+    params: { id },
+    body: z.strictObject({}),
+    response: treeSchema,
+    refusals: [409],
+    handle: ({ api, call, params }) => api.execution.discard(call, params.id),
   }),
   defineRoute("GET /api/workers/:id/executions", {
     access: "read:executions",

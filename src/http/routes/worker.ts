@@ -9,6 +9,7 @@ import {
   workerStatusSchema,
   workerUpdateSchema,
 } from "../../domain/workers/worker.ts";
+import { treeListQuery, treeSchema } from "../../domain/work/tree.ts";
 import { defineRoute } from "../route.ts";
 
 export const workerRoutes = [
@@ -46,6 +47,15 @@ export const workerRoutes = [
     params: { id },
     response: workerStatusSchema,
     handle: ({ api, params }) => api.worker.status(params.id),
+  }),
+  defineRoute("GET /api/workers/:id/trees", {
+    access: "read:workers",
+    operation: "worker.trees",
+    summary: "List the branches and worktrees of a worker, newest first",
+    params: { id },
+    query: treeListQuery,
+    response: z.array(treeSchema),
+    handle: ({ api, call, params, query }) => api.worker.trees(call, params.id, query),
   }),
   defineRoute("PUT /api/workers/:id", {
     access: "write:workers",

@@ -2,14 +2,16 @@
 import { settleAll } from "../../base/settle_all.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import type { Gate } from "../../domain/work/command.ts";
-import { resolveLinks } from "../../base/paths.ts";
+import { type DataPaths, getTreeDir, resolveLinks } from "../../base/paths.ts";
 import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import { type Claim, createExecution, startGateRun, startRun } from "../../run/claim.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import type { NewExecution } from "../../store/work/execution.ts";
 import { insertReservation } from "../../store/workers/budget_ledger.ts";
+import { getShortId } from "../../domain/work/tree.ts";
 import { formatSteers } from "../../domain/work/steer.ts";
+import { openTree } from "../../store/work/tree.ts";
 import { findWork } from "../../store/work/task.ts";
 import { unblockTasks } from "../../store/work/task_transitions.ts";
 import { findNextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
@@ -20,6 +22,7 @@ import { buildBlockNote, NextTasks, type TaskStart } from "./next_tasks.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 
 interface DispatcherOptions extends StageServices {
+  paths: DataPaths;
   /** Runs that wait for a person. They keep their work directory, but use no slot. */
   waits: HumanWaits;
   admission: Admission;
@@ -150,7 +153,7 @@ export class Dispatcher {
   ): { kind: "start"; lock: string; slot: RunnerSlot | null } | { kind: "note"; notes: Statement[] } | null {
     if (task.runs_on === "[]") {
       // Two paths to one directory share one lock.
-      const lock = resolveLinks(task.work_dir);
+      const lock = task.lane === "" ? resolveLinks(task.work_dir) : `${task.worker_id} ${task.lane}`;
       return free <= 0 || busy.has(lock) || this.#workDirLocks.has(lock)
         ? null
         : { kind: "start", lock, slot: null };
@@ -201,8 +204,12 @@ export class Dispatcher {
       if (claimed === null) this.#release(task, lock);
     }
     if (claimed === null) return;
+    const { worker_id, tree_id = "" } = claimed.execution;
+    const workDir = tree_id === ""
+      ? task.work_dir
+      : getTreeDir(this.#options.paths, worker_id, getShortId(tree_id));
     this.#run(
-      { execution: claimed.execution, task, needs: task, workDir: task.work_dir },
+      { execution: claimed.execution, task, needs: task, workDir },
       claimed.gate,
       lock,
     );
@@ -233,6 +240,7 @@ export class Dispatcher {
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : startGateRun(execution)),
       ...(slot === null ? [] : placement.buildLease(slot, execution)),
+      ...(task.lane === "" ? [] : [openTree(execution, task.lane, now)]),
       insertReservation(execution.execution_id, reservation.targets, reservation.expected),
       ...(task.held === "" ? [] : [unblockTasks(task.worker_id, task.held, now)]),
     ]);

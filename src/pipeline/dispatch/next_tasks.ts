@@ -7,6 +7,8 @@ import { blockTasks } from "../../store/work/task_transitions.ts";
 import {
   type BlockedPosition,
   FIRST_BLOCKED_POSITION,
+  FIRST_LANE,
+  type LanePosition,
   listNextBlockedTasks,
   listNextTasks,
   listOldestNextTasks,
@@ -39,7 +41,7 @@ export class NextTasks {
   readonly #db: Database;
   readonly #limit: number;
   /** Where the next page starts, or null when these directories are done until all have been read. */
-  #freeAfter: string | null = "";
+  #freeAfter: LanePosition | null = FIRST_LANE;
   #blockedAfter: BlockedPosition | null = FIRST_BLOCKED_POSITION;
 
   constructor(db: Database, limit = WORK_DIRS_PER_ROUND) {
@@ -50,13 +52,13 @@ export class NextTasks {
   async read(now: number): Promise<NextTasksPage> {
     const db = this.#db;
     const limit = this.#limit;
-    const isFirst = this.#freeAfter === "" && this.#blockedAfter === FIRST_BLOCKED_POSITION;
+    const isFirst = this.#freeAfter === FIRST_LANE && this.#blockedAfter === FIRST_BLOCKED_POSITION;
     const [free, blocked] = await Promise.all([
       this.#freeAfter === null ? NONE : listNextTasks(db, now, { after: this.#freeAfter, limit }),
       this.#blockedAfter === null ? NONE : listNextBlockedTasks(db, { after: this.#blockedAfter, limit }),
     ]);
     const more = free.next !== null || blocked.next !== null;
-    this.#freeAfter = more ? free.next : "";
+    this.#freeAfter = more ? free.next : FIRST_LANE;
     this.#blockedAfter = more ? blocked.next : FIRST_BLOCKED_POSITION;
     const whole = isFirst && !more;
     const oldest = whole ? [] : await listOldestNextTasks(db, now, limit);

@@ -11,7 +11,7 @@ import {
   type EngineSession,
 } from "../../engine/engine.ts";
 import { SpawnError } from "../../engine/process/process.ts";
-import { removeRunDir } from "../../engine/run_dir.ts";
+import { getTempDir, removeRunDir } from "../../engine/run_dir.ts";
 import { RunLog } from "../../engine/process/run_log.ts";
 import { UnsafePathError } from "../../base/files/open_directory.ts";
 import { createId } from "../../base/id.ts";
@@ -24,6 +24,8 @@ import type { RunMasks } from "../run_masks.ts";
 import { maskOutcome } from "../secrets.ts";
 import { SetupError } from "../variables.ts";
 import { verifyRun } from "./verify.ts";
+import type { TreeEnd } from "../../store/work/tree.ts";
+import type { Workspace } from "./workspaces.ts";
 
 export interface EngineRunOptions {
   clock: Clock;
@@ -49,7 +51,9 @@ export interface RunReports
 }
 
 interface EngineRequest
-  extends LaunchRequest, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
+  extends Omit<LaunchRequest, "workspace">, Pick<EngineRun, "workDir" | "instruction" | "schema" | "signal"> {
+  /** The worktree of the run, or null. */
+  workspace?: Workspace | null;
   /** The log's first line. */
   opening: string;
   /** Returns the log's last line, or null for none. */
@@ -64,7 +68,7 @@ interface EngineRequest
 export async function runEngine(
   options: EngineRunOptions,
   request: EngineRequest,
-): Promise<EngineOutcome & { verify?: VerifyResult }> {
+): Promise<EngineOutcome & { verify?: VerifyResult; tree?: TreeEnd }> {
   const { identity, engine, signal } = request;
   const reports = { ...NO_REPORTS, ...request.reports };
   // A run may call this several times, so each call has its own directory.
@@ -83,6 +87,7 @@ export async function runEngine(
       const run: EngineRun = {
         runId: identity.run_id,
         workDir: request.workDir,
+        hasWorktree: (request.workspace ?? null) !== null,
         instruction: request.instruction,
         schema: request.schema,
         ...launchOptions,
@@ -96,10 +101,11 @@ export async function runEngine(
       const outcome = signal.aborted
         ? ENDED_EARLY
         : await runChecked(options, request, run, { secrets, secretNames });
+      const tree = await takeOver(options, request, run, { secrets, secretNames });
       const masked = maskOutcome(log, outcome);
       const closing = request.closing(masked);
       if (closing !== null) log.line(closing);
-      return masked;
+      return tree === undefined ? masked : { ...masked, tree };
     } catch (error) {
       const failed = findFailure(error, engine);
       if (failed === null) throw error;
@@ -111,8 +117,25 @@ export async function runEngine(
       await Promise.all([log.close(), events?.close()]);
     }
   } finally {
-    if (engine.external || request.verify) void removeRunDir(runDir);
+    if (engine.external || request.verify || request.workspace) void removeRunDir(runDir);
   }
+}
+
+// The agent and its check have ended, so that what is in the worktree is the result of the run.
+async function takeOver(
+  { config, umask }: EngineRunOptions,
+  { engine, workspace = null }: EngineRequest,
+  run: EngineRun,
+  keys: { secrets: readonly string[]; secretNames: readonly string[] },
+): Promise<TreeEnd | undefined> {
+  const { runId, workDir, box, log, runDir } = run;
+  return await workspace?.takeOver({
+    ...{ runId, engine, workDir, box, umask },
+    env: removeKeys(run.env, keys, run),
+    stopGraceMs: config.limits.stop_grace,
+    tempDir: getTempDir(runDir),
+    note: (line) => log.line(line),
+  });
 }
 
 /** Returns the outcome of a run that could not start, or null for an unexpected error. */

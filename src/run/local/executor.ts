@@ -21,11 +21,13 @@ import { OutcomeWriter } from "../outcome_writer.ts";
 import { Recorder, type RunOutcome, type StartState } from "../recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
+import { SetupError } from "../variables.ts";
 import { runWorker } from "./worker_run.ts";
+import { tryOpenWorkspace, type WorkspaceOptions } from "./workspaces.ts";
 
 const log = createLogger("executor");
 
-interface ExecutorOptions extends EngineRunOptions {
+interface ExecutorOptions extends EngineRunOptions, Omit<WorkspaceOptions, "paths" | "umask" | "limits"> {
   db: Database;
   wakeups: Wakeups;
   engines: Catalog;
@@ -109,13 +111,16 @@ export class Executor {
     });
   }
 
-  #work(claim: Claim, signal: AbortSignal, start: StartState): Promise<RunOutcome> {
+  async #work(claim: Claim, signal: AbortSignal, start: StartState): Promise<RunOutcome> {
     const { execution, workDir, task } = claim;
+    const workspace = await tryOpenWorkspace(this.#options, claim, signal);
+    if (workspace instanceof SetupError) return buildFailedOutcome("setup", workspace.message);
     const { db, wakeups, paths, logWakeup, config, waits, steps } = this.#options;
     const { execution_id: id } = execution;
-    return runWorker(this.#options, {
+    return await runWorker(this.#options, {
       execution,
       workDir,
+      workspace,
       verify: JSON.parse(task.verify) as Verify | null,
       grant: () => findGrant(db, claim),
       brief: (engine) =>

@@ -25,11 +25,13 @@ import type { Rules } from "../ending.ts";
 import { OutcomeWriter } from "../outcome_writer.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
+import { SetupError } from "../variables.ts";
 import { findWorkDirProblem } from "./work_dir.ts";
+import { tryOpenWorkspace, type Workspace, type WorkspaceOptions } from "./workspaces.ts";
 
 const log = createLogger("gate");
 
-interface GateOptions extends EngineRunOptions {
+interface GateOptions extends EngineRunOptions, Omit<WorkspaceOptions, "paths" | "umask" | "limits"> {
   db: Database;
   wakeups: Wakeups;
   engines: Catalog;
@@ -86,13 +88,15 @@ export class Gates {
     const { execution, workDir } = claim;
     const engine = engines.find(execution.engine);
     if (engine === null) return buildRefusal(`no engine is called ${execution.engine}`);
-    const problem = findWorkDirProblem(workDir, paths);
+    const workspace = await tryOpenWorkspace(this.#options, claim, signal);
+    if (workspace instanceof SetupError) return buildRefusal(workspace.message);
+    const problem = workspace === null ? findWorkDirProblem(workDir, paths) : null;
     if (problem !== null) return buildRefusal(`the work directory ${workDir} cannot be used: ${problem}`);
     const ended = new AbortController();
     void this.#watch(claim, ended.signal);
     const runDir = getRunDir(paths, createId());
     try {
-      return await this.#run({ claim, gate, engine, runDir, signal });
+      return await this.#run({ claim, gate, engine, runDir, workspace, signal });
     } catch (error) {
       if (!(error instanceof SpawnError)) throw error;
       return buildRefusal(`it could not be started: ${error.message}`);
@@ -102,18 +106,27 @@ export class Gates {
     }
   }
 
-  async #run({ claim, gate, engine, runDir, signal }: {
+  async #run({ claim, gate, engine, runDir, workspace, signal }: {
     claim: Claim;
     gate: Gate;
     engine: Engine;
     runDir: string;
+    workspace: Workspace | null;
     signal: AbortSignal;
   }): Promise<GateAnswer> {
     const { umask, config } = this.#options;
     const { execution: { run_id: runId, worker_id: workerId }, workDir } = claim;
     const { env, secrets } = await this.#buildEnvironment(claim, engine, runDir);
     makeRunDir(runDir);
-    const place = { workerId, engine, workDir, runDir, stateDir: null, messageId: "" };
+    const place = {
+      workerId,
+      engine,
+      workDir,
+      runDir,
+      stateDir: null,
+      messageId: "",
+      ...workspace && { objects: workspace.objects },
+    };
     const box = await this.#options.planBox(place);
     const stopGraceMs = config.limits.stop_grace;
     const context = { runId, engine, workDir, box, env, umask, stopGraceMs, signal };

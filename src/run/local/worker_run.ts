@@ -7,12 +7,15 @@ import { type EngineRunOptions, runEngine, type RunReports } from "./engine_run.
 import type { Grant } from "../environment.ts";
 import type { Briefing } from "../launch_options.ts";
 import type { RunOutcome } from "../recorder.ts";
+import type { Workspace } from "./workspaces.ts";
 import { findWorkDirProblem } from "./work_dir.ts";
 
 interface RunOrder {
   /** The run, with the name of its engine. */
   execution: RunIdentity & { engine: string; instruction: string };
   workDir: string;
+  /** The worktree of the run, or null. */
+  workspace?: Workspace | null;
   /** The check of the work, or null. */
   verify: Verify | null;
   /** Called, like `brief`, only for an engine outside this process. */
@@ -26,13 +29,13 @@ interface RunOrder {
 /** Runs an execution to its outcome. A failed run is an outcome. Throws when the run cannot be prepared. */
 export async function runWorker(
   options: EngineRunOptions & { engines: Pick<Catalog, "find">; isRunner?: boolean },
-  { execution, workDir, verify, grant, brief, signal, listen }: RunOrder,
+  { execution, workDir, workspace = null, verify, grant, brief, signal, listen }: RunOrder,
 ): Promise<RunOutcome> {
   const engine = options.engines.find(execution.engine);
   if (engine === null) {
     return buildFailedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
   }
-  const problem = findWorkDirProblem(workDir, options.paths, options.isRunner);
+  const problem = workspace === null ? findWorkDirProblem(workDir, options.paths, options.isRunner) : null;
   if (problem !== null) {
     return buildFailedOutcome("spawn_failed", `Cannot use the work directory ${workDir}: ${problem}`);
   }
@@ -41,6 +44,7 @@ export async function runWorker(
     engine,
     stateOwner: execution.worker_id,
     workDir,
+    workspace,
     instruction: execution.instruction,
     schema: null,
     verify,

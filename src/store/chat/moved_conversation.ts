@@ -49,6 +49,11 @@ export function moveConversation(from: string, to: string): Statement[] {
       { sql: `update or ignore ${table} set ${column} = ? where ${column} = ?`, args: [to, from] },
       { sql: `delete from ${table} where ${column} = ?`, args: [from] },
     ]),
+    // A worker may have a worktree for the new conversation already.
+    {
+      sql: "update or ignore tree set lane = ? where lane = ?",
+      args: [`session:${to}`, `session:${from}`],
+    },
     ...moveUse(`session:${from}`, `session:${to}`),
     { sql: "update budget set target = ? where target = ?", args: [`session:${to}`, `session:${from}`] },
     {

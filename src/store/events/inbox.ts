@@ -170,6 +170,23 @@ export function findLimitedEngines(db: Database, now: number): Promise<InboxItem
   );
 }
 
+/** Lists branches whose push failed or was blocked. */
+export function findFailedPushes(db: Database, now: number): Promise<InboxItem[]> {
+  return db.read(
+    `select 'push_failed' as kind, tree.id, tree.updated_at as at, tree.branch as title,
+      substr(push_error, 1, ${INBOX_TITLE_MAX}) as detail, tree.worker_id, coalesce(worker.name, '') as worker_name,
+      execution_id, coalesce(message_id, '') as message_id, coalesce(session_key, '') as session_key, '' as engine,
+      coalesce(task_id, '') as task_id, ${NO_QUESTION}, ${NO_BUDGET}
+    from tree indexed by tree_push_failed
+    left join worker on worker.id = tree.worker_id
+    left join execution on execution.id = tree.execution_id
+    where tree.push in ('failed', 'blocked') and ${isShown("push_failed", "tree.id")}
+    order by tree.updated_at desc
+    limit ${INBOX_KIND_MAX}`,
+    [now],
+  );
+}
+
 /** Returns the names of lost secrets that are not snoozed. */
 export function listShownSecrets(db: Database, names: readonly string[], now: number): Promise<string[]> {
   return db.readColumn<string>(
@@ -201,6 +218,9 @@ const REFERENCES: Record<InboxKind, string> = {
   worker_paused: "select id as worker_id from worker where id = ? and paused = 1",
   budget_holds: "select '' as worker_id from budget where id = ?",
   engine_limited: "select '' as worker_id from rate_limit where engine = ?",
+  push_failed: `select worker_id, execution_id
+    from tree
+    where id = ? and push in ('failed', 'blocked')`,
   secret_lost: "select '' as worker_id from secret where name = ?",
 };
 

@@ -76,6 +76,23 @@ export const TRIGGERS: string[] = [
     delete from conversation where session_key = 'local:' || old.id;
   end`,
 
+  // A schedule without a conversation for its results has a separate worktree.
+  ...["insert", "update of worker_id, session_key, deliver_to"].map((event, at) =>
+    `create trigger task_lane_${at} after ${event} on task
+    when exists (select 1 from worker where id = new.worker_id and repo <> 'null')${
+      at === 0 ? "" : " or new.lane <> ''"
+    } begin
+      update task
+      set lane = coalesce((
+        select case
+          when repo ->> '$.per' = 'task' or new.type = 'scheduled' and new.deliver_to = '' then 'task:' || new.id
+          when new.type = 'scheduled' then 'session:' || new.deliver_to
+          else 'session:' || new.session_key end
+        from worker
+        where id = new.worker_id and repo <> 'null'), '')
+      where id = new.id;
+    end`
+  ),
   `create trigger execution_remote_run_delete after delete on execution begin
     delete from remote_run where execution_id = old.id;
   end`,

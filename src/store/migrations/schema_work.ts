@@ -24,6 +24,8 @@ export const WORK_SCHEMA: string[] = [
     deliver_to text not null default '',
     until integer,
     max_runs integer,
+    -- What shares a worktree of its worker's repository, as <kind>:<key>; '' without a repository. A trigger sets it.
+    lane text not null default '',
     status text not null
       check (status in ('scheduled', 'pending', 'running', 'completed', 'failed', 'cancelled')),
     reason text not null default '',
@@ -71,7 +73,7 @@ export const WORK_SCHEMA: string[] = [
   `create index task_next on task (next_run_at) where next_run_at is not null and paused = 0`,
   `create index task_queued on task (queued_at) where queued_at is not null`,
   // The queue has the unblocked tasks whose parents have ended. For each reason of a block, the dispatcher reads only the first blocked task.
-  `create index task_lane on task (worker_id, due_at, id) 
+  `create index task_lane on task (worker_id, lane, due_at, id)
     where status = 'pending' and held = '' and open_parents = 0`,
   `create index task_held on task (held, worker_id, due_at, id) where status = 'pending' and held <> ''`,
   `create index task_due on task (due_at) where status = 'pending' and open_parents = 0`,
@@ -164,6 +166,14 @@ export const WORK_SCHEMA: string[] = [
     input_tokens integer,
     output_tokens integer,
     cost_usd real,
+    -- Its worktree, and its changes there. null before its end, and without a repository.
+    tree_id text not null default '',
+    branch text not null default '',
+    base_commit text not null default '',
+    head_commit text not null default '',
+    files_changed integer,
+    insertions integer,
+    deletions integer,
     created_at integer not null,
     started_at integer,
     completed_at integer

@@ -26,6 +26,8 @@ export const WORKERS_SCHEMA: string[] = [
     scopes text not null default '[]' check (json_valid(scopes)),
     verify text not null default 'null' check (json_valid(verify)),
     work_dir text not null,
+    -- The repository that its runs work on, or null.
+    repo text not null default 'null' check (json_valid(repo)),
     -- Labels of the runners that run it; the first runner to do so becomes its home.
     runs_on text not null default '[]' check (json_valid(runs_on)),
     -- Names of gateways that its runs may use.
@@ -41,6 +43,7 @@ export const WORKERS_SCHEMA: string[] = [
   ) strict`,
   `create index worker_name on worker (name_key)`,
   `create index worker_env on worker (id) where env <> '{}'`,
+  `create index worker_repo on worker (id) where repo <> 'null'`,
   `create index worker_engine on worker (engine, id)`,
   `create index worker_ending on worker (substr(id, -6))`,
 
@@ -209,6 +212,42 @@ export const WORKERS_SCHEMA: string[] = [
   ) strict, without rowid`,
   `create unique index remote_run_request on remote_run (runner_id, request_id)`,
   `create index remote_run_open on remote_run (runner_id, lease_until) where lease_until is not null`,
+
+  // A branch of a worker's repository, with the worktree of a conversation or a task.
+  `create table tree (
+    id text primary key,
+    worker_id text not null,
+    -- The lane of its tasks.
+    lane text not null,
+    branch text not null,
+    -- The branch of the remote repository where it started, and the commit. '' before its worktree exists.
+    base text not null default '',
+    base_commit text not null default '',
+    head_commit text not null default '',
+    -- The commit that was pushed last, or ''.
+    pushed_commit text not null default '',
+    -- 1 while a run works there, and after a run whose changes were not taken over.
+    dirty integer not null default 0 check (dirty in (0, 1)),
+    -- The state of its push, and why it did not happen.
+    push text not null default '' check (push in ('', 'ask', 'asked', 'wanted', 'failed', 'blocked')),
+    push_error text not null default '',
+    question_id text not null default '',
+    -- The latest execution, whose changes a push contains.
+    execution_id text not null default '',
+    -- Size of the worktree, as of the latest run.
+    bytes integer not null default 0,
+    -- null while the worktree exists.
+    removed_at integer,
+    created_at integer not null,
+    updated_at integer not null
+  ) strict`,
+  `create unique index tree_lane on tree (worker_id, lane)`,
+  `create index tree_of_lane on tree (lane)`,
+  `create index tree_worker on tree (worker_id, id)`,
+  `create index tree_idle on tree (updated_at) where removed_at is null and dirty = 0`,
+  `create index tree_push on tree (id) where push in ('ask', 'wanted')`,
+  `create index tree_push_failed on tree (updated_at) where push in ('failed', 'blocked')`,
+  `create index tree_asked on tree (id) where push = 'asked'`,
 
   // The fleet that manages an object. A memory entry's id is its key.
   `create table fleet_object (

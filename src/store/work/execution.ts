@@ -24,7 +24,8 @@ export const EXECUTIONS = {
 
 export type NewExecution =
   & RunIdentity
-  & Pick<Execution, "worker_name" | "session_id" | "engine" | "fallback_from" | "instruction" | "created_at">;
+  & Pick<Execution, "worker_name" | "session_id" | "engine" | "fallback_from" | "instruction" | "created_at">
+  & Partial<Pick<Execution, "tree_id">>;
 
 /** Stores a new execution as pending, with its task's current run number. */
 export function insertExecution({ execution_id, ...rest }: NewExecution): Statement {

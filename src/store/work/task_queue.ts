@@ -21,6 +21,10 @@ export interface WaitingTask
   /** The block that the last check found, '' without one. */
   held: string;
   held_until: number | null;
+  /** Tasks with the same one run one after another, '' without a repository. */
+  lane: string;
+  /** The worktree of its lane, or null before the first run. */
+  tree_id: string | null;
   /** JSON list of the labels of its worker. */
   runs_on: string;
   /** 1 when it has a gate. */
@@ -45,6 +49,8 @@ const OF_ATTEMPT = `from execution
 const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
   task.message_id, task.session_key, task.attempt, task.due_at, task.type, task.cron, task.time_zone,
   task.deliver_to, iif(task.verify = 'null', worker.verify, task.verify) as verify,
+  task.lane, iif(task.lane = '', null, (
+    select id from tree where tree.worker_id = worker.id and tree.lane = task.lane)) as tree_id,
   task.held, task.held_until, task.reason, worker.runs_on, worker.home, task.gate <> 'null' as gated,
   iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,
   iif(worker.runs_on = '[]' and worker.fallback = 0, 0,
@@ -82,49 +88,66 @@ function listPresent<T extends WaitingTask>(rows: readonly T[]): WaitingTask[] {
 const FIRST_DUE = `task.id = (
       select id
       from task
-        where ${TASK_IS_QUEUED} and worker_id = next_worker.worker_id and due_at <= ?
+        where ${TASK_IS_QUEUED} and (worker_id, lane) = (next_lane.worker_id, next_lane.lane) and due_at <= ?
       order by due_at, id
       limit 1)`;
 
+/** A worker and a lane of its tasks. A worker without a repository has one lane, ''. */
+export interface LanePosition {
+  worker_id: string;
+  lane: string;
+}
+
+/** The position before all lanes. */
+export const FIRST_LANE: LanePosition = { worker_id: "", lane: "" };
+
 /**
- * Lists the first due and unblocked task of each active worker, oldest first. The query steps from worker to worker through the
- * index, so its cost depends on the number of workers with tasks, not on the number of tasks.
+ * Lists the first due and unblocked task of each lane of the active workers, oldest first. The query steps from lane to lane through the
+ * index, so its cost depends on the number of lanes with tasks, not on the number of tasks.
  */
 export async function listNextTasks(
   db: Database,
   now: number,
-  { after, limit }: Window<string> = { after: "", limit: WORK_DIRS_PER_ROUND },
-): Promise<NextTasks<string>> {
-  const rows = await db.read<WaitingTask & { next_worker_id: string | null }>(
-    `with recursive next_worker (worker_id) as (
-      select min(worker_id) from task where ${TASK_IS_QUEUED} and worker_id > ?
+  { after, limit }: Window<LanePosition> = { after: FIRST_LANE, limit: WORK_DIRS_PER_ROUND },
+): Promise<NextTasks<LanePosition>> {
+  const rows = await db.read<WaitingTask & { position: number; next_worker_id: string; next_lane: string }>(
+    `with recursive next_lane (id, worker_id, lane, position) as (
+      select * from (
+        select id, worker_id, lane, 1
+        from task
+        where ${TASK_IS_QUEUED} and (worker_id, lane) > (?, ?)
+        order by worker_id, lane
+        limit 1)
       union all
-      select (
-        select min(worker_id) from task where ${TASK_IS_QUEUED} and worker_id > next_worker.worker_id)
-      from next_worker
-      where next_worker.worker_id is not null
+      select later.id, later.worker_id, later.lane, position + 1
+      from next_lane
+      join task as later on later.id = (
+        select id
+        from task
+        where ${TASK_IS_QUEUED} and (worker_id, lane) > (next_lane.worker_id, next_lane.lane)
+        order by worker_id, lane
+        limit 1)
       limit ?
     )
-    select next_worker.worker_id as next_worker_id, ${COLUMNS}
-    from next_worker
-    left join worker on worker.id = next_worker.worker_id and worker.paused = 0
+    select next_lane.position, next_lane.worker_id as next_worker_id, next_lane.lane as next_lane, ${COLUMNS}
+    from next_lane
+    left join worker on worker.id = next_lane.worker_id and worker.paused = 0
     left join task on ${FIRST_DUE}
     order by task.due_at, task.id`,
-    [after, limit, now],
+    [after.worker_id, after.lane, limit, now],
   );
-  const ids = rows.map((row) => row.next_worker_id);
-  const last = ids.reduce<string>((most, id) => id !== null && id > most ? id : most, "");
-  // After the last worker, the recursion adds one null.
-  return { heads: listPresent(rows), next: ids.includes(null) ? null : last };
+  const last = rows.find(({ position }) => position === limit);
+  const next = last === undefined ? null : { worker_id: last.next_worker_id, lane: last.next_lane };
+  return { heads: listPresent(rows), next };
 }
 
-/** Lists the first due task of each worker among the oldest `limit` due tasks, oldest first, without blocked tasks. */
+/** Lists the first due task of each lane among the oldest `limit` due tasks, oldest first, without blocked tasks. */
 export function listOldestNextTasks(db: Database, now: number, limit: number): Promise<WaitingTask[]> {
   return db.read<WaitingTask>(
-    `with next_worker (worker_id) as (
-      select distinct worker_id
+    `with next_lane (worker_id, lane) as (
+      select distinct worker_id, lane
       from (
-        select worker_id, held
+        select worker_id, lane, held
         from task
         where status = 'pending' and open_parents = 0 and due_at <= ?
         order by due_at
@@ -132,8 +155,8 @@ export function listOldestNextTasks(db: Database, now: number, limit: number): P
       where held = ''
     )
     select ${COLUMNS}
-    from next_worker
-    join worker on worker.id = next_worker.worker_id and worker.paused = 0
+    from next_lane
+    join worker on worker.id = next_lane.worker_id and worker.paused = 0
     join task on ${FIRST_DUE}
     order by task.due_at, task.id`,
     [now, limit, now],

@@ -156,14 +156,20 @@ export async function findWorkerEnv(db: Database, id: string): Promise<Record<st
   return json === null ? {} : JSON.parse(json) as Record<string, string>;
 }
 
-/** Lists the workers that have variables. */
+/** Lists the workers with variables or a repository. The credentials of a repository count as a variable. */
 export async function listWorkerEnvs(
   db: Database,
 ): Promise<{ id: string; name: string; env: Record<string, string> }[]> {
-  const rows = await db.read<{ id: string; name: string; env: string }>(
-    "select id, name, env from worker where env <> '{}' order by id",
+  const rows = await db.read<{ id: string; name: string; env: string; credentials: string | null }>(
+    `select id, name, env, repo ->> '$.credentials' as credentials from worker where env <> '{}'
+    union
+    select id, name, env, repo ->> '$.credentials' as credentials from worker where repo <> 'null'
+    order by id`,
   );
-  return rows.map((row) => ({ ...row, env: JSON.parse(row.env) as Record<string, string> }));
+  return rows.map(({ id, name, env, credentials }) => ({
+    ...{ id, name },
+    env: { ...JSON.parse(env), ...(credentials === null ? {} : { "repo.credentials": credentials }) },
+  }));
 }
 
 const FILTERS: Filters<WorkerFilter> = {
@@ -215,6 +221,11 @@ export async function listCandidates(db: Database): Promise<Candidate[]> {
     [DESCRIPTIONS_MAX_BYTES],
   );
   return rows.map((row) => JSON.parse(row.json));
+}
+
+/** Counts the workers with a repository. */
+export async function countRepoWorkers(db: Database): Promise<number> {
+  return await db.readValue<number>("select count(*) as workers from worker where repo <> 'null'") ?? 0;
 }
 
 /** Lists the work directories of all local workers except one. */

@@ -81,6 +81,7 @@ export class ScheduleBench {
       verify: null,
       runs_on: [],
       gateways: [],
+      repo: null,
       fallback: false,
       isolation: null,
       work_dir: "/tmp",

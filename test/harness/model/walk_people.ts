@@ -1,4 +1,6 @@
 import { expect } from "vitest";
+import { createRepository } from "../service/git_server.ts";
+import { createTempDir } from "../service/process.ts";
 import type { WalkWorld } from "./walk.ts";
 
 const PASSWORD = "a long enough word\n";
@@ -62,6 +64,7 @@ export async function walkQueue(world: WalkWorld, worker: string, execution: str
   await world.run("execution retry", [execution]);
   await world.run("execution steer", [execution, "and this"]);
   await world.run("worker activity");
+  await walkTrees(world);
   await world.run("system config");
   await world.run("system check-config", ["-"], /valid/, "limits: {max_attempts: 2}\n");
   await world.run("ask", ["Which colour?", "--option", "Red", "--timeout", "1h"]);
@@ -112,4 +115,21 @@ export async function walkPlatforms(world: WalkWorld): Promise<void> {
   await world.run("webhook deliveries", ["out"]);
   await world.run("webhook replay", ["ci", "--after", "0"]);
   await world.run("webhook delete", ["ci", "--yes"]);
+}
+
+// The commands about the repository of a worker (contract-3 24)
+async function walkTrees(world: WalkWorld): Promise<void> {
+  await using folder = await createTempDir();
+  const path = await createRepository(folder.path);
+  const { id: coder } = await world.call("POST /api/workers", { name: "Coder", repo: { path } });
+  const body = { message_id: "tree", worker_id: coder, instruction: "touch made.txt", type: "immediate" };
+  const task = await world.call("POST /api/tasks", body);
+  await world.settle();
+  const { execution_id } = await world.call(`GET /api/tasks/${task.id}`);
+  expect(await world.run("execution diff", [execution_id])).toContain("made.txt");
+  expect(await world.run("execution diff", [execution_id, "--stat"])).toContain("made.txt");
+  expect(await world.run("worker trees", [coder])).not.toBe("");
+  await world.run("execution push", [execution_id]);
+  await world.run("execution discard", [execution_id, "--yes"]);
+  await world.call(`DELETE /api/workers/${coder}`);
 }

@@ -7,6 +7,8 @@ import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import type { Json } from "../../harness/service/client.ts";
 import { createTask } from "../../harness/service/runner.ts";
+import { createRepository } from "../../harness/service/git_server.ts";
+import { createTempDir } from "../../harness/service/process.ts";
 import { upload } from "../requests.ts";
 import { startRun } from "../../harness/service/run.ts";
 
@@ -89,10 +91,10 @@ describe("the audit trail (contract 4, Journal)", () => {
     await change("task.due", `POST /api/tasks/${task.id}/run`, {});
     await change("task.cancelled", `POST /api/tasks/${task.id}/cancel`, {});
     const late = { ...plan, type: "countdown", cron: undefined, scheduled_at: Date.now() + 60_000 };
-    const { id: ended } = await app.call("POST /api/tasks", late);
-    await app.call(`POST /api/tasks/${ended}/cancel`, {});
-    await change("task.retried", `POST /api/tasks/${ended}/retry`, {});
-    await app.call(`POST /api/tasks/${ended}/cancel`, {});
+    const { id: lateId } = await app.call("POST /api/tasks", late);
+    await app.call(`POST /api/tasks/${lateId}/cancel`, {});
+    await change("task.retried", `POST /api/tasks/${lateId}/retry`, {});
+    await app.call(`POST /api/tasks/${lateId}/cancel`, {});
     const run = await startRun(app);
     await change("execution.cancelling", `POST /api/executions/${run.executionId}/cancel`, {});
     await change("context.cleared", `DELETE /api/contexts/${worker.id}?session_key=local:${chat.id}`);
@@ -104,6 +106,14 @@ describe("the audit trail (contract 4, Journal)", () => {
     await app.call(`POST /api/executions/${executionId}/cancel`, {});
     await change("task.created", `POST /api/executions/${executionId}/retry`, {});
     await change("execution.steered", `POST /api/executions/${executionId}/steer`, { content: "and this" });
+    await using folder = await createTempDir();
+    const repo = { path: await createRepository(folder.path) };
+    const coder = await app.call("POST /api/workers", { name: "Coder", repo });
+    const tree = await createTask(app, coder.id, "touch made.txt");
+    const ended = await app.call(`GET /api/tasks/${tree}/wait?timeout_ms=20000`);
+    const changed = `/api/executions/${ended.execution_id}`;
+    await change("tree.push_requested", `POST ${changed}/push`, {});
+    await change("tree.discarded", `POST ${changed}/discard`, {});
     await change("fleet.applied", "POST /api/fleet/apply", { fleet: { memory: { tone: "friendly" } } });
     const paused = await app.call("POST /api/workers", { name: "Paused", paused: true });
     await createTask(app, paused.id, "sleep 60");

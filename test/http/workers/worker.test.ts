@@ -31,6 +31,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       fallback: false,
       isolation: null,
       isolation_effective: "namespace",
+      repo: null,
       home: "",
       paused: false,
       created_at: expect.any(Number),

@@ -291,6 +291,8 @@ async function tryRun(world: World, label: string): Promise<void> {
     runs_on: "[]",
     home: "",
     gated: 0,
+    lane: "",
+    tree_id: null,
     boxed: 0,
     admin: 0,
     patient: 0,

@@ -1,0 +1,78 @@
+// Removes worktrees that no run has used for `retention.trees`. Their branches stay.
+import { join } from "node:path";
+import { createLogger } from "../../base/log.ts";
+import { type DataPaths, getMirrorDir, getTreeDir } from "../../base/paths.ts";
+import { WAKEUP } from "../../base/wakeups.ts";
+import { getShortId } from "../../domain/work/tree.ts";
+import { type Mirrors, removeWorktree } from "../../files/git/mirror.ts";
+import { record } from "../../store/events/journal.ts";
+import { listIdleTrees, listTreeIds, markTreeRemoved, sumTreeBytes } from "../../store/work/tree.ts";
+import { Stage, type StageServices } from "../stage/stage.ts";
+
+const log = createLogger("retention");
+const POLL_MS = 10 * 60_000;
+const TREES_PER_ROUND = 50;
+const ORPHAN_AGE_MS = 60 * 60_000;
+
+interface TreeStageOptions extends StageServices {
+  paths: DataPaths;
+  mirrors: Mirrors;
+  /** Age of an idle worktree, in ms. */
+  retentionMs: number;
+  maxBytes: number;
+}
+
+/** Creates the stage that removes idle worktrees: the old ones, and the longest idle ones while all together exceed their limit. */
+export function createTreeStage(options: TreeStageOptions): Stage {
+  const { db, clock, retentionMs, maxBytes } = options;
+  return new Stage(options, { name: "trees", wakeup: WAKEUP.trees, pollMs: POLL_MS, step });
+
+  async function step(): Promise<number> {
+    const isFull = await sumTreeBytes(db) >= maxBytes;
+    const before = isFull ? clock.now() : clock.now() - retentionMs;
+    const idle = await listIdleTrees(db, before, isFull ? 1 : TREES_PER_ROUND);
+    for (const tree of idle) await remove(options, tree);
+    await removeOrphans(options);
+    return idle.length > 0 ? 0 : Infinity;
+  }
+}
+
+type IdleTree = Awaited<ReturnType<typeof listIdleTrees>>[number];
+
+// The row first: a run that starts meanwhile makes the worktree anew.
+async function remove(options: TreeStageOptions, tree: IdleTree): Promise<void> {
+  const { db, clock, paths, mirrors } = options;
+  const { id, worker_id, updated_at } = tree;
+  await mirrors.use(getMirrorDir(paths, worker_id), async () => {
+    const now = clock.now();
+    const { won } = await db.write([
+      ...markTreeRemoved(id, updated_at, now),
+      record(now, { kind: "tree.removed", worker_id, data: { tree_id: id } }),
+    ]);
+    if (won) await removeWorktree(getTreeDir(paths, worker_id, getShortId(id)));
+  });
+}
+
+// A kill between the row and the directory leaves a directory without a row.
+async function removeOrphans({ db, clock, paths, mirrors }: TreeStageOptions): Promise<void> {
+  for (const worker of await listNames(paths.trees)) {
+    const known = new Set((await listTreeIds(db, worker)).map(getShortId));
+    const folder = join(paths.trees, worker, "work");
+    for (const name of known.size === 0 ? [] : await listNames(folder)) {
+      if (known.has(name) || name.startsWith(".")) continue;
+      const age = clock.now() - ((await Deno.lstat(join(folder, name))).mtime?.getTime() ?? 0);
+      if (age < ORPHAN_AGE_MS) continue;
+      log.info("Removing the worktree {path}, which belongs to no branch", { path: join(folder, name) });
+      await mirrors.use(getMirrorDir(paths, worker), () => removeWorktree(join(folder, name)));
+    }
+  }
+}
+
+async function listNames(folder: string): Promise<string[]> {
+  try {
+    return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
+}
