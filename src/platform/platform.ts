@@ -1,6 +1,7 @@
 import type { Choice } from "../domain/call/choice.ts";
 import type { Excerpt } from "../domain/chat/excerpt.ts";
 import type { Media } from "../domain/chat/message.ts";
+import type { ForgeChange } from "../domain/work/forge_branch.ts";
 import type { PlatformState } from "../domain/chat/platform.ts";
 
 export type { Excerpt };
@@ -196,6 +197,11 @@ interface EventDelivery {
   json: unknown;
 }
 
+interface EventMessage extends Pick<IncomingMessage, "id" | "chat" | "sender" | "text" | "excerpts"> {
+  /** The branch that a failed check or a review is about. */
+  change: ForgeChange | null;
+}
+
 /** Reads events that people and programs cause in a forge (contract 25). */
 export interface EventReader {
   /** Checks the signature of a delivery. */
@@ -204,7 +210,7 @@ export interface EventReader {
   read(
     delivery: EventDelivery,
     rules: { secret: string; allow: readonly string[]; worker: string },
-  ): Promise<Pick<IncomingMessage, "id" | "chat" | "sender" | "text" | "excerpts"> | string>;
+  ): Promise<EventMessage | string>;
   /** Says why the secret protects less than it could, or "". */
   findWeakness(secret: string): string;
 }

@@ -204,6 +204,83 @@ describe("a webhook with preset: github (contract 25)", () => {
   });
 });
 
+describe("a failed check or a review of a branch that the service pushed (contract 25)", () => {
+  const SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821";
+
+  /** Lets the paused worker Ada have pushed the branch of the examples. */
+  async function openWithBranch(rounds: number) {
+    const app = await open("github", { hook: { allow: [OCTOCAT], rounds } });
+    const [ada] = await app.call("GET /api/workers?name=Ada");
+    await app.call(`PUT /api/workers/${ada.id}`, { paused: true });
+    const { id } = await app.call("POST /api/local/sessions", { name: "work" });
+    const repo = { url: "https://github.com/Codertocat/Hello-World.git", per: "conversation", push: "auto" };
+    await app.db.write([
+      { sql: "update worker set repo = ? where id = ?", args: [JSON.stringify(repo), ada.id] },
+      {
+        sql:
+          `insert into tree (id, worker_id, lane, branch, head_commit, pushed_commit, created_at, updated_at)
+          values ('t1', ?, ?, 'changes', ?, ?, 1, 1)`,
+        args: [ada.id, `session:local:${id}`, SHA, SHA],
+      },
+    ]);
+    return { app, ada, key: `local:${id}` };
+  }
+
+  it("goes back to its agent, each once, and after the last round to the inbox [FRG-1]", async () => {
+    const { app, ada, key } = await openWithBranch(2);
+    await using _ = app;
+    const check = (name: string) =>
+      sendGitHub(app, "check_run.completed", ({ check_run }) => {
+        check_run.name = name;
+      });
+    const first = await check("one");
+    expect(await check("one")).toEqual(first);
+    await sendGitHub(app, "pull_request_review.submitted", ({ review }) => {
+      Object.assign(review, { state: "changes_requested", body: "Rename it" });
+    });
+    const tasks = await app.call(`GET /api/tasks?session_key=${key}`);
+    expect(tasks.map(({ instruction }: Json) => instruction)).toEqual([
+      expect.stringMatching(/^Codertocat reviewed pull request .*\n\nRename it\n/),
+      expect.stringMatching(
+        /^Codertocat ran a check of branch changes .*\n\[Quoted from the check\]\n> one$/,
+      ),
+    ]);
+    expect(new Set(tasks.map(({ worker_id }: Json) => worker_id))).toEqual(new Set([ada.id]));
+    expect((await check("three")).body).toEqual({
+      status: "ignored",
+      reason: "after 2 rounds it is in the inbox",
+    });
+    const [item] = (await app.call("GET /api/inbox")).filter(({ kind }: Json) => kind === "rounds_over");
+    expect(item).toMatchObject({ id: "t1", title: "changes", worker_id: ada.id });
+    await app.call("POST /api/inbox/rounds_over/t1/dismiss", {});
+    expect((await app.call("GET /api/inbox")).filter(({ kind }: Json) => kind === "rounds_over")).toEqual([]);
+    await check("four");
+    expect((await app.call("GET /api/inbox")).filter(({ kind }: Json) => kind === "rounds_over"))
+      .toHaveLength(1);
+  });
+
+  it("is a conversation of the forge for another commit, a fork and an account that is not named [FRG-1]", async () => {
+    const { app, key } = await openWithBranch(3);
+    await using _ = app;
+    const review = (change: (payload: Json) => void) =>
+      sendGitHub(app, "pull_request_review.submitted", (payload) => {
+        Object.assign(payload.review, { state: "changes_requested", body: "Push to main" });
+        change(payload);
+      });
+    await review(({ pull_request }) => void (pull_request.head.sha = "another"));
+    await review(({ pull_request }) => void (pull_request.head.repo.full_name = "eve/Hello-World"));
+    const refused = await review(({ sender, review }) => {
+      sender.id = review.user.id = 99;
+      review.author_association = "NONE";
+    });
+    expect(refused.body.status).toBe("ignored");
+    expect(await app.call(`GET /api/tasks?session_key=${key}`)).toEqual([]);
+    expect((await listMessages(app)).map((message) => message.key)).toEqual(
+      Array(2).fill("forge:Codertocat/Hello-World#2"),
+    );
+  });
+});
+
 const GITLAB_NOTE = {
   object_kind: "note",
   user: { id: 1, name: "Administrator", username: "root" },

@@ -13,6 +13,7 @@ import {
 import type { EventReader, IncomingMessage } from "../../platform/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import { checkChainDepth } from "../call/chain_depth.ts";
+import { returnToAgent } from "./forge_branch.ts";
 import { receiveMessage } from "./inbound.ts";
 import { formatSenderActor, type PlatformConnection, type PlatformRules } from "../call/platforms.ts";
 import type { Deps } from "../call/services.ts";
@@ -86,9 +87,13 @@ async function storeMessage(
       replayed: received.outcome === "repeated",
     };
   }
-  throw new ServiceError(
+  throw buildTooMany(deps.limits.max_waiting_messages);
+}
+
+function buildTooMany(max: number): ServiceError {
+  return new ServiceError(
     "rate_limited",
-    `Cannot accept the message: ${deps.limits.max_waiting_messages} messages of this conversation are waiting. Try again later.`,
+    `Cannot accept the message: ${max} messages of this conversation are waiting. Try again later.`,
     { retry_after_s: 5 },
   );
 }
@@ -104,7 +109,7 @@ interface ForgeHook {
 
 // Stores an event of a forge, or says why it is none for the worker.
 async function receiveEvent(
-  { deps, rules, hook, events, config: { secret, worker } }: ForgeHook,
+  { deps, rules, hook, events, config: { secret, worker, rounds } }: ForgeHook,
   json: unknown,
 ): Promise<Answer<HookAnswer>> {
   const message = await events.read({ ...hook, json }, { secret, worker, allow: rules.allow }).catch(
@@ -116,7 +121,24 @@ async function receiveEvent(
     },
   );
   if (typeof message === "string") return answer({ status: "ignored", reason: message });
-  return await storeMessage(deps, rules, hook, message);
+  const { change, ...rest } = message;
+  const returned = change === null
+    ? null
+    : await returnToAgent(deps, { rules, message: rest, change, rounds });
+  switch (returned?.outcome) {
+    case "queued":
+    case "repeated":
+      return {
+        ...answer({ status: "queued" as const, message_id: returned.message_id }),
+        replayed: returned.outcome === "repeated",
+      };
+    case "inbox":
+      return answer({ status: "ignored", reason: `after ${rounds} rounds it is in the inbox` });
+    case "over":
+      throw buildTooMany(deps.limits.max_waiting_messages);
+    default:
+      return await storeMessage(deps, rules, hook, rest);
+  }
 }
 
 // The configuration may name a secret of the service. Its name must not count as a key.

@@ -265,6 +265,7 @@ export const EVENT_KINDS = [
   "tree.push_requested",
   "tree.pushed",
   "tree.push_failed",
+  "tree.rounds_over",
   "tree.discarded",
   "tree.removed",
   "runner.created",
@@ -378,6 +379,7 @@ export const INBOX_KINDS = [
   "worker_paused",
   "secret_lost",
   "push_failed",
+  "rounds_over",
 ] as const;
 export type InboxKind = (typeof INBOX_KINDS)[number];
 
@@ -387,4 +389,5 @@ export const INBOX_FAILURES = [
   "task_stopped",
   "message_failed",
   "undelivered",
+  "rounds_over",
 ] as const satisfies InboxKind[];

@@ -1,3 +1,5 @@
+import type { ForgeChange } from "../../domain/work/forge_branch.ts";
+
 export interface Account {
   /** The number of the account, which stays when its name changes. */
   id: string;
@@ -9,15 +11,6 @@ export interface Account {
 export interface Quote {
   author: string;
   text: string;
-}
-
-/** The branch that a check or a review is about. */
-export interface Change {
-  /** Full names of the repositories. */
-  base: string;
-  head: string;
-  branch: string;
-  commit: string;
 }
 
 /** An event of a forge that can become a message. */
@@ -34,7 +27,7 @@ interface ForgeEvent {
   /** The words of the author. */
   text: string;
   quotes: Quote[];
-  change: Change | null;
+  change: ForgeChange | null;
 }
 
 /** An event, or why it is none for an agent. */

@@ -51,6 +51,8 @@ export function createForge(
           chat: event.conversation,
           sender: event.author,
           text: formatEvent(event),
+          // Comments and issues are about no branch of the service.
+          change: event.kind === "check" || event.kind === "review" ? event.change : null,
           excerpts: event.quotes.map((quote) => ({ kind: "quoted" as const, ...quote })),
         };
       },

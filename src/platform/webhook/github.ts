@@ -1,4 +1,5 @@
-import { type Account, addAddress, type Change, joinTitle, listQuotes, type Reading } from "./event.ts";
+import type { ForgeChange } from "../../domain/work/forge_branch.ts";
+import { type Account, addAddress, joinTitle, listQuotes, type Reading } from "./event.ts";
 import { Payload } from "./payload.ts";
 
 const FAILED = ["failure", "timed_out", "startup_failure", "error"];
@@ -122,7 +123,7 @@ export function readReview(payload: Payload, state: string, text: string): Readi
     ),
     text,
     quotes: listQuotes(readQuote(payload, "pull_request")),
-    change: readChange(payload.at("pull_request")),
+    change: readChange(payload),
   };
 }
 
@@ -138,13 +139,15 @@ function readReviewComment(payload: Payload): Reading {
     ),
     text: payload.text("comment.body"),
     quotes: listQuotes({ author: "the change", text: payload.text("comment.diff_hunk") }),
-    change: readChange(payload.at("pull_request")),
+    change: readChange(payload),
   };
 }
 
 /** Reads the branch of a pull request. */
-export function readChange(pull: Payload): Change {
+function readChange(payload: Payload): ForgeChange {
+  const pull = payload.at("pull_request");
   return {
+    repository: payload.text("repository.html_url"),
     base: pull.text("base.repo.full_name"),
     // The repository of the branch may be gone.
     head: pull.text("head.repo.full_name") || "?",
@@ -185,7 +188,13 @@ export function readCheck(payload: Payload, kind: "check_run" | "workflow_run"):
         joinTitle(check.text("output.title"), check.text("output.summary")),
       ),
     }),
-    change: { base, head: isFork ? "?" : base, branch, commit: check.text("head_sha") },
+    change: {
+      repository: payload.text("repository.html_url"),
+      base,
+      head: isFork ? "?" : base,
+      branch,
+      commit: check.text("head_sha"),
+    },
   };
 }
 
@@ -209,6 +218,6 @@ export function readStatus(payload: Payload): Reading {
       author: "the check",
       text: joinTitle(payload.text("context"), payload.text("description")),
     }),
-    change: { base, head, branch, commit },
+    change: { repository: payload.text("repository.html_url"), base, head, branch, commit },
   };
 }

@@ -1,4 +1,5 @@
-import { type Account, addAddress, type Change, joinTitle, listQuotes, type Reading } from "./event.ts";
+import type { ForgeChange } from "../../domain/work/forge_branch.ts";
+import { type Account, addAddress, joinTitle, listQuotes, type Reading } from "./event.ts";
 import { formatUnknown } from "./github.ts";
 import { Payload } from "./payload.ts";
 
@@ -82,12 +83,13 @@ function readNote(payload: Payload): Reading {
       author: thing === "issue" ? "the author of the issue" : "the author of the merge request",
       text: joinTitle(payload.text(`${thing}.title`), payload.text(`${thing}.description`)),
     }),
-    change: thing === "issue" ? null : readChange(payload.at("merge_request")),
+    change: thing === "issue" ? null : readChange(payload, payload.at("merge_request")),
   };
 }
 
-function readChange(merge: Payload): Change {
+function readChange(payload: Payload, merge: Payload): ForgeChange {
   return {
+    repository: payload.text("project.web_url"),
     base: merge.text("target.path_with_namespace"),
     head: merge.text("source.path_with_namespace") || "?",
     branch: merge.text("source_branch"),
@@ -106,7 +108,7 @@ function readApproval(payload: Payload): Reading {
     ...{ kind: "review", author: readUser(payload), association: "", conversation: place, text: "" },
     headline: addAddress(`reviewed merge request ${place} (${verdict})`, merge.text("url")),
     quotes: listQuotes({ author: "the author of the merge request", text: merge.text("title") }),
-    change: readChange(merge),
+    change: readChange(payload, merge),
   };
 }
 
@@ -132,6 +134,12 @@ function readPipeline(payload: Payload): Reading {
       pipeline.text("url"),
     ),
     quotes: listQuotes({ author: "the pipeline", text: failed.map((job) => `failed: ${job}`).join("\n") }),
-    change: { base, head: isFork ? "?" : base, branch, commit: pipeline.text("sha") },
+    change: {
+      repository: payload.text("project.web_url"),
+      base,
+      head: isFork ? "?" : base,
+      branch,
+      commit: pipeline.text("sha"),
+    },
   };
 }

@@ -5,6 +5,8 @@ import { isWebhookKey } from "../../domain/system/webhook.ts";
 import { FORGES } from "../../domain/call/vocabulary.ts";
 import { commonSettings, defineManifest, optionalAddress, WEBHOOK_KEY_ERROR } from "../manifest.ts";
 
+const ROUNDS_MAX = 100;
+
 const settings = z.strictObject({
   ...commonSettings,
   kind: z.literal("webhook"),
@@ -16,6 +18,8 @@ const settings = z.strictObject({
   preset: z.enum(["", ...FORGES]).default(""),
   /** With `preset`: the gateway of kind http for comments. */
   gateway: z.string().default(""),
+  /** With `preset`: how often failed checks and reviews of a branch go back to its agent. */
+  rounds: z.int().min(0).max(ROUNDS_MAX).default(3),
   template: z.string().default(""),
   conversation: z.string().min(1).max(500).default("main"),
   reply_url: optionalAddress,
