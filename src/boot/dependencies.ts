@@ -62,7 +62,10 @@ export async function openBootResources(
   try {
     // Bind before storing anything, so that a failed start creates no password (contract 8.17).
     port = bindPort(config.server);
-    const hasReferences = listSecretReferences(config).some(({ user }) => user.startsWith("platform:"));
+    const hasReferences = listSecretReferences(config).some(({ user }) => user.startsWith("platform:")) ||
+      Object.values(config.platforms).some((platform) =>
+        platform.kind === "webhook" && platform.gateway !== ""
+      );
     const created = hasReferences ? null : await createPlatforms(config, clock, platforms);
     const resources = { loaded, paths, clock, port };
     const opened = await (standby === undefined ? openDatabase(resources) : standBy(resources, standby));

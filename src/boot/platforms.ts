@@ -10,6 +10,8 @@ import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
 import { PLATFORM_SECRETS } from "../config/platform.ts";
 import { createLogger } from "../base/log.ts";
+import { buildGateway, SECRET_MARK } from "../domain/workers/gateway.ts";
+import type { GatewayAccess } from "../platform/manifest.ts";
 import { readSecretReference } from "../domain/account/secret.ts";
 import type { SecretStore } from "../store/account/secret_store.ts";
 import { LOCAL_PLATFORM } from "../domain/call/message_id.ts";
@@ -32,7 +34,7 @@ type PlatformConfig = Config["platforms"][string];
 
 /** Creates the enabled platforms of the configuration without connecting them. Loads the code of their kinds (decision 0005). */
 export async function createPlatforms(
-  { platforms }: Config,
+  { platforms, gateways }: Config,
   clock: Clock,
   replaced: readonly Platform[] = [],
   secrets: SecretStore | null = null,
@@ -43,7 +45,8 @@ export async function createPlatforms(
     const rules = buildRules(name, config);
     try {
       const resolved = config.enabled ? await resolveSecrets(config, secrets) : config;
-      const platform = config.enabled ? given ?? await createPlatform(name, resolved, clock) : null;
+      const gateway = findGateway(config, gateways, secrets);
+      const platform = config.enabled ? given ?? await createPlatform(name, resolved, clock, gateway) : null;
       all.set(name, { rules, config, platform });
     } catch (error) {
       if (!(error instanceof UnresolvedError)) throw error;
@@ -71,6 +74,25 @@ async function resolveSecrets(config: PlatformConfig, secrets: SecretStore | nul
   return resolved as PlatformConfig;
 }
 
+function findGateway(
+  config: PlatformConfig,
+  gateways: Config["gateways"],
+  secrets: SecretStore | null,
+): GatewayAccess | null {
+  const name = config.kind === "webhook" ? config.gateway : "";
+  const settings = Object.hasOwn(gateways, name) ? gateways[name] : undefined;
+  if (settings === undefined || secrets === null) return null;
+  const { upstream, secret, header } = buildGateway(name, settings);
+  return {
+    upstream,
+    async readHeader() {
+      const found = await secrets.read(secret);
+      if (found.state !== "value") throw new Error(`the secret of gateway ${name} is ${found.state}`);
+      return { name: header.name, value: header.value.replace(SECRET_MARK, () => found.value) };
+    },
+  };
+}
+
 function createLocalPlatform(clock: Clock): PlatformConnection {
   const rules: PlatformRules = {
     name: LOCAL_PLATFORM,
@@ -88,10 +110,15 @@ function buildRules(name: string, config: PlatformConfig): PlatformRules {
   return { name, kind, enabled, allow: allow.map(String), groups, threads };
 }
 
-async function createPlatform(name: string, config: PlatformConfig, clock: Clock): Promise<Platform> {
+async function createPlatform(
+  name: string,
+  config: PlatformConfig,
+  clock: Clock,
+  gateway: GatewayAccess | null,
+): Promise<Platform> {
   const manifest = MANIFESTS.find(({ kind }) => kind === config.kind);
   if (manifest === undefined) throw new Error(`No manifest of the platform kind ${config.kind}`);
-  return await manifest.create(name, config, clock);
+  return await manifest.create(name, config, clock, gateway);
 }
 
 /** Stores the webhooks of the configuration and removes those that it no longer defines. Runs before any event is sent. */

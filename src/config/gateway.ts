@@ -33,6 +33,23 @@ export function checkGateways(gateways: Gateways, source: ConfigSource): void {
   }
 }
 
+/** Checks the gateway that a platform names. Throws ConfigError. */
+export function checkPlatformGateway(
+  name: string,
+  platform: object,
+  gateways: Gateways,
+  source: ConfigSource,
+): void {
+  const wanted = "gateway" in platform ? String(platform.gateway) : "";
+  const gateway = Object.hasOwn(gateways, wanted) ? gateways[wanted] : undefined;
+  if (wanted === "" || gateway?.kind === "http") return;
+  const path = ["platforms", name, "gateway"];
+  const problem = gateway === undefined
+    ? `no gateway is called ${JSON.stringify(wanted)}`
+    : `needs a gateway of kind http, and ${wanted} has kind ${gateway.kind}`;
+  throw new ConfigError(`${formatPosition(source, path)}${path.join(".")}: ${problem}`);
+}
+
 interface NamedEngine {
   name: string;
   engine: EngineConfig;

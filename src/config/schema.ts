@@ -17,7 +17,7 @@ import {
 } from "../engine/kinds.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import type { AnyAdapter } from "../engine/protocol/adapter.ts";
-import { checkEngineGateway, checkGateways, gatewaysSchema } from "./gateway.ts";
+import { checkEngineGateway, checkGateways, checkPlatformGateway, gatewaysSchema } from "./gateway.ts";
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
 import { oidcSchema, publicUrlSchema } from "./sign_in.ts";
@@ -192,6 +192,9 @@ export async function loadConfig(
   checkBackup(config, source);
   checkFiles(config, source);
   checkGateways(config.gateways, source);
+  for (const [name, platform] of Object.entries(config.platforms)) {
+    checkPlatformGateway(name, platform, config.gateways, source);
+  }
   checkEngines(config.engines, source, { gateways: config.gateways, beeEngine: config.bee.engine });
   const passwordFile = env.SVC_AUTH_PASSWORD_FILE;
   const password = env.SVC_AUTH_PASSWORD ??

@@ -16,6 +16,15 @@ export interface PlatformBase<L extends Limits | null = Limits> {
   kind: string;
   limits: L;
   clock: Clock;
+  /** The gateway that the settings name. */
+  gateway: GatewayAccess | null;
+}
+
+/** A gateway for requests of the service itself. */
+export interface GatewayAccess {
+  upstream: URL;
+  /** Reads the secret each time, so that a new one counts immediately. Throws an Error with the way out. */
+  readHeader: () => Promise<{ name: string; value: string }>;
 }
 
 interface Definition<Settings extends z.ZodType, L extends Limits | null> {
@@ -36,7 +45,7 @@ interface Definition<Settings extends z.ZodType, L extends Limits | null> {
 export interface Manifest<Settings extends z.ZodType = z.ZodType, L extends Limits | null = Limits | null>
   extends Omit<Definition<Settings, L>, "load"> {
   /** Creates a platform without connecting it. `settings` must come from the schema of this manifest. */
-  create(name: string, settings: object, clock: Clock): Promise<Platform>;
+  create(name: string, settings: object, clock: Clock, gateway?: GatewayAccess | null): Promise<Platform>;
 }
 
 export function defineManifest<Settings extends z.ZodType, L extends Limits | null>(
@@ -44,10 +53,10 @@ export function defineManifest<Settings extends z.ZodType, L extends Limits | nu
 ): Manifest<Settings, L> {
   return {
     ...described,
-    async create(name, settings, clock) {
+    async create(name, settings, clock, gateway = null) {
       const create = await load();
       const { kind, limits } = described;
-      return create({ name, kind, limits, clock }, settings as z.output<Settings>);
+      return create({ name, kind, limits, clock, gateway }, settings as z.output<Settings>);
     },
   };
 }

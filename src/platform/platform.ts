@@ -1,6 +1,7 @@
 import type { Choice } from "../domain/call/choice.ts";
 import type { Excerpt } from "../domain/chat/excerpt.ts";
 import type { Media } from "../domain/chat/message.ts";
+import type { ForgeChange } from "../domain/work/forge_branch.ts";
 import type { PlatformState } from "../domain/chat/platform.ts";
 
 export type { Excerpt };
@@ -99,6 +100,8 @@ export interface Delivery {
   part: Part;
   /** Options of a question. */
   choices: readonly Choice[];
+  /** When the reply was created, Unix ms, if an earlier try may have sent the part. */
+  sentBefore?: number;
 }
 
 /**
@@ -186,6 +189,32 @@ export interface Progress {
   text: string | null;
 }
 
+/** A delivery of a forge to `POST /hooks/:name`. */
+interface EventDelivery {
+  headers: Readonly<Record<string, string>>;
+  body: Uint8Array;
+  /** The body as JSON. */
+  json: unknown;
+}
+
+interface EventMessage extends Pick<IncomingMessage, "id" | "chat" | "sender" | "text" | "excerpts"> {
+  /** The branch that a failed check or a review is about. */
+  change: ForgeChange | null;
+}
+
+/** Reads events that people and programs cause in a forge (contract 25). */
+export interface EventReader {
+  /** Checks the signature of a delivery. */
+  isSigned(secret: string, delivery: Omit<EventDelivery, "json"> & { now: number }): boolean;
+  /** Returns the message for the worker, or why the event is none. Throws DeliveryError while the forge does not respond. */
+  read(
+    delivery: EventDelivery,
+    rules: { secret: string; allow: readonly string[]; worker: string },
+  ): Promise<EventMessage | string>;
+  /** Says why the secret protects less than it could, or "". */
+  findWeakness(secret: string): string;
+}
+
 /** A connection to a chat system or program. */
 export interface Platform {
   readonly name: string;
@@ -206,6 +235,8 @@ export interface Platform {
   readonly takesFiles: boolean;
   /** Opens a file of a message. Throws DeliveryError. */
   fetch?(ref: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array> | NamedBytes>;
+  /** Reads the deliveries of a forge. */
+  readonly events?: EventReader;
   /** Checks the connection and the key. Returns a line for people. Throws an Error that names the problem. */
   test(): Promise<string>;
   health(): Health;

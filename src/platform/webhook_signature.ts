@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 
 const TOLERANCE_S = 5 * 60;
 
@@ -43,6 +43,19 @@ export function verifyGitHub(secret: string, { headers, body }: SignedBody): boo
   const [, given = ""] = /^sha256=([0-9a-f]{64})$/.exec(headers["x-hub-signature-256"] ?? "") ?? [];
   return given !== "" &&
     isEqual(createHmac("sha256", secret).update(body).digest(), Buffer.from(given, "hex"));
+}
+
+/** Checks the `X-Gitea-Signature` of Gitea and Forgejo. It has no time either. */
+export function verifyGitea(secret: string, { headers, body }: SignedBody): boolean {
+  const given = headers["x-gitea-signature"] ?? "";
+  return /^[0-9a-f]{64}$/.test(given) &&
+    isEqual(createHmac("sha256", secret).update(body).digest(), Buffer.from(given, "hex"));
+}
+
+/** Checks the plain `X-Gitlab-Token`. */
+export function verifyToken(secret: string, { headers }: SignedBody): boolean {
+  const hash = (text: string) => createHash("sha256").update(text).digest();
+  return isEqual(hash(secret), hash(headers["x-gitlab-token"] ?? ""));
 }
 
 /** Checks the `X-Slack-Signature` of Slack, at most five minutes old. */

@@ -36,7 +36,7 @@ const TABS: readonly { id: string; name: string; kinds: readonly InboxItem["kind
   {
     id: "failures",
     name: "Failures",
-    kinds: ["run_failed", "task_stopped", "message_failed", "undelivered"],
+    kinds: ["run_failed", "task_stopped", "message_failed", "undelivered", "rounds_over"],
   },
   {
     id: "blocked",

@@ -11,7 +11,13 @@ export interface InboxGroup {
   items: [InboxItem, ...InboxItem[]];
 }
 
-const DISMISSIBLE: readonly string[] = ["run_failed", "task_stopped", "message_failed", "undelivered"];
+const DISMISSIBLE: readonly string[] = [
+  "run_failed",
+  "task_stopped",
+  "message_failed",
+  "undelivered",
+  "rounds_over",
+];
 
 /** A state such as a paused worker cannot be dismissed, because it would not appear again later. */
 export function isDismissible({ kind }: InboxItem): boolean {

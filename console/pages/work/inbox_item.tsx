@@ -234,6 +234,13 @@ function describe(item: InboxItem): Description {
         title: `The secret ${title} is lost`,
         note: detail,
       };
+    case "rounds_over":
+      return {
+        href: `/console/executions/${execution_id}`,
+        status: "failed",
+        title,
+        note: [worker_name, detail].filter(Boolean).join(" · "),
+      };
     case "push_failed":
       return {
         href: `/console/executions/${execution_id}`,

@@ -10,10 +10,12 @@ import {
   verifySlack,
   verifyStandard,
 } from "../../platform/webhook_signature.ts";
+import type { EventReader, IncomingMessage } from "../../platform/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import { checkChainDepth } from "../call/chain_depth.ts";
+import { returnToAgent } from "./forge_branch.ts";
 import { receiveMessage } from "./inbound.ts";
-import { formatSenderActor } from "../call/platforms.ts";
+import { formatSenderActor, type PlatformConnection, type PlatformRules } from "../call/platforms.ts";
 import type { Deps } from "../call/services.ts";
 
 export interface Hook {
@@ -30,23 +32,41 @@ export interface Hook {
  * `rate_limited`, or `unauthenticated` without a valid signature or token.
  */
 export async function receiveHook(
-  deps: Deps<"db" | "clock" | "limits" | "platforms" | "runLimits">,
+  deps: HookDeps,
   hook: Hook,
 ): Promise<Answer<HookAnswer>> {
   const found = deps.platforms.get(hook.name);
   if (found?.config?.kind !== "webhook" || !found.rules.enabled) throw notFound("hook", hook.name);
-  const { config, rules } = found;
-  if (hook.holder === null && !isSigned(config, { ...hook, now: deps.clock.now() })) {
+  const { rules } = found;
+  const events = findEventReader(found.config, found);
+  // A token says nothing about the account that an event of a forge names.
+  const needsSignature = hook.holder === null || events !== undefined;
+  const secret = needsSignature ? await readSecret(deps, found.config) : "";
+  const config = { ...found.config, secret };
+  if (needsSignature && !isSigned(config, { ...hook, now: deps.clock.now() }, events)) {
     throw new ServiceError(
       "unauthenticated",
       "Cannot accept the message: the signature is missing, wrong or too old. Sign the request with this hook's secret, or send a token with write:hooks.",
     );
   }
   const body = parseBody(hook);
+  if (events !== undefined) return await receiveEvent({ deps, rules, hook, events, config }, body);
   if (config.hmac === "slack" && isChallenge(body)) return answer({ challenge: body.challenge });
-  const message = readMessage(config, hook, body);
-  const { holder } = hook;
-  const actor = holder?.subject ?? formatSenderActor(hook.name, message.sender.id);
+  const message = { ...readMessage(config, hook, body), excerpts: [] };
+  return await storeMessage(deps, rules, hook, message);
+}
+
+type HookDeps = Deps<"db" | "clock" | "limits" | "platforms" | "runLimits" | "secrets">;
+
+interface HookMessage extends Pick<IncomingMessage, "id" | "chat" | "sender" | "text" | "excerpts"> {}
+
+async function storeMessage(
+  deps: HookDeps,
+  rules: PlatformRules,
+  { name, holder }: Hook,
+  message: HookMessage,
+): Promise<Answer<HookAnswer>> {
+  const actor = holder?.subject ?? formatSenderActor(name, message.sender.id);
   const depth = holder === null ? 0 : await checkChainDepth(deps, { caller: holder }, "send this to a hook");
   if (holder !== null) await deps.runLimits.take({ caller: holder }, "messages");
   setOriginActor(actor);
@@ -58,7 +78,6 @@ export async function receiveHook(
     choice: "",
     isDirect: true,
     isMentioned: true,
-    excerpts: [],
     unreadable: [],
     isData: true,
   }, { actor, depth });
@@ -68,15 +87,87 @@ export async function receiveHook(
       replayed: received.outcome === "repeated",
     };
   }
-  throw new ServiceError(
+  throw buildTooMany(deps.limits.max_waiting_messages);
+}
+
+function buildTooMany(max: number): ServiceError {
+  return new ServiceError(
     "rate_limited",
-    `Cannot accept the message: ${deps.limits.max_waiting_messages} messages of this conversation are waiting. Try again later.`,
+    `Cannot accept the message: ${max} messages of this conversation are waiting. Try again later.`,
     { retry_after_s: 5 },
   );
 }
 
-function isSigned({ hmac, secret }: WebhookPlatformConfig, signed: SignedBody): boolean {
+interface ForgeHook {
+  deps: HookDeps;
+  rules: PlatformRules;
+  hook: Hook;
+  events: EventReader;
+  /** With the value of its secret. */
+  config: WebhookPlatformConfig;
+}
+
+// Stores an event of a forge, or says why it is none for the worker.
+async function receiveEvent(
+  { deps, rules, hook, events, config: { secret, worker, rounds } }: ForgeHook,
+  json: unknown,
+): Promise<Answer<HookAnswer>> {
+  const message = await events.read({ ...hook, json }, { secret, worker, allow: rules.allow }).catch(
+    (error) => {
+      throw new ServiceError(
+        "unavailable",
+        `Cannot accept the event: ${error.message}. Deliver it again later.`,
+      );
+    },
+  );
+  if (typeof message === "string") return answer({ status: "ignored", reason: message });
+  const { change, ...rest } = message;
+  const returned = change === null
+    ? null
+    : await returnToAgent(deps, { rules, message: rest, change, rounds });
+  switch (returned?.outcome) {
+    case "queued":
+    case "repeated":
+      return {
+        ...answer({ status: "queued" as const, message_id: returned.message_id }),
+        replayed: returned.outcome === "repeated",
+      };
+    case "inbox":
+      return answer({ status: "ignored", reason: `after ${rounds} rounds it is in the inbox` });
+    case "over":
+      throw buildTooMany(deps.limits.max_waiting_messages);
+    default:
+      return await storeMessage(deps, rules, hook, rest);
+  }
+}
+
+// The configuration may name a secret of the service. Its name must not count as a key.
+async function readSecret({ secrets }: Deps<"secrets">, { secret }: WebhookPlatformConfig): Promise<string> {
+  return await secrets.resolve(secret).catch((error) => {
+    throw new ServiceError("unavailable", `Cannot check the signature: ${error.message}`);
+  });
+}
+
+function findEventReader(
+  { preset }: WebhookPlatformConfig,
+  { platform, problem }: PlatformConnection,
+): EventReader | undefined {
+  if (preset !== "" && platform?.events === undefined) {
+    throw new ServiceError(
+      "unavailable",
+      `Cannot accept the event: ${problem ?? "the platform did not start"}`,
+    );
+  }
+  return platform?.events;
+}
+
+function isSigned(
+  { hmac, secret }: WebhookPlatformConfig,
+  signed: SignedBody,
+  events: EventReader | undefined,
+): boolean {
   if (secret === "") return false;
+  if (events !== undefined) return events.isSigned(secret, signed);
   if (hmac === "github") return verifyGitHub(secret, signed);
   return hmac === "slack" ? verifySlack(secret, signed) : verifyStandard(secret, signed);
 }

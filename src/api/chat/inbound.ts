@@ -206,7 +206,9 @@ function hasContent(
 }
 
 /** Composes the stored content: the person's own text, then quoted and forwarded messages as data. */
-function composeContent({ text, excerpts, unreadable }: IncomingMessage): string {
+export function composeContent(
+  { text, excerpts, unreadable }: Pick<IncomingMessage, "text" | "excerpts" | "unreadable">,
+): string {
   const data = [...excerpts.map(formatExcerpt), formatUnreadable(unreadable)].filter((part) => part !== "");
   return data.length === 0
     ? text

@@ -98,7 +98,7 @@ const WAITING_WARN_MS = 10 * 60_000;
 
 /** Checks the connections of the platforms and the replies that wait for them. */
 export async function checkPlatforms(
-  deps: Deps<"db" | "platforms" | "lifecycle" | "clock">,
+  deps: Deps<"db" | "platforms" | "lifecycle" | "clock" | "secrets">,
 ): Promise<Omit<Check, "name">> {
   const all = (await listPlatformStates(deps)).filter(({ kind }) => kind !== "local");
   if (all.length === 0) return { status: "ok", detail: "none is configured", hint: "" };
@@ -110,6 +110,7 @@ export async function checkPlatforms(
   const words = [
     ...wrong.map(({ name, state, error }) => `${name} is ${state}: ${error}`),
     ...late.map(({ name, waiting }) => `${waiting} replies wait for ${name}`),
+    ...await listWeakSecrets(deps),
   ];
   if (words.length === 0) {
     return { status: "ok", detail: all.map(({ name, state }) => `${name} is ${state}`).join(", "), hint: "" };
@@ -121,4 +122,15 @@ export async function checkPlatforms(
       ? "Correct the platform's key in the configuration and restart the service."
       : "Run `svc ctl platform list` and `svc ctl platform test <name>`.",
   };
+}
+
+async function listWeakSecrets({ platforms, secrets }: Deps<"platforms" | "secrets">): Promise<string[]> {
+  const words: string[] = [];
+  for (const [name, { config, platform }] of platforms) {
+    if (config?.kind !== "webhook" || platform?.events === undefined) continue;
+    const secret = await secrets.resolve(config.secret).catch(() => null);
+    const weakness = secret === null ? "" : platform.events.findWeakness(secret);
+    if (weakness !== "") words.push(`${name} ${weakness}`);
+  }
+  return words;
 }

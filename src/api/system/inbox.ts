@@ -4,6 +4,7 @@ import { INBOX_FAILURES } from "../../domain/call/vocabulary.ts";
 import { INBOX_SINCE_DEFAULT_MS, type InboxDismissal, type InboxItem } from "../../domain/system/inbox.ts";
 import {
   findBlockingBudgets,
+  findEndedRounds,
   findFailedMessages,
   findFailedPushes,
   findFailedRuns,
@@ -40,6 +41,7 @@ export async function listInbox(
     findBlockingBudgets(db, now),
     findOpenQuestions(db, now),
     findFailedPushes(db, now),
+    findEndedRounds(db, since, now),
   ]);
   // Only people who may change secrets see their names.
   const lost = mayCall(call.caller, "write:secrets") ? await secrets.listLost() : [];

@@ -265,6 +265,7 @@ export const EVENT_KINDS = [
   "tree.push_requested",
   "tree.pushed",
   "tree.push_failed",
+  "tree.rounds_over",
   "tree.discarded",
   "tree.removed",
   "runner.created",
@@ -311,6 +312,10 @@ export type BudgetState = (typeof BUDGET_STATES)[number];
 
 /** Causes that block a pending task (contract 14). */
 export const HOLD_KINDS = ["budget", "engine", "run_limit", "runner", "task"] as const;
+
+/** Forges whose events a webhook platform reads itself. */
+export const FORGES = ["github", "gitlab", "gitea"] as const;
+export type Forge = (typeof FORGES)[number];
 
 /** Kinds of gateways: a provider's model API, or any HTTP API. */
 export const GATEWAY_KINDS = ["anthropic", "openai", "http"] as const;
@@ -374,6 +379,7 @@ export const INBOX_KINDS = [
   "worker_paused",
   "secret_lost",
   "push_failed",
+  "rounds_over",
 ] as const;
 export type InboxKind = (typeof INBOX_KINDS)[number];
 
@@ -383,4 +389,5 @@ export const INBOX_FAILURES = [
   "task_stopped",
   "message_failed",
   "undelivered",
+  "rounds_over",
 ] as const satisfies InboxKind[];

@@ -15,6 +15,7 @@ export const hookBodySchema = z.union([hookMessageSchema, z.looseObject({})]).me
 /** A `challenge` is the response to Slack's check of the address. */
 export const hookReceivedSchema = z.union([
   z.strictObject({ status: z.literal("queued"), message_id: id }),
+  z.strictObject({ status: z.literal("ignored"), reason: z.string() }),
   z.strictObject({ challenge: z.string() }),
 ]).meta({ id: "HookReceived" });
 export type HookAnswer = z.output<typeof hookReceivedSchema>;

@@ -195,6 +195,7 @@ export class Outbox {
         answers: parseAnsweredId(message.answers, place.chat),
         part: JSON.parse(part.body) as Part,
         choices: isLast ? buildChoices(message.question_id, JSON.parse(message.options)) : [],
+        ...(part.unanswered > 0 || message.is_resent === 1 ? { sentBefore: message.created_at } : {}),
       });
     } catch (error) {
       faultPoint("outbox.post");

@@ -1,6 +1,8 @@
 import { NotReachedError } from "../../base/address.ts";
 import { NoAnswerError, type OutsideAnswer } from "../guarded_fetch.ts";
 import { Connection } from "../connection.ts";
+import type { Forge } from "../../domain/call/vocabulary.ts";
+import { createForge } from "./forge.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
 import { parseRetryAfter } from "../retry_after.ts";
@@ -10,10 +12,12 @@ interface Settings {
   reply_url: string;
   secret: string;
   allow_private: boolean;
+  preset: "" | Forge;
 }
 
 /** Creates a platform for programs that send webhooks. Signed replies go to `reply_url`. */
 export function createWebhook(base: PlatformBase<null>, settings: Settings): Platform {
+  if (settings.preset !== "") return createForge(base, settings.preset, base.gateway);
   const { name, kind, clock } = base;
   const connection = new Connection(name, clock, "connected");
   return {

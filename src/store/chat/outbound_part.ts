@@ -12,6 +12,9 @@ export interface WaitingOutbound
   media: string;
   /** 1 when its parts are stored. */
   is_cut: number;
+  created_at: number;
+  /** 1 after a request to send it again. */
+  is_resent: number;
   /** Start of the wait: its creation, or the last request to send it again. */
   since: number;
   /** The platform's id of the message that it answers, null for none. */
@@ -34,7 +37,7 @@ export function listDueReplies(
 ): Promise<WaitingOutbound[]> {
   return db.read<WaitingOutbound>(
     `select id, session_key, message_id, content, media, attempt, error,
-      coalesce(resent_at, created_at) as since, question_id,
+      created_at, resent_at is not null as is_resent, coalesce(resent_at, created_at) as since, question_id,
       exists (select 1 from outbound_part where outbound_id = outbound_message.id) as is_cut,
       coalesce((select ${CHAT_OPTIONS} from question where question.id = question_id and status = 'open'), '[]') as options,
       (select platform_message_id from inbound_message where id = message_id) as answers

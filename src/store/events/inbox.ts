@@ -187,6 +187,23 @@ export function findFailedPushes(db: Database, now: number): Promise<InboxItem[]
   );
 }
 
+/** Lists branches since a time with a failed check or a review after the last round. */
+export function findEndedRounds(db: Database, since: number, now: number): Promise<InboxItem[]> {
+  return db.read(
+    `select 'rounds_over' as kind, tree.id, rounds_over_at as at, tree.branch as title,
+      substr(rounds_over, 1, ${INBOX_TITLE_MAX}) as detail, tree.worker_id, coalesce(worker.name, '') as worker_name,
+      execution_id, coalesce(message_id, '') as message_id, coalesce(session_key, '') as session_key, '' as engine,
+      coalesce(task_id, '') as task_id, ${NO_QUESTION}, ${NO_BUDGET}
+    from tree indexed by tree_rounds_over
+    left join worker on worker.id = tree.worker_id
+    left join execution on execution.id = tree.execution_id
+    where rounds_over_at >= ? and ${isShown("rounds_over", "tree.id")}
+    order by rounds_over_at desc
+    limit ${INBOX_KIND_MAX}`,
+    [since, now],
+  );
+}
+
 /** Returns the names of lost secrets that are not snoozed. */
 export function listShownSecrets(db: Database, names: readonly string[], now: number): Promise<string[]> {
   return db.readColumn<string>(
@@ -221,6 +238,7 @@ const REFERENCES: Record<InboxKind, string> = {
   push_failed: `select worker_id, execution_id
     from tree
     where id = ? and push in ('failed', 'blocked')`,
+  rounds_over: "select worker_id, execution_id from tree where id = ? and rounds_over_at is not null",
   secret_lost: "select '' as worker_id from secret where name = ?",
 };
 

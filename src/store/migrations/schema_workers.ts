@@ -234,6 +234,10 @@ export const WORKERS_SCHEMA: string[] = [
     push text not null default '' check (push in ('', 'ask', 'asked', 'wanted', 'failed', 'blocked')),
     push_error text not null default '',
     question_id text not null default '',
+    -- Failed checks and reviews of a forge that went back to its agent, and the one that came after the last round.
+    rounds integer not null default 0,
+    rounds_over text not null default '',
+    rounds_over_at integer,
     -- The latest execution, whose changes a push contains.
     execution_id text not null default '',
     -- Size of the worktree, as of the latest run.
@@ -249,6 +253,8 @@ export const WORKERS_SCHEMA: string[] = [
   `create index tree_idle on tree (updated_at) where removed_at is null and dirty = 0`,
   `create index tree_push on tree (id) where push in ('ask', 'wanted')`,
   `create index tree_push_failed on tree (updated_at) where push in ('failed', 'blocked')`,
+  `create index tree_pushed on tree (pushed_commit) where pushed_commit <> ''`,
+  `create index tree_rounds_over on tree (rounds_over_at) where rounds_over_at is not null`,
   `create index tree_asked on tree (id) where push = 'asked'`,
 
   // The fleet that manages an object. A memory entry's id is its key.

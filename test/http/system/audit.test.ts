@@ -91,10 +91,10 @@ describe("the audit trail (contract 4, Journal)", () => {
     await change("task.due", `POST /api/tasks/${task.id}/run`, {});
     await change("task.cancelled", `POST /api/tasks/${task.id}/cancel`, {});
     const late = { ...plan, type: "countdown", cron: undefined, scheduled_at: Date.now() + 60_000 };
-    const { id: ended } = await app.call("POST /api/tasks", late);
-    await app.call(`POST /api/tasks/${ended}/cancel`, {});
-    await change("task.retried", `POST /api/tasks/${ended}/retry`, {});
-    await app.call(`POST /api/tasks/${ended}/cancel`, {});
+    const { id: lateId } = await app.call("POST /api/tasks", late);
+    await app.call(`POST /api/tasks/${lateId}/cancel`, {});
+    await change("task.retried", `POST /api/tasks/${lateId}/retry`, {});
+    await app.call(`POST /api/tasks/${lateId}/cancel`, {});
     const run = await startRun(app);
     await change("execution.cancelling", `POST /api/executions/${run.executionId}/cancel`, {});
     await change("context.cleared", `DELETE /api/contexts/${worker.id}?session_key=local:${chat.id}`);
