@@ -6,7 +6,7 @@ import {
   type McpServer,
   type McpServers,
 } from "../domain/workers/mcp_server.ts";
-import { isHostListed } from "../domain/workers/network.ts";
+import { isHostListed, OUTSIDE_PORTS } from "../domain/workers/network.ts";
 import type { RunServer } from "../engine/protocol/adapter.ts";
 import type { Box } from "../engine/process/box.ts";
 import { findProgram, SpawnError } from "../engine/process/process.ts";
@@ -57,7 +57,10 @@ export function addServerPrograms(servers: readonly RunServer[], box: Box | null
 
 function checkHost(url: string, box: Box | null): Box | null {
   if (box === null || box.network === "host") return box;
-  const { hostname } = new URL(url);
+  const { hostname, port } = new URL(url);
+  if (port !== "" && !OUTSIDE_PORTS.includes(Number(port))) {
+    throw new Error(`its box reaches no port but ${OUTSIDE_PORTS.join(" and ")}.`);
+  }
   if (!isHostListed(box.network.hosts, hostname)) {
     throw new Error(`its box cannot reach ${hostname}. Add it to the network of the worker's box.`);
   }
@@ -79,7 +82,7 @@ function addProgram([program = "", ...args]: readonly string[], box: Box | null,
   return added;
 }
 
-const SYSTEM_DIRS = ["/usr", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/dev", "/tmp"];
+const SYSTEM_DIRS = ["/usr", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/dev"];
 
 function isVisible(path: string, { workDir, stateDir, home, read, readOnly, write }: Box): boolean {
   const shown = [...SYSTEM_DIRS, workDir, stateDir ?? workDir, home, ...read, ...readOnly, ...write];

@@ -155,7 +155,7 @@ function buildSettingsFile(stateDir: string, order: Order): EngineFile {
   };
   return {
     path: join(stateDir, ".gemini", "settings.json"),
-    content: (present) => mergeJson(login, dropServers(present), ours),
+    content: (present) => mergeJson(login, dropServers(present, order), ours),
   };
 }
 
@@ -190,11 +190,14 @@ function buildServer(server: WorkerServer): object {
   return { httpUrl: server.url, headers: Object.fromEntries(headers) };
 }
 
-/** Removes the servers that an earlier run of the worker added. */
-export function dropServers(present: string | null): string | null {
+/** Removes the servers that an earlier run of the worker added, and those that this run replaces. */
+export function dropServers(present: string | null, { servers: own }: Order): string | null {
   const settings = parseObject(present ?? "");
   const servers = getObject(settings ?? {}, "mcpServers");
-  const kept = Object.entries(servers).filter(([, one]) => !isObject(one) || one.description !== MARK);
+  const names = own.map(({ name }) => name);
+  const kept = Object.entries(servers).filter(([name, one]) =>
+    !names.includes(name) && (!isObject(one) || one.description !== MARK)
+  );
   if (kept.length === Object.keys(servers).length) return present;
   return JSON.stringify({ ...settings, mcpServers: Object.fromEntries(kept) });
 }

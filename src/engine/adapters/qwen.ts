@@ -107,7 +107,7 @@ function buildSettingsFile(stateDir: string, order: Order): EngineFile {
   };
   return {
     path: join(stateDir, "settings.json"),
-    content: (present) => mergeJson({}, dropServers(present), ours),
+    content: (present) => mergeJson({}, dropServers(present, order), ours),
   };
 }
 
