@@ -94,6 +94,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
       engine_args: { echo: "x" },
       constraints: "none",
       departments: ["Labs"],
+      repo: { path: "/srv/project.git" },
     };
     for (const id of [run.workerId, other.id]) {
       for (const [name, value] of Object.entries(fields)) {
