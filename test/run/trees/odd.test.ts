@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { git } from "../../harness/service/git_server.ts";
-import { openTreeApp } from "../../harness/service/tree_app.ts";
+import { createScriptTask, openTreeApp } from "../../harness/service/tree_app.ts";
+import { waitForValue, waitUntil } from "../../harness/wait.ts";
 
 const listFiles = (mirror: string, commit: string) => git(mirror, "ls-tree", "-r", "--name-only", commit);
 
@@ -66,6 +67,21 @@ describe("what agents leave in a worktree (contract-3 24)", () => {
     await using world = await openTreeApp();
     const failed = await world.run("echo 1 > a; exit 3");
     expect(failed).toMatchObject({ status: "failed", failure: "exit_code", files_changed: 1 });
+    const task = await createScriptTask(world.app, world.ada.id, {
+      script: "echo 2 > b; touch .started; sleep 60",
+      conversation: "two",
+    });
+    const running = await waitForValue(async () =>
+      (await world.app.call("GET /api/executions?status=running"))[0] ?? null
+    );
+    const started = join(world.getWorktree(running), ".started");
+    await waitUntil("it has written", () => Deno.stat(started).then(() => true, () => false));
+    await world.app.call(`POST /api/executions/${running.id}/cancel`, {});
+    await world.app.settle(60_000);
+    const { execution_id } = await world.app.call(`GET /api/tasks/${task.id}`);
+    expect(await world.app.call(`GET /api/executions/${execution_id}`)).toMatchObject({
+      ...{ status: "failed", failure: "cancelled", files_changed: 2 },
+    });
   });
 });
 
@@ -144,6 +160,16 @@ describe("what a repository can be (contract-3 24)", () => {
     expect(trees.map(({ task_id }: { task_id: string }) => task_id).sort()).toEqual(
       tasks.map(({ id }) => id).sort(),
     );
+    // All runs of a schedule work in one worktree.
+    const plan = { ...body, instruction: "echo run >> a", type: "scheduled", cron: "0 0 1 1 *" };
+    const schedule = await world.app.call("POST /api/tasks", plan);
+    for (const lines of [1, 2]) {
+      await world.app.call(`POST /api/tasks/${schedule.id}/run`, {});
+      await world.app.settle(60_000);
+      const [run] = await world.app.call(`GET /api/executions?task_id=${schedule.id}`);
+      const a = join(world.app.dataDir, "trees", local.id, "work", run.tree_id.slice(-8), "a");
+      expect((await Deno.readTextFile(a)).split("\n").length - 1).toBe(lines);
+    }
   });
 
   it("refuses at the write what no run could use", async () => {
