@@ -12,6 +12,7 @@ const KEYS: readonly [keys: readonly string[], text: string][] = [
   [["j"], "Next row"],
   [["k"], "Previous row"],
   [["Enter"], "Open the row"],
+  [["Space"], "Select the row of a table"],
   [["/"], "Search or filter"],
   [["Tab"], "Next field or button"],
   [["Esc"], "Close a dialog"],

@@ -60,6 +60,7 @@ describeConsole("chat and work in the console", ({ open, visit }) => {
     await asked.getByLabel("Your answer").fill("november");
     await asked.getByRole("button", { name: "Answer" }).click();
     await asked.getByLabel("Your answer").waitFor({ state: "detached" });
+    await asked.getByText(/^admin answered: november, /).waitFor();
     expect(await app.call(`GET /api/questions/${second.id}`)).toMatchObject({ answer: "november" });
   });
 

@@ -30,7 +30,7 @@ class Script {
   async run(command: string, args: string[] = [], err: RegExp = /^$/, stdin = ""): Promise<string> {
     this.used.add(command);
     const { flags, terminal } = FORMS[this.#form];
-    const called = await ctl(this.#app, [...command.split(" "), ...args, ...flags], { terminal, stdin });
+    const called = await ctl(this.#app, [...command.split(" "), ...flags, ...args], { terminal, stdin });
     // On a terminal an empty list says that it is empty.
     const words = terminal && called.out === "" && / (list|approvals)$/.test(command)
       ? /none/

@@ -141,7 +141,7 @@ describe("Database on a local file", () => {
   it("write() fails with unavailable when a foreign lock stays [DBF-3]", async () => {
     await using folder = await createTempDir();
     await using db = await prepare(await Database.open(`file:${join(folder.path, "test.db")}`));
-    const holder = await takeLock(join(folder.path, "test.db"), 6_500);
+    const holder = await takeLock(join(folder.path, "test.db"), 10_000);
     await expect(db.write([insert("a", 1)])).rejects.toMatchObject({ code: "unavailable" });
     await holder.released;
     await db.write([insert("b", 2)]);

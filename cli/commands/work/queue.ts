@@ -30,7 +30,7 @@ export const group: AnyCommand[] = [
   ),
   requestCommand({
     name: "cancel",
-    about: "Cancel all matching tasks if their number is the one of --expected",
+    about: "Cancel all matching tasks. --expected has to be their number",
     endpoint: "POST /api/queue/cancel",
     options: {
       expected: option.int("--expected <n>", "expected number of tasks", { required: true }),

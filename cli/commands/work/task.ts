@@ -50,7 +50,9 @@ export const group: AnyCommand[] = [
     ],
     check({ sessionKey, messageId, workerId, after }) {
       if ([sessionKey, messageId, workerId, after].every((one) => one === undefined)) {
-        throw usageError("specify --session-key, --message-id, --worker-id or --after");
+        throw usageError(
+          "specify --session-key, --message-id, --worker-id or --after. `svc ctl queue list` lists all active tasks",
+        );
       }
       if (sessionKey !== undefined && messageId !== undefined) {
         throw usageError("--session-key and --message-id cannot be used together");

@@ -150,7 +150,7 @@ function UserForm({ user, onClose }: { user: User; onClose: () => void }) {
       remove={{
         question: {
           title: `Delete ${user.name}?`,
-          text: "The account, its tokens and its sessions end immediately. Its actions stay in the journal.",
+          text: "The account, its tokens and its sessions end immediately. The events keep its actions.",
           action: "Delete user",
         },
         run: () => load(api.DELETE("/api/users/{id_or_name}", { params })),

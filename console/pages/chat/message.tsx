@@ -4,12 +4,14 @@ import type { Schemas } from "../../live/api.ts";
 import { now } from "../../live/clock.ts";
 import { saveAnswer } from "../../live/download.ts";
 import { AnswerForm, ToolCall } from "../../parts/answer_form.tsx";
+import { hasScope } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
 import { formatClock, formatDay, formatSize, formatTime } from "../../parts/format.ts";
 import { Markdown } from "../../parts/markdown.tsx";
 import { CopyButton } from "../../parts/short_id.tsx";
 import { stripText } from "../../parts/plain_text.ts";
 import { FailureCard } from "./failure_card.tsx";
+import { QuestionEnd } from "./question_end.tsx";
 import { RoutingReason } from "./routing_reason.tsx";
 import { type Sender, SenderName, WorkerName } from "./sender.tsx";
 
@@ -19,14 +21,18 @@ interface MessageProps {
   /** Whether the message is the first of its day. */
   day: boolean;
   question?: Schemas["Question"] | undefined;
+  /** Whether the open questions are known, so that another one has ended. */
+  questionsKnown: boolean;
   sender?: Sender | undefined;
   /** The failed run that the message reports. */
   failure?: Schemas["Execution"] | undefined;
 }
 
-export function MessageView({ message, sessionId, day, question, sender, failure }: MessageProps) {
+export function MessageView(props: MessageProps) {
+  const { message, sessionId, day, question, questionsKnown, sender, failure } = props;
   const { id, role, content, ts, media } = message;
   const mine = role === "user";
+  const asked = questionsKnown && hasScope("read:questions") ? message.question_id : null;
   return (
     <>
       {day && <p class="day">{formatDay(ts, now.value)}</p>}
@@ -45,6 +51,7 @@ export function MessageView({ message, sessionId, day, question, sender, failure
             (mine ? <p class="plain">{content}</p> : <Markdown text={stripText(content)} />)}
         {media !== null && <MediaButton media={media} sessionId={sessionId} />}
         {question !== undefined && <AnswerForm question={question} />}
+        {question === undefined && asked && <QuestionEnd id={asked} />}
         <p class="said-foot">
           <time dateTime={new Date(ts).toISOString()} title={formatTime(ts)}>{formatClock(ts)}</time>
           {mine && (

@@ -56,6 +56,7 @@ export function MessageList(props: ListProps) {
             sender={senders?.get(message.id)}
             failure={failures?.get(senders?.get(message.id)?.source_id ?? "")}
             question={questions?.find((one) => one.id === message.question_id)}
+            questionsKnown={questions !== undefined}
           />
         ))}
         {children}

@@ -25,7 +25,11 @@ interface WorkerField extends Field {
 /** The text fields of a worker, in the order of the form. */
 export const WORKER_FIELDS: readonly WorkerField[] = [
   { name: "name", label: "Name", required: true },
-  { name: "description", label: "Description", hint: "One line. The coordinator chooses workers by it" },
+  {
+    name: "description",
+    label: "Description",
+    hint: "One line that tells the coordinator when to choose this worker",
+  },
   { name: "memory", label: "Instructions", rows: 6, hint: "Part of every prompt", show: "section" },
   {
     name: "constraints",
@@ -59,7 +63,7 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
     name: "verify",
     label: "Check command",
     rows: 3,
-    hint: `Checks the work of tasks that have no check command. ${COMMAND_HINT}. Leave empty for no check`,
+    hint: `Runs after each task without a check command. ${COMMAND_HINT}. Leave empty for no check`,
     more: true,
     scope: "write:commands",
     show: "code",

@@ -105,8 +105,8 @@ describe("new work wakes its stage (architecture, sentence 1)", () => {
     await it.task("immediate", { message_id });
     it.wakeups.take();
     await it.app.call(`DELETE /api/workers/${it.worker.id}`);
-    // The worker's gate checks whether it is still wanted.
-    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.gate, WAKEUP.outbox]);
+    // The worker's gate checks whether it is still wanted, and tasks that waited for the worker's may be due.
+    expect(stagesOf(it.wakeups)).toEqual([WAKEUP.gate, WAKEUP.dispatcher, WAKEUP.outbox]);
   });
 
   it("the end of a run wakes the outbox for its reply", async () => {
