@@ -34,7 +34,7 @@ demo: $(DEPS) ## Start a temporary service, send three messages, show replies, e
 	@$(DENO) run -A test/demo.ts
 
 .PHONY: test
-test: $(DEPS) ## Run every test (ARGS='test/store -t guard' for some)
+test: $(DEPS) ## Run every test but the rules of `make check` (ARGS='test/store -t guard' for some)
 	@$(if $(ARGS),,$(DENO) run -A build/test_bundle.ts && SVC_TEST_BUNDLE=.cache/tests/main.js) $(VITEST) $(ARGS)
 
 .PHONY: coverage

@@ -1,3 +1,4 @@
+import process from "node:process";
 import { defineConfig } from "vitest/config";
 
 const TIMING = "test/**/*.timing.test.ts";
@@ -19,7 +20,8 @@ export default defineConfig({
           ...shared,
           name: "parallel",
           include: ["test/**/*.test.ts"],
-          exclude: [TIMING],
+          // A run of all tests has a bundle. The rules of the house are part of `make check`.
+          exclude: process.env.SVC_TEST_BUNDLE === undefined ? [TIMING] : [TIMING, "test/house/**"],
           setupFiles: ["test/harness/cheap_passwords.ts"],
           // Tests start real processes and wait for them: more workers than cores pays.
           maxWorkers: 4,

@@ -1,5 +1,14 @@
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { detectIsolation, findMarked, type Isolation, sweep } from "../../src/engine/process/isolation.ts";
+import {
+  buildLaunch,
+  detectIsolation,
+  findMarked,
+  type Isolation,
+  sweep,
+} from "../../src/engine/process/isolation.ts";
+import { createTempDir } from "../harness/service/process.ts";
+import { waitUntil } from "../harness/wait.ts";
 
 const best = await detectIsolation();
 const LEVELS: Isolation[] = best === "namespace" ? ["namespace", "group"] : ["group"];
@@ -78,4 +87,24 @@ describe.each(LEVELS)("a killed server with runs under %s [CHD-2, CHD-3]", (leve
       await reader.cancel();
     },
   );
+});
+
+it("a server that is killed before the watcher of a group looks leaves no process alive [CHD-3]", async () => {
+  await using folder = await createTempDir();
+  const slow = join(folder.path, "setpriv");
+  const launch = buildLaunch("group", 0o022, "/bin/sh", ["-c", "sleep 600 & echo ready; wait"]);
+  const at = launch.args.findLastIndex((word) => word.endsWith("/setpriv"));
+  await Deno.writeTextFile(slow, `#!/bin/sh\nsleep 0.5\nexec ${launch.args[at]} "$@"\n`, { mode: 0o755 });
+  const runId = crypto.randomUUID();
+  const child = new Deno.Command(launch.command, {
+    args: launch.args.with(at, slow),
+    env: { SVC_RUN_ID: runId },
+    stdout: "piped",
+  }).spawn();
+  const reader = child.stdout.getReader();
+  expect(new TextDecoder().decode((await reader.read()).value)).toContain("ready");
+  child.kill("SIGKILL");
+  await child.status;
+  await waitUntil("all have ended", async () => (await findMarked(new Set([runId]))).length === 0);
+  await reader.cancel();
 });

@@ -26,12 +26,14 @@ const WAITING = GIVES_WAY +
 const LEADER = GIVES_WAY + 'umask "$0"; exec "$@"';
 // Without a namespace, a child of the program watches it. The kernel signals this child when the program ends (and the program ends with
 // the server); then the child kills every process that the program left. It does not read the program's stdin and does not keep its
-// output open.
+// output open. The signal is one that a process without a trap ignores, and the child looks for its parent once it has the trap, because
+// a server can be killed before that.
 const WATCHED_LEADER = GIVES_WAY +
-  'umask "$0"; "$1" --pdeathsig USR1 -- /bin/sh -c "$2" </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
+  'umask "$0"; "$1" --pdeathsig URG -- /bin/sh -c "$2" svc-watch $$ </dev/null >/dev/null 2>&1 & shift 2; exec "$@"';
 // A single grep reads all processes, which is fast even under load. The loop ends when two passes find nothing, because a process can
 // start another one before it is killed.
-const WATCH = `end() {
+const WATCH = `leader=$1
+end() {
   clean=0 passes=0
   while [ $clean -lt 2 ] && [ $passes -lt 500 ]; do
     passes=$((passes + 1)) clean=$((clean + 1))
@@ -45,7 +47,9 @@ const WATCH = `end() {
   kill -KILL 0
 }
 trap "" INT TERM HUP
-trap end USR1
+trap end URG
+set -- $(cat /proc/$$/stat)
+[ "$4" = "$leader" ] || end
 sleep 2147483647 &
 wait`;
 
