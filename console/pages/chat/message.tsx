@@ -21,7 +21,7 @@ interface MessageProps {
   /** Whether the message is the first of its day. */
   day: boolean;
   question?: Schemas["Question"] | undefined;
-  /** Whether the open questions are known, so that another one has ended. */
+  /** Whether the console has loaded the open questions. */
   questionsKnown: boolean;
   sender?: Sender | undefined;
   /** The failed run that the message reports. */

@@ -28,7 +28,7 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
   {
     name: "description",
     label: "Description",
-    hint: "One line that tells the coordinator when to choose this worker",
+    hint: "One line. The coordinator reads it to choose a worker",
   },
   { name: "memory", label: "Instructions", rows: 6, hint: "Part of every prompt", show: "section" },
   {
