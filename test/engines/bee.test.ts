@@ -2,13 +2,16 @@ import { expect, it } from "vitest";
 import { describePins, selectPins } from "./pins.ts";
 import { Rig } from "./rig.ts";
 
-const NOW = { type: "immediate", scheduled_at: null, cron: null, time_zone: null };
+const NOW = {
+  ...{ type: "immediate", scheduled_at: null, cron: null, time_zone: null },
+  ...{ after: [], after_when: null },
+};
 const WEEKLY = { ...NOW, type: "scheduled", cron: "0 9 * * 1" };
 const PLAN = {
   reply: "Both are on it.",
   tasks: [
     { worker: "Ada", instruction: "write it", ...NOW },
-    { worker: "Grace", instruction: "count it", ...NOW },
+    { worker: "Grace", instruction: "count it", ...NOW, after: ["#1"] },
     { worker: "Grace", instruction: "every week", ...WEEKLY },
   ],
 };
