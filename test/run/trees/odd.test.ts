@@ -166,7 +166,7 @@ describe("what a repository can be (contract-3 24)", () => {
     for (const lines of [1, 2]) {
       await world.app.call(`POST /api/tasks/${schedule.id}/run`, {});
       await world.app.settle(60_000);
-      const [run] = await world.app.call(`GET /api/executions?task_id=${schedule.id}`);
+      const [run] = await world.app.call(`GET /api/executions?worker_id=${local.id}`);
       const a = join(world.app.dataDir, "trees", local.id, "work", run.tree_id.slice(-8), "a");
       expect((await Deno.readTextFile(a)).split("\n").length - 1).toBe(lines);
     }
