@@ -133,9 +133,9 @@ export function formatPlatform(name: string): string {
   return name === "local" ? "console" : name;
 }
 
-/** Returns the name of a user or operator without its kind: `admin` for `user:admin`. */
+/** Returns the name of a user or operator without its kind: `admin` for `user:admin`. `bee` is the coordinator. */
 export function formatActor(actor: string): string {
-  return actor.replace(/^(operator|user):/, "");
+  return actor === "bee" ? "the coordinator" : actor.replace(/^(operator|user):/, "");
 }
 
 /** Returns the first line of a text, cut to a maximum. */

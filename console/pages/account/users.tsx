@@ -67,7 +67,7 @@ function UserRow({ user, edit }: { user: User; edit: () => void }) {
 
 const ROLES: Record<User["role"], string> = {
   viewer: "viewer: can see everything except other users' tokens",
-  operator: "operator: can also chat, answer, run and cancel",
+  operator: "operator: also chats, answers questions, runs and cancels tasks",
   admin: "admin: full access",
 };
 

@@ -27,7 +27,7 @@ export const RECURRING_FIELDS: readonly Field<keyof ScheduleValues & string>[] =
   {
     name: "pause_after_failures",
     label: "Failures before pausing",
-    hint: "Consecutive failures. 0: never pause",
+    hint: "After this many failed runs in a row. 0: never",
   },
   { name: "max_runs", label: "Maximum runs", hint: "Leave empty for no limit" },
   { name: "until", label: "End", type: "datetime-local" },

@@ -90,7 +90,8 @@ function ScheduleForm({ schedule, worker }: { schedule: Task | null; worker: str
             fields={[{
               name: "deliver_to",
               label: "Results conversation",
-              hint: "A session key. Leave empty for the schedule's own conversation",
+              hint:
+                "Key of the conversation that gets the results. Leave empty for the conversation of the schedule",
             }]}
           />
         </details>
@@ -148,7 +149,7 @@ function TimeFields({ form, fixed }: { form: FormState<ScheduleValues>; fixed: b
           {
             name: "time_zone",
             label: "Time zone",
-            options: zones.map((one) => [one, one || "Default of the service"] as const),
+            options: zones.map((one) => [one, one || "Time zone of the service"] as const),
           },
         ]}
       />

@@ -75,7 +75,7 @@ export function IsolationFields({ form, fallback }: { form: FormState<Values>; f
           label: "Isolation",
           options: [
             ["", `Default${fallback && ` (${fallback})`}`],
-            ["namespace", "Namespace: no other processes"],
+            ["namespace", "Namespace: sees only the processes of its run"],
             ["box", "Box: no other files and processes"],
           ],
           hint: "In a box, a run sees its own directory, its engine and the system's programs",
