@@ -67,8 +67,8 @@ export function readServerFile(dataDir: string): RunningService | null {
 }
 
 /**
- * Whether the process that a lock file names holds its lock. To test that by taking the lock could make a server fail that is starting,
- * and the kernel takes some 10 ms to list the locks of all processes in `/proc/locks`.
+ * Whether the process that a lock file names holds its lock. Does not take the lock, because a server that starts would fail, and does
+ * not read `/proc/locks`, because that takes the kernel some 10 ms.
  */
 export function isLocked(path: string): boolean {
   try {

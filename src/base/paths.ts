@@ -107,6 +107,16 @@ export function getStateRoot(stateDir: string): string {
   return dirname(dirname(stateDir));
 }
 
+/** Whether a path leads to something. Follows links. */
+export function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Returns the work directory that the service makes for a worker. With a repository, its mirror and worktrees lie there. */
 export function getOwnWorkDir(paths: DataPaths, workerId: string, hasRepo: boolean): string {
   return join(hasRepo ? paths.trees : paths.workers, workerId);

@@ -6,7 +6,6 @@ import { createBudgetMonitor } from "../pipeline/dispatch/budget_monitor.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
 import { createPushes } from "../pipeline/delivery/pushes.ts";
 import { createTreeStage } from "../pipeline/maintenance/trees.ts";
-import { createSecretReader } from "../run/variables.ts";
 import { createRetention } from "../pipeline/maintenance/retention.ts";
 
 export function createMaintenanceStages(
@@ -24,7 +23,7 @@ export function createMaintenanceStages(
       retentionMs: config.retention.trees,
       maxBytes: config.limits.max_tree_bytes,
     }),
-    createPushes({ ...base, paths, secrets, mirrors, readSecrets: createSecretReader({ db, secrets }) }),
+    createPushes({ ...base, paths, secrets, mirrors }),
     createBackups({
       ...base,
       timeZone,

@@ -10,9 +10,10 @@ import type { Rules } from "../run/ending.ts";
 import { ClaimRequests } from "../run/remote/claim_requests.ts";
 import { Recorder } from "../run/recorder.ts";
 import type { RunMasks } from "../run/run_masks.ts";
-import { createSecretReader, createSentVariables } from "../run/variables.ts";
+import { createSentVariables } from "../run/variables.ts";
 import { RemoteClaims } from "../run/remote/remote_claims.ts";
 import { RemoteReports } from "../run/remote/remote_reports.ts";
+import { readWorkerSecrets } from "../store/account/worker_secrets.ts";
 import type { Database } from "../store/db/database.ts";
 import { isRemote, renewAllLeases, stopRemote } from "../store/workers/remote_run.ts";
 
@@ -70,7 +71,7 @@ export function createRemote(
   const claims = new RemoteClaims({
     ...{ db, clock, paths, polls, times, timeZone, limits, engines, masks, isolation: isolation.config },
     findGatewayKind: (name) => gateways.findKind(name),
-    readSecrets: createSecretReader({ db, secrets }),
+    readSecrets: (workerId) => readWorkerSecrets({ db, secrets }, workerId),
     resolveVariables: createSentVariables({
       ...{ db, secrets },
       findGatewayProblem: (name) => gateways.findProblem(name),

@@ -1,3 +1,4 @@
+import { exists } from "../base/paths.ts";
 import { quoteShellWord } from "../base/shell.ts";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -31,15 +32,6 @@ export function findOwnProgram(): ProgramFiles {
 }
 
 const SOURCE_PARTS = ["main.ts", "deno.json", "deno.lock", "src", "cli", "console/deno.json", "node_modules"];
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 function buildSourceCommand(): string {
   const cache = findCache();

@@ -67,7 +67,7 @@ function listFaults(issue: z.core.$ZodIssue, schema: z.ZodType, place: Place): F
   if (issue.code !== "unrecognized_keys") {
     // The first branch of a union has the best message.
     if (issue.code === "invalid_union") return listUnionFaults(issue, path);
-    return [{ path, message: issue.message }];
+    return [{ path, message: getMessage(issue) }];
   }
   const known = listKnownFields(schema, issue.path).filter((name) => name !== "token");
   const hint = known.length === 0 ? "nothing is expected here" : `known: ${known.join(", ")}`;
@@ -82,7 +82,12 @@ function listFaults(issue: z.core.$ZodIssue, schema: z.ZodType, place: Place): F
 function listUnionFaults(issue: z.core.$ZodIssueInvalidUnion, path: string): FieldError[] {
   const [branch] = issue.errors;
   const [first] = branch ?? [];
-  return [{ path, message: first?.message ?? issue.message }];
+  return [{ path, message: getMessage(first ?? issue) }];
+}
+
+// About a name in a record, zod says only that it is invalid. The issue inside says why.
+function getMessage(issue: z.core.$ZodIssue): string {
+  return (issue.code === "invalid_key" ? issue.issues[0]?.message : undefined) ?? issue.message;
 }
 
 function listKnownFields(schema: z.ZodType, path: PropertyKey[]): string[] {

@@ -40,14 +40,16 @@ export function verifyStandard(secret: string, { headers, body, now }: SignedBod
 
 /** Checks the `X-Hub-Signature-256` of GitHub. It has no time, but a repeated delivery has the same id. */
 export function verifyGitHub(secret: string, { headers, body }: SignedBody): boolean {
-  const [, given = ""] = /^sha256=([0-9a-f]{64})$/.exec(headers["x-hub-signature-256"] ?? "") ?? [];
-  return given !== "" &&
-    isEqual(createHmac("sha256", secret).update(body).digest(), Buffer.from(given, "hex"));
+  const [, given = ""] = /^sha256=(.*)$/.exec(headers["x-hub-signature-256"] ?? "") ?? [];
+  return isHmac(given, secret, body);
 }
 
 /** Checks the `X-Gitea-Signature` of Gitea and Forgejo. It has no time either. */
 export function verifyGitea(secret: string, { headers, body }: SignedBody): boolean {
-  const given = headers["x-gitea-signature"] ?? "";
+  return isHmac(headers["x-gitea-signature"] ?? "", secret, body);
+}
+
+function isHmac(given: string, secret: string, body: Uint8Array): boolean {
   return /^[0-9a-f]{64}$/.test(given) &&
     isEqual(createHmac("sha256", secret).update(body).digest(), Buffer.from(given, "hex"));
 }

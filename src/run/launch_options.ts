@@ -22,8 +22,8 @@ export interface LaunchRequest {
   engine: Engine;
   /** Owner of the engine state: a worker's id, or `bee`. */
   stateOwner: string;
+  /** Called, like `brief`, only for an engine outside this process. */
   grant: () => Promise<Grant>;
-  /** Called only for an engine outside this process. */
   brief: () => Promise<Briefing>;
   /** The check of the work, or null (contract 13). */
   verify?: Verify | null;
@@ -95,8 +95,6 @@ export async function prepareLaunch(
     ...workspace && { objects: workspace.objects },
   };
   if (!engine.external) {
-    // Refuses settings of the worker that the engine cannot have.
-    await environmentOf({ identity, grant: await grant(), engine, runDir, contextPath: "", lifeMs });
     if (!verify && workspace === null) return NO_OPTIONS;
     makeRunDir(runDir);
     return { ...NO_OPTIONS, runDir, box: await planBox({ ...place, stateDir: null }) };

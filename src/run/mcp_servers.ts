@@ -1,5 +1,5 @@
 // Prepares the MCP servers of a worker for a run.
-import { isWithin } from "../base/paths.ts";
+import { exists, isWithin } from "../base/paths.ts";
 import {
   getServerValues,
   mapServerValues,
@@ -87,15 +87,6 @@ const SYSTEM_DIRS = ["/usr", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/etc", 
 function isVisible(path: string, { workDir, stateDir, home, read, readOnly, write }: Box): boolean {
   const shown = [...SYSTEM_DIRS, workDir, stateDir ?? workDir, home, ...read, ...readOnly, ...write];
   return [path, Deno.realPathSync(path)].some((one) => shown.some((folder) => isWithin(one, folder)));
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Returns the values of all servers, by the name of the variable or header. */

@@ -67,7 +67,6 @@ export function createVariableResolver(
       resolve(own, withoutSecrets ? null : read),
       withoutSecrets ? NO_SERVERS : resolveServers(mcp, read),
     ]);
-    checkServers(engine, servers);
     return {
       mcp: servers,
       configured: engineVariables.values,
@@ -109,19 +108,6 @@ export function createSentVariables(
   };
 }
 
-/** Creates the function that reads the secrets of a worker as its runs may have got them, to mask them. Leaves out unreadable ones. */
-export function createSecretReader(
-  { db, secrets }: Pick<ResolverOptions, "db" | "secrets">,
-): (workerId: string) => Promise<string[]> {
-  return async (workerId) => {
-    const { env, mcp } = await findSecretSettings(db, workerId);
-    const given = [...Object.values(env), ...Object.values(labelServerValues(mcp))];
-    const references = given.filter((value) => readSecretReference(value) !== null);
-    const values = await Promise.all(references.map((one) => secrets.resolve(one).catch(() => null)));
-    return values.filter((value) => value !== null);
-  };
-}
-
 function refuseSecret(variable: string): never {
   throw new SetupError(
     `Cannot set ${variable}: its runner gets no secrets. Add a runner with svc ctl runner add --secrets.`,
@@ -147,10 +133,8 @@ async function checkGateways(
 
 /** Creates the resolver of one run on a runner. A runner has no stored secrets: the service sends it the values. */
 export function createSentResolver({ env, secrets, mcp, setup_error }: SentVariables): VariableResolver {
-  return async (engine, _workerId, withoutSecrets) => {
-    const { config, adapterVariables } = engine;
+  return async ({ config, adapterVariables }, _workerId, withoutSecrets) => {
     if (setup_error !== "") throw new SetupError(setup_error);
-    checkServers(engine, mcp);
     checkNames({ ...env, ...secrets }, adapterVariables);
     const { values: configured } = await resolve(config.env, (variable) => {
       throw new SetupError(
@@ -173,12 +157,6 @@ function checkNames(own: Record<string, string>, adapterVariables: readonly stri
     const fault = findVariableFault(name, adapterVariables);
     if (fault !== null) throw new SetupError(`Cannot set the worker's variable ${name}: it ${fault}.`);
   }
-}
-
-// The engine may have changed since the write.
-function checkServers(engine: Engine, { servers }: ResolvedServers): void {
-  const fault = engine.findServerFault(servers);
-  if (fault !== null) throw new SetupError(`Cannot give the run the worker's MCP servers: ${fault}.`);
 }
 
 /** Names each value of a server after its field. */

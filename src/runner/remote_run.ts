@@ -127,7 +127,7 @@ export class RemoteRun {
   }
 
   #run(signal: AbortSignal): Promise<RunOutcome> {
-    const { execution, work_dir: workDir, verify, briefing, grant, max_log_bytes } = this.order;
+    const { execution, work_dir: workDir, verify, mcp, briefing, grant, max_log_bytes } = this.order;
     const { config: { limits } } = this.#options;
     const isProgram = this.#engine?.external === true;
     if (this.#boxWish !== null && verify !== null && !isProgram) return Promise.resolve(NO_CHECK);
@@ -140,7 +140,7 @@ export class RemoteRun {
       planBox: this.#createBoxPlanner(),
     };
     return runWorker(options, {
-      ...{ execution, workDir, verify },
+      ...{ execution, workDir, verify, mcp: mcp.servers },
       grant: () => Promise.resolve(grant),
       brief: () => Promise.resolve(briefing),
       signal,

@@ -205,7 +205,7 @@ const COMMANDS: Record<string, string> = {
   "execution retry": "<id>",
   // contract 23
   "execution steer": "<id> <text|->",
-  // contract-3 24
+  // contract 26
   "execution diff": "<id> stat since",
   "execution push": "<id>",
   "execution discard": "<id> yes",

@@ -89,7 +89,7 @@ describe.each(LEVELS)("a killed server with runs under %s [CHD-2, CHD-3]", (leve
   );
 });
 
-it("a server that is killed before the watcher of a group looks leaves no process alive [CHD-3]", async () => {
+it("a kill of the server before the watcher of a group has its trap leaves no process alive [CHD-3]", async () => {
   await using folder = await createTempDir();
   const slow = join(folder.path, "setpriv");
   const launch = buildLaunch("group", 0o022, "/bin/sh", ["-c", "sleep 600 & echo ready; wait"]);

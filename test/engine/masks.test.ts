@@ -14,7 +14,7 @@ describe("buildMasks() (contract-3 22) [KEY-1]", () => {
     expect(mask("eight8!!", "is eight8!! here")).toBe("is ******** here");
   });
 
-  it("masks a whole value whose end is the end of a longer form, too", () => {
+  it("masks a value whose end is also the end of a longer form of it", () => {
     const value = "parcel-canary-$HOME-0123456789";
     expect(mask(value, `it is ${value}.`)).toBe(`it is ${"*".repeat(value.length)}.`);
   });

@@ -44,7 +44,7 @@ const PACKAGES: Record<string, RegExp> = {
 // The command line shares these modules with the service. None imports zod, because the command line has to
 // start fast (contract 6.9).
 const DOMAIN_OF_CLI =
-  /^src\/domain\/(call\/(vocabulary|error|name_key|closest|typed_command|server_description)|chat\/chat_command)\.ts$/;
+  /^src\/domain\/(call\/(vocabulary|error|name_key|closest|typed_command|server_description)|chat\/chat_command|work\/change_counts)\.ts$/;
 
 const TYPES_OF_CONFIG = ["api", "run", "pipeline", "runner"];
 

@@ -15,6 +15,7 @@ it("mentions and commands in comments are in code spans, and code stays as it is
     ["```\n@bob", "```\n````@bob````"],
     ["`@bob", "` ``@bob``"],
     ["a ` b\nc ` @bob ` d", "a ` b\nc ` ``@bob`` ` d"],
+    ["http://a`<!--@bob`", "http://a`&lt;!--``@bob`` `"],
     ["<!--\n```\n-->\n@bob\n```", "&lt;!--\n```\n-->\n@bob\n```"],
     ["`Array<T>` of <b>@bob</b>, 1 < 2", "`Array<T>` of &lt;b>``@bob``&lt;/b>, 1 < 2"],
     [
@@ -80,6 +81,8 @@ it("no mention of a random text is live in the page that the forge makes of it [
       '<a title="',
       '">',
       "<http://a",
+      "http://a",
+      "www.a.b/",
     ],
   );
   fc.assert(

@@ -22,7 +22,7 @@ const network = (hosts: string[]) => ({
   network: { hosts, port: 1, relay: "/svc", open: () => ({ close() {} }) },
 });
 
-describe("addServerPrograms() (contract-3 26)", () => {
+describe("addServerPrograms() (contract 27)", () => {
   it.each<[string, string[], RegExp | null]>([
     ["https://mcp.example.org/mcp", ["mcp.example.org"], null],
     ["https://mcp.example.org/mcp", ["*.example.org"], null],

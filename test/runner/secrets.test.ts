@@ -109,7 +109,7 @@ it("an engine of a runner reaches its model through the service's gateway, with 
   expect(env).not.toContain(CANARY);
 });
 
-it("a runner gives a run the worker's MCP servers with their secrets, masks them, and writes them nowhere (contract-3 26)", async () => {
+it("a runner gives a run the worker's MCP servers with their secrets, masks them, and writes them nowhere (contract 27)", async () => {
   await using app = await openApp();
   await app.call("PUT /api/secrets/github", { value: CANARY });
   const program = join(app.dataDir, "claude");

@@ -1,3 +1,4 @@
+import { formatChangeCounts } from "../../../src/domain/work/change_counts.ts";
 import type { DiffStat } from "../../../src/http/app.ts";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { EXECUTION_STATUSES, FAILURES, isEndedExecution } from "../../../src/domain/call/vocabulary.ts";
@@ -174,8 +175,7 @@ async function printDiff(
     const count = insertions === null ? "binary" : `+${insertions} -${deletions}`;
     out.raw(`${escapeLine(path, false)}\t${count}\n`);
   }
-  const { files_changed, insertions, deletions, branch } = stat;
-  out.raw(`${branch}: ${files_changed} files changed, ${insertions} insertions, ${deletions} deletions\n`);
+  out.raw(`${stat.branch}: ${formatChangeCounts(stat)}\n`);
 }
 
 // Names what no other repository has.
@@ -187,7 +187,7 @@ async function confirmDiscard({ client, io }: BaseContext, id: string): Promise<
     .catch(() => null);
   const loss = stat === null
     ? "its branch with all changes that were not pushed"
-    : `${stat.branch} with ${stat.files_changed} changed files (+${stat.insertions} -${stat.deletions})`;
+    : `${stat.branch} (${formatChangeCounts(stat)})`;
   await confirmLoss({ io }, `Discard ${loss}? The worktree is deleted, too.`);
 }
 

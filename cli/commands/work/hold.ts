@@ -21,7 +21,7 @@ export class HoldNotice {
   /** Shows the cause if it is new. `clear` removes the progress line before. Returns whether the task is on hold. */
   async show(task: Task, clear: () => void): Promise<boolean> {
     const cause = task.status === "pending" ? await this.#findCause(task) : "";
-    // The text counts the time down. It appears once all the same.
+    // The text counts the time down, so it differs each time.
     const { kind, id } = task.held_by ?? {};
     const name = kind === undefined ? cause : `${kind} ${id}`;
     if (cause !== "" && name !== this.#shown) {

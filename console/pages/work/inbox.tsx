@@ -19,7 +19,7 @@ import { WelcomePage } from "../workers/welcome.tsx";
 import { BulkBar } from "./bulk_bar.tsx";
 import { ExecutionList } from "./execution_row.tsx";
 import { dismissItems, retryItems } from "./inbox_actions.ts";
-import { groupItems, type InboxItem, isDismissible } from "./inbox_groups.ts";
+import { FAILURES, groupItems, type InboxItem, isDismissible } from "./inbox_groups.ts";
 import { InboxGroupRow, SnoozeMenu } from "./inbox_item.tsx";
 
 const RUNNING_SHOWN = 20;
@@ -33,15 +33,14 @@ export function Page() {
 /** The tabs, with the kinds of items in each. */
 const TABS: readonly { id: string; name: string; kinds: readonly InboxItem["kind"][] }[] = [
   { id: "questions", name: "Questions", kinds: ["question"] },
-  {
-    id: "failures",
-    name: "Failures",
-    kinds: ["run_failed", "task_stopped", "message_failed", "undelivered", "rounds_over"],
-  },
+  { id: "failures", name: "Failures", kinds: FAILURES },
   {
     id: "blocked",
     name: "Blocked and paused",
-    kinds: ["engine_limited", "budget_holds", "schedule_paused", "worker_paused"],
+    kinds: [
+      ...["engine_limited", "budget_holds", "schedule_paused", "worker_paused"] as const,
+      ...["push_failed", "secret_lost"] as const,
+    ],
   },
 ];
 

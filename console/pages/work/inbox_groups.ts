@@ -11,17 +11,18 @@ export interface InboxGroup {
   items: [InboxItem, ...InboxItem[]];
 }
 
-const DISMISSIBLE: readonly string[] = [
+/** The kinds of items that can be dismissed: failures, which need no decision. */
+export const FAILURES = [
   "run_failed",
   "task_stopped",
   "message_failed",
   "undelivered",
   "rounds_over",
-];
+] as const;
 
 /** A state such as a paused worker cannot be dismissed, because it would not appear again later. */
 export function isDismissible({ kind }: InboxItem): boolean {
-  return DISMISSIBLE.includes(kind);
+  return (FAILURES as readonly string[]).includes(kind);
 }
 
 /** Returns the first line of what is wrong, without the internal name of the failure. */

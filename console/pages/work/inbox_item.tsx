@@ -157,12 +157,14 @@ const RESUME = { paused: false };
 function describe(item: InboxItem): Description {
   const { title, detail, worker_name, worker_id, execution_id, message_id, task_id, engine } = item;
   const message = `/console/messages/${encodeURIComponent(message_id)}`;
+  const run = `/console/executions/${execution_id}`;
+  const about = [worker_name, detail].filter(Boolean).join(" · ");
   switch (item.kind) {
     case "question":
       return { href: "/console", status: "question", title, note: `${worker_name} asks` };
     case "run_failed": {
       return {
-        href: `/console/executions/${execution_id}`,
+        href: run,
         status: "failed",
         title,
         note: [worker_name, formatDetail(item) || formatFailure(/^\w+/.exec(detail)?.[0] ?? "")].join(" · "),
@@ -174,12 +176,7 @@ function describe(item: InboxItem): Description {
       };
     }
     case "task_stopped":
-      return {
-        href: `/console/tasks/${task_id}`,
-        status: "cancelled",
-        title,
-        note: [worker_name, detail].filter(Boolean).join(" · "),
-      };
+      return { href: `/console/tasks/${task_id}`, status: "cancelled", title, note: about };
     case "message_failed":
       return { href: message, status: "failed", title, note: detail };
     case "undelivered":
@@ -219,7 +216,7 @@ function describe(item: InboxItem): Description {
         href: `/console/schedules/${task_id}`,
         status: "paused",
         title: `${takeFirstLine(title)} is paused`,
-        note: [worker_name, detail].filter(Boolean).join(" · "),
+        note: about,
         action: {
           label: "Resume",
           scope: "write:tasks",
@@ -235,19 +232,9 @@ function describe(item: InboxItem): Description {
         note: detail,
       };
     case "rounds_over":
-      return {
-        href: `/console/executions/${execution_id}`,
-        status: "failed",
-        title,
-        note: [worker_name, detail].filter(Boolean).join(" · "),
-      };
+      return { href: run, status: "failed", title, note: about };
     case "push_failed":
-      return {
-        href: `/console/executions/${execution_id}`,
-        status: "failed",
-        title: `${title} was not pushed`,
-        note: [worker_name, detail].filter(Boolean).join(" · "),
-      };
+      return { href: run, status: "failed", title: `${title} was not pushed`, note: about };
     case "worker_paused":
       return {
         href: `/console/workers/${worker_id}`,

@@ -20,7 +20,7 @@ import {
   updateSecret,
 } from "../../store/account/secret.ts";
 import type { Database } from "../../store/db/database.ts";
-import { listWorkerSecrets } from "../../domain/workers/mcp_server.ts";
+import { listWorkerSecrets } from "../../domain/workers/worker_secrets.ts";
 import { listSecretSettings, listWorkerIds } from "../../store/workers/worker.ts";
 import { type Answer, answer, answerPage, DELETED, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";

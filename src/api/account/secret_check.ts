@@ -1,6 +1,6 @@
 import { mayCall } from "../../domain/call/scope.ts";
 import type { Check } from "../../domain/system/system.ts";
-import { listWorkerSecrets } from "../../domain/workers/mcp_server.ts";
+import { listWorkerSecrets } from "../../domain/workers/worker_secrets.ts";
 import { listAllSecrets, listSecretGrants } from "../../store/account/secret.ts";
 import { listSecretSettings } from "../../store/workers/worker.ts";
 import type { Call } from "../call/call.ts";

@@ -10,7 +10,7 @@ import { planTask } from "../../domain/work/task_plan.ts";
 import type { IncomingMessage } from "../../platform/platform.ts";
 import { insertInbound, takeMessage } from "../../store/chat/inbound.ts";
 import { findByPlatformId } from "../../store/chat/platform_message.ts";
-import { isDuplicate } from "../../store/db/database.ts";
+import { isDuplicate, type Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
 import { countRound, endRounds, listPushedBranches } from "../../store/work/forge_branch.ts";
 import { insertTask } from "../../store/work/task.ts";
@@ -18,7 +18,8 @@ import { formatSenderActor, type PlatformRules } from "../call/platforms.ts";
 import type { Deps } from "../call/services.ts";
 import { composeContent } from "./inbound.ts";
 
-type ForgeMessage = Pick<IncomingMessage, "id" | "chat" | "sender" | "text" | "excerpts">;
+/** An event of a forge as a message. */
+export type ForgeMessage = Pick<IncomingMessage, "id" | "chat" | "sender" | "text" | "excerpts">;
 
 interface ForgeEvent {
   rules: PlatformRules;
@@ -36,76 +37,95 @@ type Returned =
 /** Gives a failed check or a review to the agent whose branch it is about, or to the inbox after the last round. */
 export async function returnToAgent(
   { db, clock, limits }: Deps<"db" | "clock" | "limits">,
-  { rules, message, change, rounds }: ForgeEvent,
+  event: ForgeEvent,
 ): Promise<Returned> {
-  const candidates = await listPushedBranches(db, change);
-  const branch = candidates.find((one) => chooseDestination(change, one, rounds) !== "forge");
-  if (branch === undefined) return { outcome: "forge" };
-  const now = clock.now();
-  const platform_message_id = formatPlatformMessageId(message.chat, message.id);
-  const earlier = await findByPlatformId(db, rules.name, platform_message_id);
+  const { rules, message, change, rounds } = event;
+  const found = (await listPushedBranches(db, change))
+    .map((branch) => ({ branch, destination: chooseDestination(change, branch, rounds) }))
+    .find(({ destination }) => destination !== "forge");
+  if (found === undefined) return { outcome: "forge" };
+  const platformMessageId = formatPlatformMessageId(message.chat, message.id);
+  const findEarlier = () => findByPlatformId(db, rules.name, platformMessageId);
+  const earlier = await findEarlier();
   if (earlier !== null) return { outcome: "repeated", message_id: earlier.id };
-  const session_key = getBranchConversation(branch);
-  const actor = formatSenderActor(rules.name, message.sender.id);
-  const { worker_id } = branch;
-  if (chooseDestination(change, branch, rounds) === "inbox") {
-    await db.write([
-      ...endRounds(branch.id, message.text, now),
-      record(now, {
-        kind: "tree.rounds_over",
-        session_key,
-        worker_id,
-        actor,
-        data: { branch: branch.branch },
-      }),
-    ]);
+  const { branch, destination } = found;
+  const now = clock.now();
+  if (destination === "inbox") {
+    await db.write(buildInboxEntry(event, branch, now));
     return { outcome: "inbox" };
   }
-  const content = composeContent({ ...message, unreadable: [] });
-  const row = {
-    ...{ id: createId(), session_key, platform: rules.name, platform_message_id, content, received_at: now },
-    ...{
-      sender: message.sender.id,
-      sender_name: message.sender.name,
-      media: null,
-      alone: true,
-      reply_to: "",
-    },
-    ...{ is_direct: true, is_data: true, depth: 0 },
-  };
-  const keys = { session_key, message_id: row.id };
-  const plan = planTask({ type: "immediate" }, now, "");
-  const seed = {
-    ...keys,
-    id: createId(),
-    worker_id,
-    instruction: content,
-    type: "immediate" as const,
-    created_by: actor,
-  };
-  const task = { ...buildNewTask(seed, plan, now), due_at: plan.due_at, parent_task_id: null, depth: 0 };
+  const id = createId();
   try {
     const { won } = await db.write([
       ...countRound(branch.id, rounds),
-      ...insertInbound(row, limits.max_waiting_messages),
-      record(now, { kind: "message.received", ...keys, actor }),
-      ...takeMessage(row.id, "task", now),
-      record(now, {
-        kind: "message.routed",
-        ...keys,
-        data: { reason: `it is about branch ${branch.branch}` },
-      }),
-      ...insertTask(task),
-      record(now, {
-        kind: "task.created",
-        ...{ ...keys, worker_id, task_id: task.id, actor },
-        data: { type: task.type, status: task.status },
-      }),
+      ...buildMessage(event, branch, { id, platformMessageId, maxWaiting: limits.max_waiting_messages }, now),
+      ...buildTask(event, branch, id, now),
     ]);
-    return won ? { outcome: "queued", message_id: row.id } : { outcome: "over" };
+    return won ? { outcome: "queued", message_id: id } : { outcome: "over" };
   } catch (error) {
     if (!isDuplicate(error)) throw error;
-    const stored = await findByPlatformId(db, rules.name, platform_message_id);
-    return { outcome: "repeated", message_id: stored?.id ?? "" };
+    return { outcome: "repeated", message_id: (await findEarlier())?.id ?? "" };
   }
+}
+
+type Branch = Awaited<ReturnType<typeof listPushedBranches>>[number];
+
+function buildInboxEntry({ rules, message }: ForgeEvent, branch: Branch, now: number): Statement[] {
+  return [
+    ...endRounds(branch.id, message.text, now),
+    record(now, {
+      kind: "tree.rounds_over",
+      session_key: getBranchConversation(branch),
+      worker_id: branch.worker_id,
+      actor: formatSenderActor(rules.name, message.sender.id),
+      data: { branch: branch.branch },
+    }),
+  ];
+}
+
+// The message is routed already: its worker is the one whose branch it is about.
+function buildMessage(
+  { rules, message }: ForgeEvent,
+  branch: Branch,
+  { id, platformMessageId, maxWaiting }: { id: string; platformMessageId: string; maxWaiting: number },
+  now: number,
+): Statement[] {
+  const { sender } = message;
+  const session_key = getBranchConversation(branch);
+  const keys = { session_key, message_id: id };
+  const row = {
+    ...{ id, session_key, platform: rules.name, platform_message_id: platformMessageId, received_at: now },
+    ...{
+      sender: sender.id,
+      sender_name: sender.name,
+      content: composeContent({ ...message, unreadable: [] }),
+    },
+    ...{ media: null, alone: true, reply_to: "", is_direct: true, is_data: true, depth: 0 },
+  };
+  return [
+    ...insertInbound(row, maxWaiting),
+    record(now, { kind: "message.received", ...keys, actor: formatSenderActor(rules.name, sender.id) }),
+    ...takeMessage(id, "task", now),
+    record(now, { kind: "message.routed", ...keys, data: { reason: `it is about branch ${branch.branch}` } }),
+  ];
+}
+
+function buildTask(
+  { rules, message }: ForgeEvent,
+  branch: Branch,
+  message_id: string,
+  now: number,
+): Statement[] {
+  const { worker_id } = branch;
+  const keys = { session_key: getBranchConversation(branch), message_id, worker_id };
+  const actor = formatSenderActor(rules.name, message.sender.id);
+  const plan = planTask({ type: "immediate" }, now, "");
+  const instruction = composeContent({ ...message, unreadable: [] });
+  const seed = { ...keys, id: createId(), instruction, type: "immediate" as const, created_by: actor };
+  const task = { ...buildNewTask(seed, plan, now), due_at: plan.due_at, parent_task_id: null, depth: 0 };
+  const data = { type: task.type, status: task.status };
+  return [
+    ...insertTask(task),
+    record(now, { kind: "task.created", ...keys, task_id: task.id, actor, data }),
+  ];
 }

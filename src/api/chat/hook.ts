@@ -10,10 +10,10 @@ import {
   verifySlack,
   verifyStandard,
 } from "../../platform/webhook_signature.ts";
-import type { EventReader, IncomingMessage } from "../../platform/platform.ts";
+import type { EventReader } from "../../platform/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import { checkChainDepth } from "../call/chain_depth.ts";
-import { returnToAgent } from "./forge_branch.ts";
+import { type ForgeMessage, returnToAgent } from "./forge_branch.ts";
 import { receiveMessage } from "./inbound.ts";
 import { formatSenderActor, type PlatformConnection, type PlatformRules } from "../call/platforms.ts";
 import type { Deps } from "../call/services.ts";
@@ -58,13 +58,11 @@ export async function receiveHook(
 
 type HookDeps = Deps<"db" | "clock" | "limits" | "platforms" | "runLimits" | "secrets">;
 
-interface HookMessage extends Pick<IncomingMessage, "id" | "chat" | "sender" | "text" | "excerpts"> {}
-
 async function storeMessage(
   deps: HookDeps,
   rules: PlatformRules,
   { name, holder }: Hook,
-  message: HookMessage,
+  message: ForgeMessage,
 ): Promise<Answer<HookAnswer>> {
   const actor = holder?.subject ?? formatSenderActor(name, message.sender.id);
   const depth = holder === null ? 0 : await checkChainDepth(deps, { caller: holder }, "send this to a hook");

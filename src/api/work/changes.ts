@@ -1,18 +1,18 @@
-// The changes of runs in the repository of their worker (contract-3 24).
+// The changes of runs in the repository of their worker (contract 26).
 import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
 import { parseJson } from "../../domain/call/json.ts";
 import type { Page } from "../../domain/call/page.ts";
 import type { Execution } from "../../domain/work/execution.ts";
 import { DIFF_MAX_BYTES, type DiffStat, getShortId, type Tree } from "../../domain/work/tree.ts";
 import { getMirrorDir, getTreeDir } from "../../base/paths.ts";
-import { listWorkerSecrets } from "../../domain/workers/mcp_server.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
 import { buildMasks } from "../../engine/process/masks.ts";
 import { readDiff, readStat } from "../../files/git/diff.ts";
 import { GitError } from "../../files/git/git_error.ts";
 import { deleteBranch, removeWorktree } from "../../files/git/mirror.ts";
+import { readWorkerSecrets } from "../../store/account/worker_secrets.ts";
 import { deleteTree, findTree, findTreeJson, listTrees, requestPush } from "../../store/work/tree.ts";
-import { findSecretSettings, findWorker } from "../../store/workers/worker.ts";
+import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, answerPage, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { waitFor } from "../call/long_poll.ts";
@@ -50,8 +50,9 @@ export async function readChanges(
   since: Since,
 ): Promise<string> {
   const changes = await findChanges(deps, call, id, since);
+  const masks = buildMasks(await readWorkerSecrets(deps, changes.execution.worker_id));
   const { diff, isCut } = await readGitAnswer(id, readDiff(changes.mirror, changes, DIFF_MAX_BYTES));
-  const text = maskText(await listMasks(deps, changes.execution.worker_id), new TextDecoder().decode(diff));
+  const text = maskText(masks, new TextDecoder().decode(diff));
   if (!isCut) return text;
   return `${text.slice(0, text.lastIndexOf("\n") + 1)}[diff cut: it is longer than 2 MiB]\n`;
 }
@@ -95,12 +96,6 @@ async function readGitAnswer<T>(id: string, reading: Promise<T>): Promise<T> {
     if (!(error instanceof GitError) && !(error instanceof Deno.errors.NotFound)) throw error;
     throw refuse("show", id, error instanceof GitError ? error.message : "its repository is gone");
   }
-}
-
-async function listMasks({ db, secrets }: Deps<"db" | "secrets">, workerId: string): Promise<string[]> {
-  const names = listWorkerSecrets(await findSecretSettings(db, workerId));
-  const values = await Promise.all(names.map((name) => secrets.resolve(`secret:${name}`).catch(() => "")));
-  return buildMasks(values.filter((value) => value !== ""));
 }
 
 /**

@@ -2,7 +2,7 @@ import { conflict, notFound, type ServiceError } from "../../domain/call/error.t
 import { parseJson } from "../../domain/call/json.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import type { Task } from "../../domain/work/task.ts";
-import { buildParentHold } from "../../domain/work/task_parent.ts";
+import { buildParentHold, formatStopReason } from "../../domain/work/task_parent.ts";
 import { isTimed } from "../../domain/work/task_type.ts";
 import type { Database } from "../../store/db/database.ts";
 import { insertOccurrence } from "../../store/work/occurrence.ts";
@@ -57,9 +57,6 @@ async function explainRefusal(db: Database, id: string): Promise<ServiceError> {
   if (await findWorker(db, task.worker_id) === null) return refuse("its worker was deleted");
   const stopper = await findStopper(db, id);
   if (stopper === null) return refuse("its last run is still ending. Try again.");
-  return refuse(
-    `it waits for task ${stopper.parent_id}, which ${
-      stopper.status === "failed" ? "failed" : "was cancelled"
-    }. Retry that task, which also returns this one to the queue.`,
-  );
+  const why = formatStopReason(stopper.parent_id, stopper.status);
+  return refuse(`${why}. Retry that task, which also returns this one to the queue.`);
 }

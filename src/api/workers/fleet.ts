@@ -11,7 +11,8 @@ import {
 } from "../../domain/workers/fleet.ts";
 import { findCycle, planFleet, type UnhashedPlan } from "../../domain/workers/fleet_plan.ts";
 import type { Repo } from "../../domain/workers/repo.ts";
-import { listWorkerSecrets, type McpServers } from "../../domain/workers/mcp_server.ts";
+import type { McpServers } from "../../domain/workers/mcp_server.ts";
+import { listWorkerSecrets } from "../../domain/workers/worker_secrets.ts";
 import { findCronFault } from "../../domain/work/cron.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
 import { checkFieldsOfType, findNextRunAt, resolveTimeZone } from "../../domain/work/task_plan.ts";

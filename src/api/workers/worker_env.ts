@@ -4,12 +4,12 @@ import { mayCall } from "../../domain/call/scope.ts";
 import { readSecretReference } from "../../domain/account/secret.ts";
 import { hideRepoSecret } from "../../domain/workers/repo.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
-import { hideServerSecrets, listWorkerSecrets } from "../../domain/workers/mcp_server.ts";
+import { hideServerSecrets } from "../../domain/workers/mcp_server.ts";
+import { listWorkerSecrets, type SecretSettings } from "../../domain/workers/worker_secrets.ts";
 import { findVariableFault, hideSecretNames, WORKER_ENV_MAX } from "../../domain/workers/worker_env.ts";
 import { findSecret, grantSecret, listGrantedSecrets } from "../../store/account/secret.ts";
 import type { Statement } from "../../store/db/database.ts";
 import { record } from "../../store/events/journal.ts";
-import type { SecretSettings } from "../../store/workers/worker.ts";
 import type { Call } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
 

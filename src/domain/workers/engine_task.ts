@@ -4,7 +4,7 @@ export interface EngineNeeds {
   boxed: number;
   /** Names of the worker's variables when other engines may run it, as a JSON list. */
   env_names: string;
-  /** The worker's MCP servers when other engines may run it, as JSON. */
+  /** The worker's MCP servers as JSON. */
   mcp: string;
   /** 1 when it has a gate or a check. */
   has_commands: number;

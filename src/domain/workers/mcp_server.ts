@@ -1,9 +1,8 @@
-// The MCP servers of a worker: the tools that its runs get next to those of the service (contract-3 26).
+// The MCP servers of a worker: the tools that its runs get next to those of the service (contract 27).
 import { z } from "zod";
 import { readSecretReference } from "../account/secret.ts";
 import { text } from "../call/field.ts";
-import { findRepoSecret, type Repo } from "./repo.ts";
-import { hideReference, listSecretNames, variableName, variableValue, WORKER_ENV_MAX } from "./worker_env.ts";
+import { hideReference, variableName, variableValue, WORKER_ENV_MAX } from "./worker_env.ts";
 
 /** MCP servers of one worker. */
 export const MCP_SERVERS_MAX = 20;
@@ -144,20 +143,6 @@ export function listServerSecrets(servers: McpServers | McpPatch): string[] {
     one === null ? [] : Object.values(getServerValues(one))
   );
   return [...new Set(values.flatMap((value) => readSecretReference(value) ?? []))];
-}
-
-/** Lists the secrets that the settings of a worker name. */
-export function listWorkerSecrets(
-  { env, mcp, repo }: { env: Record<string, string>; mcp: McpServers; repo: Repo | null },
-): string[] {
-  const credentials = findRepoSecret(repo);
-  return [
-    ...new Set([
-      ...listSecretNames(env),
-      ...listServerSecrets(mcp),
-      ...(credentials === null ? [] : [credentials]),
-    ]),
-  ];
 }
 
 /** Hides the names of secrets. */

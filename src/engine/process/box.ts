@@ -6,7 +6,7 @@ import { concatBytes } from "../../base/bytes.ts";
 import { ETC_DIRECTORIES, ETC_FILES } from "./box_etc.ts";
 import { addRelay, type BoxNetwork, type BoxSocket } from "./box_network.ts";
 import { openDirectory, type Place, usingParent } from "../../base/files/open_directory.ts";
-import { getStateRoot, isWithin } from "../../base/paths.ts";
+import { exists, getStateRoot, isWithin } from "../../base/paths.ts";
 import { NO_BUBBLEWRAP } from "./box_fault.ts";
 import { getInputDir, getOutputDir, getTempDir, placeInRunDir } from "../run_dir.ts";
 import { findTool } from "./isolation.ts";
@@ -305,15 +305,6 @@ class MountArgs {
   /** Finds what the nearest known parent is. */
   #findOwner(path: string): "machine" | "box" {
     return this.#places.get(path) ?? this.#findOwner(dirname(path));
-  }
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
   }
 }
 

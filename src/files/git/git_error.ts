@@ -69,7 +69,7 @@ export function describeGitFailure(stderr: string, code: number): GitError {
   const [failure, , words] = SIGNS.find(([, sign]) => sign.test(stderr)) ?? ["failed", null, "git failed"];
   const said = stderr.split("\n").map((line) => line.trim())
     .filter((line) => /^(fatal|error|remote|! |ssh|setpriv)/i.test(line)).join("; ")
-    .replace(/\/\/[^/@\s]*@/g, "//").slice(0, GIT_WORDS_MAX_CHARACTERS);
+    .replace(/\/\/[^/@\s]*@/g, "//").replace(/\.$/, "").slice(0, GIT_WORDS_MAX_CHARACTERS);
   const detail = failure === "missing" ? "" : said || `exit code ${code}`;
   return new GitError(failure, detail === "" ? words : `${words} (${detail})`);
 }

@@ -5,6 +5,7 @@ import { createLogger } from "../../base/log.ts";
 import { type DataPaths, getMirrorDir } from "../../base/paths.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { ALLOW, DENY } from "../../domain/call/vocabulary.ts";
+import { formatChangeCounts, formatFiles } from "../../domain/work/change_counts.ts";
 import { formatApproval } from "../../domain/work/approval.ts";
 import { maskText } from "../../engine/process/masked_text.ts";
 import { escapeInvisible } from "../../engine/protocol/approvals.ts";
@@ -16,6 +17,7 @@ import { listRemoteRefs, pushBranch, type Remote } from "../../files/git/remote.
 import { resolveRemote } from "../../run/remote_repo.ts";
 import { SetupError } from "../../run/variables.ts";
 import type { SecretStore } from "../../store/account/secret_store.ts";
+import { readWorkerSecrets } from "../../store/account/worker_secrets.ts";
 import { record } from "../../store/events/journal.ts";
 import { openQuestion } from "../../store/chat/open_question.ts";
 import type { NewQuestion } from "../../store/work/question.ts";
@@ -45,8 +47,6 @@ interface PushOptions extends StageServices {
   paths: DataPaths;
   secrets: SecretStore;
   mirrors: Mirrors;
-  /** Returns the secrets that runs of a worker may have got. */
-  readSecrets: (workerId: string) => Promise<string[]>;
 }
 
 /** A push that the service does not even try. */
@@ -66,11 +66,11 @@ export function createPushes(options: PushOptions): Stage {
 }
 
 async function ask(options: PushOptions, tree: DuePush): Promise<void> {
-  const { paths, readSecrets } = options;
+  const { paths } = options;
   const { worker_id, base_commit, head_commit } = tree;
   try {
     const stat = await readStat(getMirrorDir(paths, worker_id), { base: base_commit, head: head_commit });
-    const masks = buildMasks(await readSecrets(worker_id));
+    const masks = buildMasks(await readWorkerSecrets(options, worker_id));
     await openPushQuestion(options, tree, maskText(masks, formatPush(tree.branch, stat)));
   } catch (error) {
     if (!(error instanceof GitError)) throw error;
@@ -115,7 +115,8 @@ async function openPushQuestion(
 }
 
 // Agents choose the names of files, so no name may look like another line.
-function formatPush(branch: string, { files, files_changed, insertions, deletions }: Stat): string {
+function formatPush(branch: string, stat: Stat): string {
+  const { files, files_changed } = stat;
   const shown = files.slice(0, FILES_SHOWN_MAX).map((file) =>
     `${file.insertions === null ? "binary" : `+${file.insertions} -${file.deletions}`} ${
       escapeInvisible(file.path).replaceAll("\n", "\\n")
@@ -124,9 +125,9 @@ function formatPush(branch: string, { files, files_changed, insertions, deletion
   const more = files_changed - shown.length;
   return [
     `branch: ${branch}`,
-    `${files_changed} files changed, ${insertions} insertions, ${deletions} deletions`,
+    formatChangeCounts(stat),
     ...shown,
-    ...(more > 0 ? [`and ${more} more files`] : []),
+    ...(more > 0 ? [`and ${formatFiles(more)} more`] : []),
   ].join("\n");
 }
 
@@ -140,7 +141,7 @@ async function push(options: PushOptions, tree: DuePush): Promise<void> {
     }
     const remote = await resolveRemote(options, worker_id, worker.repo);
     const mirror = getMirrorDir(paths, worker_id);
-    // A slow remote must not keep other runs of the worker from their worktrees.
+    // Prepares the mirror. The push does not hold it, because a slow remote would keep other runs from their worktrees.
     await mirrors.use(mirror, () => Promise.resolve());
     await checkSecrets(options, mirror, tree);
     faultPoint("push.pre");
@@ -176,8 +177,8 @@ async function pushOnce(
   }
 }
 
-async function checkSecrets({ readSecrets }: PushOptions, mirror: string, tree: DuePush): Promise<void> {
-  const masks = buildMasks(await readSecrets(tree.worker_id));
+async function checkSecrets(options: PushOptions, mirror: string, tree: DuePush): Promise<void> {
+  const masks = buildMasks(await readWorkerSecrets(options, tree.worker_id));
   if (masks.length === 0) return;
   const { text, isCut } = await readPatches(mirror, { base: tree.base_commit, head: tree.head_commit });
   if (maskText(masks, text) !== text) throw new BlockedError("a commit contains a secret of its worker");

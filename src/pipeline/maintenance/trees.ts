@@ -32,8 +32,9 @@ export function createTreeStage(options: TreeStageOptions): Stage {
     const before = isFull ? clock.now() : clock.now() - retentionMs;
     const idle = await listIdleTrees(db, before, isFull ? 1 : TREES_PER_ROUND);
     for (const tree of idle) await remove(options, tree);
+    if (idle.length > 0) return 0;
     await removeOrphans(options);
-    return idle.length > 0 ? 0 : Infinity;
+    return Infinity;
   }
 }
 

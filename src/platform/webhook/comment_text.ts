@@ -10,6 +10,9 @@ const HTML = /<(?=[A-Za-z/!?])/g;
 // In such a text, a line of backticks may be no fence: formulas, quotes in several lines, front matter.
 const UNUSUAL = /^ {0,3}\$\$|^ {0,3}>>>|^(?:---|\+\+\+|;;;)/m;
 
+// Forges make a link of an address, and take the backticks in it for a part of the address.
+const TICK_IN_ADDRESS = /(?::\/\/|\bwww\.)\S*`/i;
+
 /**
  * Puts mentions and commands of a reply into code spans, so that the forge acts on none of them. Shows HTML as text. Leaves code
  * unchanged.
@@ -43,7 +46,7 @@ function findCodeLines(lines: readonly string[]): Set<number> {
   return code;
 }
 
-// Whether each line of the paragraph has its code spans for itself: single backticks in pairs, none escaped.
+// Whether each line of the paragraph has its code spans for itself: single backticks in pairs, none escaped or in an address.
 function areSpansPlain(lines: readonly string[], at: number, code: ReadonlySet<number>): boolean {
   const isInside = (line: string | undefined, index: number) =>
     line !== undefined && line.trim() !== "" && !code.has(index);
@@ -52,7 +55,7 @@ function areSpansPlain(lines: readonly string[], at: number, code: ReadonlySet<n
   for (let index = first; isInside(lines[index], index); index++) {
     const line = lines[index] ?? "";
     const count = line.split("`").length - 1;
-    if (count % 2 === 1 || /``|\\`/.test(line)) return false;
+    if (count % 2 === 1 || /``|\\`/.test(line) || TICK_IN_ADDRESS.test(line)) return false;
   }
   return true;
 }

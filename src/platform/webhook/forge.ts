@@ -7,6 +7,14 @@ import { findDeliveryId, isPlainToken, isSignedByForge, readDelivery } from "./d
 import { findRefusal, formatEvent } from "./event.ts";
 import type { Forge } from "../../domain/call/vocabulary.ts";
 
+/** The parts of a platform that waits for requests and whose replies have any length. */
+export const PASSIVE = {
+  takesFiles: false,
+  start: () => {},
+  stop: () => Promise.resolve(),
+  cut: (text, media) => [{ text, media }],
+} as const satisfies Partial<Platform>;
+
 /** Creates a platform for the events of a forge. Replies are comments through `gateway`; without one they stay in the service. */
 export function createForge(
   { name, kind, clock }: PlatformBase<null>,
@@ -29,10 +37,7 @@ export function createForge(
   return {
     name,
     kind,
-    takesFiles: false,
-    start: () => {},
-    stop: () => Promise.resolve(),
-    cut: (text, media) => [{ text, media }],
+    ...PASSIVE,
     deliver: (delivery) => client === null ? Promise.resolve("") : watch(() => comment(client, delivery)),
     events: {
       isSigned: (secret, signed) => isSignedByForge(forge, secret, signed),

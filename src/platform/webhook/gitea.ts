@@ -1,16 +1,8 @@
 import type { Reading } from "./event.ts";
-import {
-  formatUnknown,
-  readCheck,
-  readComment,
-  readLabeled,
-  readOpened,
-  readReview,
-  readStatus,
-} from "./github.ts";
+import { formatUnknown, readComment, readGitHub, readLabeled, readOpened, readReview } from "./github.ts";
 import { Payload } from "./payload.ts";
 
-/** Reads a delivery of Gitea or Forgejo. `kind` is the header X-Gitea-Event. */
+/** Reads a delivery of Gitea or Forgejo. Checks have the form of GitHub. `kind` is the header X-Gitea-Event. */
 export function readGitea(kind: string, body: unknown): Reading {
   const payload = new Payload(body);
   const action = payload.text("action");
@@ -30,12 +22,8 @@ export function readGitea(kind: string, body: unknown): Reading {
     case "pull_request_review_rejected":
     case "pull_request_review_comment":
       return readGiteaReview(payload, kind);
-    case "workflow_run":
-      return action === "completed" ? readCheck(payload, kind) : formatUnknown(kind, action);
-    case "status":
-      return readStatus(payload);
     default:
-      return formatUnknown(kind, action);
+      return readGitHub(kind, body);
   }
 }
 

@@ -156,7 +156,7 @@ function readChange(payload: Payload): ForgeChange {
   };
 }
 
-export function readCheck(payload: Payload, kind: "check_run" | "workflow_run"): Reading {
+function readCheck(payload: Payload, kind: "check_run" | "workflow_run"): Reading {
   const check = payload.at(kind);
   const conclusion = check.text("conclusion");
   if (!FAILED.includes(conclusion)) return `the check ended as ${conclusion || "nothing"}`;
@@ -199,7 +199,7 @@ export function readCheck(payload: Payload, kind: "check_run" | "workflow_run"):
 }
 
 /** Reads the status of a commit, which programs outside the forge set. */
-export function readStatus(payload: Payload): Reading {
+function readStatus(payload: Payload): Reading {
   const state = payload.text("state");
   if (!FAILED.includes(state)) return `the status is ${state || "missing"}`;
   const base = payload.text("repository.full_name");

@@ -2,7 +2,7 @@ import { NotReachedError } from "../../base/address.ts";
 import { NoAnswerError, type OutsideAnswer } from "../guarded_fetch.ts";
 import { Connection } from "../connection.ts";
 import type { Forge } from "../../domain/call/vocabulary.ts";
-import { createForge } from "./forge.ts";
+import { createForge, PASSIVE } from "./forge.ts";
 import type { PlatformBase } from "../manifest.ts";
 import { type Delivery, DeliveryError, type Platform } from "../platform.ts";
 import { parseRetryAfter } from "../retry_after.ts";
@@ -23,10 +23,7 @@ export function createWebhook(base: PlatformBase<null>, settings: Settings): Pla
   return {
     name,
     kind,
-    takesFiles: false,
-    start: () => {},
-    stop: () => Promise.resolve(),
-    cut: (text, media) => [{ text, media }],
+    ...PASSIVE,
     deliver: (delivery) => deliver(base, settings, connection, delivery),
     test: () => testReplyUrl(settings),
     health: () => connection.health,

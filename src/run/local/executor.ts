@@ -1,5 +1,6 @@
 // pending -> running when the engine has started, then to its outcome: runs on this machine
 import type { Gate, Verify } from "../../domain/work/command.ts";
+import type { McpServers } from "../../domain/workers/mcp_server.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import { buildFailedOutcome, type Engine, type EngineSession } from "../../engine/engine.ts";
@@ -27,7 +28,7 @@ import { tryOpenWorkspace, type WorkspaceOptions } from "./workspaces.ts";
 
 const log = createLogger("executor");
 
-interface ExecutorOptions extends EngineRunOptions, Omit<WorkspaceOptions, "paths" | "umask" | "limits"> {
+interface ExecutorOptions extends EngineRunOptions, Omit<WorkspaceOptions, "paths" | "umask" | "config"> {
   db: Database;
   wakeups: Wakeups;
   engines: Catalog;
@@ -112,7 +113,7 @@ export class Executor {
   }
 
   async #work(claim: Claim, signal: AbortSignal, start: StartState): Promise<RunOutcome> {
-    const { execution, workDir, task } = claim;
+    const { execution, workDir, task, needs } = claim;
     const workspace = await tryOpenWorkspace(this.#options, claim, signal);
     if (workspace instanceof SetupError) return buildFailedOutcome("setup", workspace.message);
     const { db, wakeups, paths, logWakeup, config, waits, steps } = this.#options;
@@ -121,6 +122,7 @@ export class Executor {
       execution,
       workDir,
       workspace,
+      mcp: JSON.parse(needs?.mcp ?? "{}") as McpServers,
       verify: JSON.parse(task.verify) as Verify | null,
       grant: () => findGrant(db, claim),
       brief: (engine) =>

@@ -31,7 +31,7 @@ import { tryOpenWorkspace, type Workspace, type WorkspaceOptions } from "./works
 
 const log = createLogger("gate");
 
-interface GateOptions extends EngineRunOptions, Omit<WorkspaceOptions, "paths" | "umask" | "limits"> {
+interface GateOptions extends EngineRunOptions, Omit<WorkspaceOptions, "paths" | "umask" | "config"> {
   db: Database;
   wakeups: Wakeups;
   engines: Catalog;

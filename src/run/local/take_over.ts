@@ -1,4 +1,4 @@
-// Commits what a run has left in its worktree, and brings its commits out of the isolation of the run (contract-3 24).
+// Commits what a run has left in its worktree, and brings its commits out of the isolation of the run (contract 26).
 import { buildGitEnv, buildSettings } from "../../files/git/git.ts";
 import { type CommandContext, runCommand } from "./command.ts";
 

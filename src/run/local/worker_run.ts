@@ -1,5 +1,6 @@
 // Runs one execution of a worker, in the service or on a runner.
 import type { Verify } from "../../domain/work/command.ts";
+import type { McpServers } from "../../domain/workers/mcp_server.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import { buildFailedOutcome, type Engine, type EngineOutcome } from "../../engine/engine.ts";
@@ -16,6 +17,8 @@ interface RunOrder {
   workDir: string;
   /** The worktree of the run, or null. */
   workspace?: Workspace | null;
+  /** The MCP servers of the worker. */
+  mcp: McpServers;
   /** The check of the work, or null. */
   verify: Verify | null;
   /** Called, like `brief`, only for an engine outside this process. */
@@ -29,11 +32,16 @@ interface RunOrder {
 /** Runs an execution to its outcome. A failed run is an outcome. Throws when the run cannot be prepared. */
 export async function runWorker(
   options: EngineRunOptions & { engines: Pick<Catalog, "find">; isRunner?: boolean },
-  { execution, workDir, workspace = null, verify, grant, brief, signal, listen }: RunOrder,
+  { execution, workDir, workspace = null, mcp, verify, grant, brief, signal, listen }: RunOrder,
 ): Promise<RunOutcome> {
   const engine = options.engines.find(execution.engine);
   if (engine === null) {
     return buildFailedOutcome("spawn_failed", `Cannot start: no engine is called ${execution.engine}`);
+  }
+  // The engine may have changed since the write.
+  const fault = engine.findServerFault(mcp);
+  if (fault !== null) {
+    return buildFailedOutcome("setup", `Cannot give the run the worker's MCP servers: ${fault}.`);
   }
   const problem = workspace === null ? findWorkDirProblem(workDir, options.paths, options.isRunner) : null;
   if (problem !== null) {

@@ -1,9 +1,10 @@
-// The worktree of a run: made before it, and its changes taken over after it (contract-3 24).
+// The worktree of a run: made before it, and its changes taken over after it (contract 26).
 import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
 import { type DataPaths, getMirrorDir } from "../../base/paths.ts";
+import { formatFiles } from "../../domain/work/change_counts.ts";
 import type { Repo } from "../../domain/workers/repo.ts";
 import { type IsolationConfig, resolveBox } from "../../domain/workers/isolation.ts";
 import type { Tree } from "../../domain/work/tree.ts";
@@ -44,8 +45,7 @@ export interface WorkspaceOptions {
   isolation: IsolationConfig;
   /** The umask that the service was started with. */
   umask: number;
-  /** Limits of worktrees, in bytes. */
-  limits: { max_tree_bytes: number };
+  config: { limits: { max_tree_bytes: number } };
 }
 
 /** Where and how the changes of a run are taken over. */
@@ -59,17 +59,17 @@ type TakeOverContext = Omit<CommandContext, "signal" | "onStart"> & {
 export interface Workspace {
   /** The directory of objects that the repository in the worktree borrows. */
   objects: string;
-  takeOver: (run: TakeOverContext) => Promise<TreeEnd | undefined>;
+  takeOver: (run: TakeOverContext) => Promise<TreeEnd>;
 }
 
 /** Opens a workspace like openWorkspace(), and returns the error of settings that rule it out. */
 export async function tryOpenWorkspace(
-  options: Omit<WorkspaceOptions, "limits"> & { config: { limits: WorkspaceOptions["limits"] } },
+  options: WorkspaceOptions,
   claim: Claim,
   signal: AbortSignal,
 ): Promise<Workspace | SetupError | null> {
   try {
-    return await openWorkspace({ ...options, limits: options.config.limits }, claim, signal);
+    return await openWorkspace(options, claim, signal);
   } catch (error) {
     if (error instanceof SetupError) return error;
     throw error;
@@ -209,7 +209,7 @@ async function fetchPushed(
   return await findCommit(mirror, ref);
 }
 
-async function checkSize({ db, limits }: WorkspaceOptions): Promise<void> {
+async function checkSize({ db, config: { limits } }: WorkspaceOptions): Promise<void> {
   const bytes = await sumTreeBytes(db);
   if (bytes < limits.max_tree_bytes) return;
   throw new SetupError(
@@ -232,7 +232,7 @@ async function takeOver(
   { execution }: Claim,
   { tree, repo, mirror, author, before }: TreePlace,
   run: TakeOverContext,
-): Promise<TreeEnd | undefined> {
+): Promise<TreeEnd> {
   const { execution_id: executionId, instruction } = execution;
   const { branch } = tree;
   const pack = join(mirror, `tmp_pack-${executionId}`);
@@ -303,7 +303,7 @@ async function importCommits(
 }
 
 function formatChanges(branch: string, { isCommitted, skipped }: TakenCommits, files: number): string {
-  const changed = files === 0 ? `no changes on ${branch}` : `${files} files changed on ${branch}`;
+  const changed = files === 0 ? `no changes on ${branch}` : `${formatFiles(files)} changed on ${branch}`;
   return [
     `[${changed}${isCommitted ? "; the service committed what was left" : ""}]`,
     ...skipped.map((path) => `[not committed: ${path}, a repository or a file over 10 MiB]`),

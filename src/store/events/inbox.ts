@@ -172,35 +172,45 @@ export function findLimitedEngines(db: Database, now: number): Promise<InboxItem
 
 /** Lists branches whose push failed or was blocked. */
 export function findFailedPushes(db: Database, now: number): Promise<InboxItem[]> {
-  return db.read(
-    `select 'push_failed' as kind, tree.id, tree.updated_at as at, tree.branch as title,
-      substr(push_error, 1, ${INBOX_TITLE_MAX}) as detail, tree.worker_id, coalesce(worker.name, '') as worker_name,
-      execution_id, coalesce(message_id, '') as message_id, coalesce(session_key, '') as session_key, '' as engine,
-      coalesce(task_id, '') as task_id, ${NO_QUESTION}, ${NO_BUDGET}
-    from tree indexed by tree_push_failed
-    left join worker on worker.id = tree.worker_id
-    left join execution on execution.id = tree.execution_id
-    where tree.push in ('failed', 'blocked') and ${isShown("push_failed", "tree.id")}
-    order by tree.updated_at desc
-    limit ${INBOX_KIND_MAX}`,
-    [now],
-  );
+  const where = "tree.push in ('failed', 'blocked')";
+  return listTreeItems(db, { kind: "push_failed", at: "tree.updated_at", detail: "push_error", where }, [
+    now,
+  ]);
 }
 
 /** Lists branches since a time with a failed check or a review after the last round. */
 export function findEndedRounds(db: Database, since: number, now: number): Promise<InboxItem[]> {
+  const where = "rounds_over_at >= ?";
+  const source = { kind: "rounds_over", at: "rounds_over_at", detail: "rounds_over", where } as const;
+  return listTreeItems(db, source, [since, now]);
+}
+
+interface TreeSource {
+  /** The kind, which also names the index `tree_<kind>`. */
+  kind: "push_failed" | "rounds_over";
+  /** SQL of the time, the detail and the condition. */
+  at: string;
+  detail: string;
+  where: string;
+}
+
+function listTreeItems(
+  db: Database,
+  { kind, at, detail, where }: TreeSource,
+  args: number[],
+): Promise<InboxItem[]> {
   return db.read(
-    `select 'rounds_over' as kind, tree.id, rounds_over_at as at, tree.branch as title,
-      substr(rounds_over, 1, ${INBOX_TITLE_MAX}) as detail, tree.worker_id, coalesce(worker.name, '') as worker_name,
+    `select '${kind}' as kind, tree.id, ${at} as at, tree.branch as title,
+      substr(${detail}, 1, ${INBOX_TITLE_MAX}) as detail, tree.worker_id, coalesce(worker.name, '') as worker_name,
       execution_id, coalesce(message_id, '') as message_id, coalesce(session_key, '') as session_key, '' as engine,
       coalesce(task_id, '') as task_id, ${NO_QUESTION}, ${NO_BUDGET}
-    from tree indexed by tree_rounds_over
+    from tree indexed by tree_${kind}
     left join worker on worker.id = tree.worker_id
     left join execution on execution.id = tree.execution_id
-    where rounds_over_at >= ? and ${isShown("rounds_over", "tree.id")}
-    order by rounds_over_at desc
+    where ${where} and ${isShown(kind, "tree.id")}
+    order by ${at} desc
     limit ${INBOX_KIND_MAX}`,
-    [since, now],
+    args,
   );
 }
 

@@ -1,4 +1,4 @@
-// Branches of workers' repositories, with their worktrees (contract-3 24).
+// Branches of workers' repositories, with their worktrees (contract 26).
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Json } from "../../domain/call/json.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";

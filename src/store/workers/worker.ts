@@ -2,9 +2,9 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
-import type { McpPatch, McpServers } from "../../domain/workers/mcp_server.ts";
+import type { McpPatch } from "../../domain/workers/mcp_server.ts";
 import type { WorkerIsolation } from "../../domain/workers/isolation.ts";
-import type { Repo } from "../../domain/workers/repo.ts";
+import type { SecretSettings } from "../../domain/workers/worker_secrets.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
 import { type Database, guard, type Statement, type Value } from "../db/database.ts";
 import { buildWhere, BY_LIST, type Filters, matchAny, matchReference, matchText } from "../db/filter.ts";
@@ -159,13 +159,6 @@ export async function findWorker(db: Database, id: string): Promise<Worker | nul
 
 export function findWorkerJson(db: Database, id: string): Promise<Json<Worker> | null> {
   return readJson(db, WORKER_JSON, "from worker where id = ?", [id]);
-}
-
-/** The settings of a worker that may name secrets. */
-export interface SecretSettings {
-  env: Record<string, string>;
-  mcp: McpServers;
-  repo: Repo | null;
 }
 
 /** Returns the settings of a worker that may name secrets, empty ones for an unknown worker. */

@@ -20,7 +20,7 @@ async function createBare(dir: string): Promise<string> {
   return bare;
 }
 
-describe("git of the service (contract-3 24)", () => {
+describe("git of the service (contract 26)", () => {
   it("fetches and pushes with credentials that appear in no argument and no file", async () => {
     await using folder = await createTempDir();
     await using server = await startGitServer({ dir: folder.path, password: KEY });

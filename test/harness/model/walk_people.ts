@@ -121,7 +121,7 @@ export async function walkPlatforms(world: WalkWorld): Promise<void> {
   await world.run("webhook delete", ["ci", "--yes"]);
 }
 
-// The commands about the repository of a worker (contract-3 24)
+// The commands about the repository of a worker (contract 26)
 async function walkTrees(world: WalkWorld): Promise<void> {
   await using folder = await createTempDir();
   const path = await createRepository(folder.path);

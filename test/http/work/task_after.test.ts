@@ -132,7 +132,7 @@ it("#n names an earlier task of the same batch, and each bad name is refused wit
   expect((await app.send("POST /api/tasks", task("x", { after: Array(21).fill(ids[0]) }))).status).toBe(400);
 });
 
-it("a chain of people has at most 100 tasks after the first (contract 25)", async () => {
+it("a chain of tasks that people create has at most 100 after the first (contract 25)", async () => {
   const { app, task } = await openWithWorker({ paused: true });
   await using _ = app;
   const chain = (count: number) => ({

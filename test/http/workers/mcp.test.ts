@@ -17,7 +17,7 @@ async function openWithAgents() {
 
 const create = (app: App, fields: object) => app.send("POST /api/workers", { name: "Ada", ...fields });
 
-describe("mcp of a worker (contract-3 26)", () => {
+describe("mcp of a worker (contract 27)", () => {
   it("is set by name: a request replaces one server as a whole, null removes one, and others stay", async () => {
     await using app = await openWithAgents();
     const made = (await create(app, { mcp: { files: FILES, docs: DOCS } })).body;
@@ -54,6 +54,8 @@ describe("mcp of a worker (contract-3 26)", () => {
     const { status, body } = await create(app, { mcp });
     expect(status, JSON.stringify(body)).toBe(400);
     expect(body.errors[0].path.startsWith(path), JSON.stringify(body)).toBe(true);
+    // zod's own words say no way out.
+    expect(body.errors[0].message).not.toMatch(/^Invalid/);
   });
 
   it("is refused for an engine that has no MCP servers, also when the engine changes later", async () => {

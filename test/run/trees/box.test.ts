@@ -5,7 +5,7 @@ import { openTreeApp } from "../../harness/service/tree_app.ts";
 
 const hasBox = await Deno.stat("/usr/bin/bwrap").then(() => true, () => false);
 
-describe.skipIf(!hasBox)("a workspace in a box (needs bubblewrap) (contract-3 24)", () => {
+describe.skipIf(!hasBox)("a workspace in a box (needs bubblewrap) (contract 26)", () => {
   it("commits what a run left, and shows it neither the mirror's refs nor other worktrees", async () => {
     await using world = await openTreeApp({
       config: { isolation: BOX_SETTINGS },

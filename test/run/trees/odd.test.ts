@@ -6,7 +6,7 @@ import { waitForValue, waitUntil } from "../../harness/wait.ts";
 
 const listFiles = (mirror: string, commit: string) => git(mirror, "ls-tree", "-r", "--name-only", commit);
 
-describe("what agents leave in a worktree (contract-3 24)", () => {
+describe("what agents leave in a worktree (contract 26)", () => {
   it.each([
     ["a detached HEAD", "git checkout -q --detach; echo 1 > a; git add a; git commit -qm apart"],
     ["another branch", "git checkout -q -b fix; echo 1 > a; git add a; git commit -qm fix"],
@@ -85,7 +85,7 @@ describe("what agents leave in a worktree (contract-3 24)", () => {
   });
 });
 
-describe("what a repository can be (contract-3 24)", () => {
+describe("what a repository can be (contract 26)", () => {
   it("fetches no submodule and no LFS file, and commits around them", async () => {
     await using world = await openTreeApp();
     const main = await git(world.forge.dir, "rev-parse", "main");

@@ -6,7 +6,7 @@ import { waitForValue } from "../../harness/wait.ts";
 
 const KEY = "ada:s3cret-token-of-the-forge";
 
-describe("pushes of a workspace (contract-3 24)", () => {
+describe("pushes of a workspace (contract 26)", () => {
   it("push: auto pushes the branch after each run, with credentials that no file has", async () => {
     await using world = await openTreeApp({ repo: { push: "auto" }, password: KEY });
     const first = await world.run("echo 1 > a");

@@ -6,7 +6,7 @@ import { createTempDir } from "../../harness/service/process.ts";
 import { openTreeApp } from "../../harness/service/tree_app.ts";
 import { waitForValue } from "../../harness/wait.ts";
 
-describe("worktrees over time (contract-3 24)", () => {
+describe("worktrees over time (contract 26)", () => {
   it("an idle worktree goes, its branch stays, and the next run has it again", async () => {
     await using world = await openTreeApp({ config: { retention: { trees: "1s" } } });
     const run = await world.run("echo 1 > a");

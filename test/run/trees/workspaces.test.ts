@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { git } from "../../harness/service/git_server.ts";
 import { openTreeApp } from "../../harness/service/tree_app.ts";
 
-describe("a worker with a repository (contract-3 24)", () => {
+describe("a worker with a repository (contract 26)", () => {
   it("commits what a run left, on a branch of its conversation", async () => {
     await using world = await openTreeApp();
     const first = await world.run("pwd; echo new > new.txt; rm src/one.txt; echo more >> README.md");
