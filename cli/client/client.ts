@@ -143,6 +143,9 @@ export class Client {
   async #send(url: URL, token: string | null, init: RequestInit): Promise<Response> {
     const request = new Request(url, { ...init, signal: this.#io.signal });
     if (token !== null) request.headers.set("authorization", `Bearer ${token}`);
+    // The trace that this command is a part of, as of a run. The service reads only a valid one.
+    const trace = this.#io.env.TRACEPARENT;
+    if (trace !== undefined && /^[!-~]+$/.test(trace)) request.headers.set("traceparent", trace);
     return await this.#transport.send(request, url);
   }
 

@@ -34,11 +34,12 @@ const CHECK_EVERY_MS = 250;
 
 export function createRemote(
   parts: Omit<Services, "stages">,
-  { rules, steps, times, masks }: {
+  { rules, steps, times, masks, traceRun }: {
     rules: Rules;
     steps: RecentActivity;
     times: LeaseTimes;
     masks: RunMasks;
+    traceRun: ((executionId: string) => Promise<string | null>) | undefined;
   },
 ): Remote {
   const {
@@ -76,6 +77,7 @@ export function createRemote(
       ...{ db, secrets },
       findGatewayProblem: (name) => gateways.findProblem(name),
     }),
+    traceRun,
     key: () => authority.key,
     wakeDispatcher: () => wakeups.notify(WAKEUP.dispatcher),
   });

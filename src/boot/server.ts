@@ -27,6 +27,7 @@ import { Dispatcher } from "../pipeline/dispatch/dispatcher.ts";
 import { createServicePlanner } from "../run/box.ts";
 import { createEnvironmentBuilder, signRunToken } from "../run/environment.ts";
 import { RunMasks } from "../run/run_masks.ts";
+import { createTelemetry, type Telemetry } from "../pipeline/telemetry/telemetry.ts";
 import { createVariableResolver } from "../run/variables.ts";
 import { Executor } from "../run/local/executor.ts";
 import { createIntake } from "../pipeline/intake/intake.ts";
@@ -83,6 +84,7 @@ export class Server {
   readonly #remote: Remote;
   readonly #bee: Bee;
   readonly #sending: ReturnType<typeof createDeliveryStages>;
+  readonly #telemetry: Telemetry | null;
   readonly #listener: Listener;
   readonly #lock: DataLock;
   readonly #owner: DatabaseOwner | null;
@@ -98,8 +100,15 @@ export class Server {
       wakeups.notify(WAKEUP.journal);
     };
     db.onBroken = (reason, cause) => void this.#failStop(reason, cause);
+    const base = { db, clock, wakeups };
+    const telemetry = createTelemetry({
+      ...base,
+      config: config.telemetry,
+      resolveSecret: (value) => this.parts.secrets.resolve(value),
+    });
+    this.#telemetry = telemetry;
     const machine = { umask: replaced.umask ?? 0o022, memoryBytes: replaced.memoryBytes };
-    const process = { wakeups, ...machine, stopping: this.#stopping.signal };
+    const process = { wakeups, ...machine, telemetry, stopping: this.#stopping.signal };
     this.parts = buildDependencies(foundation, process, {
       stages: () => this.stages,
       interruptRun: async (executionId) => {
@@ -117,7 +126,6 @@ export class Server {
     this.#owner = owner;
     this.#graceMs = config.shutdown_grace;
     const rules = { defaultZone: timeZone, maxAttempts: config.limits.max_attempts };
-    const base = { db, clock, wakeups };
     const openedAt = clock.now();
     const environmentOf = createEnvironmentBuilder({
       paths,
@@ -128,6 +136,7 @@ export class Server {
         ...{ db, secrets },
         findGatewayProblem: (name) => gateways.findProblem(name),
       }),
+      traceRun: telemetry?.traceRun,
       inherited: Deno.env.toObject(),
     });
     secrets.onChange(async ({ name, workerIds }) => {
@@ -169,11 +178,19 @@ export class Server {
       maxRunsPerHour: config.limits.max_runs_per_hour,
     });
     const steps = new RecentActivity();
-    this.executor = new Executor({ ...running, rules, logWakeup: buildLogWakeup, waits, steps });
+    this.executor = new Executor({
+      ...running,
+      rules,
+      logWakeup: buildLogWakeup,
+      waits,
+      steps,
+      calls: telemetry?.calls ?? null,
+    });
     this.#remote = createRemote(this.parts, {
       rules,
       steps,
       masks,
+      traceRun: telemetry?.traceRun,
       times: replaced.leaseTimes ?? LEASE_TIMES,
     });
     this.dispatcher = new Dispatcher({
@@ -212,6 +229,7 @@ export class Server {
       createScheduler({ ...base, ...rules, interruptRun, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
       ...this.#sending.stages,
+      ...(telemetry === null ? [] : [telemetry.stage]),
       ...createMaintenanceStages(this.parts, config, async (executionId, words) => {
         await Promise.all([
           this.executor.stopRun(executionId, words),
@@ -352,7 +370,7 @@ export class Server {
     await this.dispatcher.waitForRuns();
     await parts.engines.release("");
     await Promise.all(this.stages.map((stage) => stage.stop()));
-    await this.#sending.settled();
+    await Promise.all([this.#sending.settled(), this.#telemetry?.stop()]);
     await parts.db.write([record(parts.clock.now(), { kind: "system.stopped" })]).catch(() => {});
     this.#stopping.abort();
     await this.#listener.close();

@@ -23,6 +23,7 @@ import type { DataLock } from "./lock.ts";
 import { Gateways } from "../api/call/gateways.ts";
 import { buildGateway } from "../domain/workers/gateway.ts";
 import { Mirrors } from "../files/git/mirror.ts";
+import type { Telemetry } from "../pipeline/telemetry/telemetry.ts";
 import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { describeTools } from "../http/app.ts";
 import { createCatalog } from "./host_limits.ts";
@@ -52,13 +53,14 @@ interface Process {
   /** File mode mask of the programs that are started. */
   umask: number;
   memoryBytes: number | undefined;
+  telemetry: Telemetry | null;
   stopping: AbortSignal;
 }
 
 /** Builds the dependencies of the operations. `running` comes from the server and its stages. */
 export function buildDependencies(
   { loaded, paths, db, key, operator, clock, owner, platforms, timeZone }: BootResources,
-  { wakeups, umask, memoryBytes, stopping }: Process,
+  { wakeups, umask, memoryBytes, telemetry, stopping }: Process,
   running: Deps<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Dependencies {
@@ -92,7 +94,9 @@ export function buildDependencies(
       ...{ db, clock, wakeups, authority, keys, gateways, timeZone },
       readSecret: (name) => secrets.read(name),
       engines: catalog,
+      calls: telemetry?.calls ?? null,
     }),
+    countDroppedSpans: telemetry?.countDropped ?? null,
     signIn: createSignIn({
       oidc: auth.oidc,
       key: () => authority.key,

@@ -21,6 +21,7 @@ import { checkEngineGateway, checkGateways, checkPlatformGateway, gatewaysSchema
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
 import { oidcSchema, publicUrlSchema } from "./sign_in.ts";
+import { telemetrySchema } from "./telemetry.ts";
 import { buildCountSchema, buildDurationSchema, buildShareSchema, priceSchema } from "./value.ts";
 import { findCronFault } from "../domain/work/cron.ts";
 import { isolationConfigSchema } from "../domain/workers/isolation.ts";
@@ -142,6 +143,7 @@ export const configSchema = z.strictObject({
   platforms: platformsSchema,
   webhooks: webhooksSchema,
   notices: noticesSchema,
+  telemetry: telemetrySchema.prefault({}),
   log: z.strictObject({
     level: z.enum(LOG_LEVELS).default("info"),
     format: z.enum(["auto", "json", "pretty"]).default("auto"),

@@ -2,14 +2,14 @@ import { readSecretReference } from "../domain/account/secret.ts";
 import { PLATFORM_SECRETS } from "./platform.ts";
 import type { Config } from "./schema.ts";
 
-/** A part of the configuration that names a secret: `platform:<name>`, `webhook:<name>` or `engine:<name>`. */
+/** A part of the configuration that names a secret: `platform:<name>`, `webhook:<name>`, `engine:<name>` or `telemetry`. */
 export interface SecretReference {
   secret: string;
   user: string;
 }
 
 /** Lists the parts of the configuration that name a secret. */
-export function listSecretReferences({ platforms, webhooks, engines }: Config): SecretReference[] {
+export function listSecretReferences({ platforms, webhooks, engines, telemetry }: Config): SecretReference[] {
   const { default: _default, ...named } = engines;
   return [
     ...Object.entries(platforms).flatMap(([name, platform]) =>
@@ -22,6 +22,7 @@ export function listSecretReferences({ platforms, webhooks, engines }: Config): 
     ...Object.entries(named).flatMap(([name, { env }]) =>
       listReferences(`engine:${name}`, Object.values(env))
     ),
+    ...listReferences("telemetry", Object.values(telemetry.headers)),
   ];
 }
 

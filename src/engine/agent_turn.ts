@@ -64,6 +64,7 @@ export async function runTurn(
       if (event.kind === "usage") run.onUsage(output.usage.run);
       else if (event.kind === "windows") run.onWindows(event.windows);
       else if (event.kind === "tool_start") run.onStep?.(event.name, event.input);
+      else if (event.kind === "tool_end") run.onStepEnd?.(event.ok);
       else if (event.kind === "steered") run.steering?.onAnswer(event.id, event.taken);
       else if (event.kind === "done") run.steering?.setTarget(null);
     },

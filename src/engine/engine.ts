@@ -89,6 +89,7 @@ export interface EngineRun {
   /** Called with the provider's windows, if the engine reports them. */
   onWindows: (windows: ProviderWindow[]) => void;
   onStep?: (tool: string, input: string) => void;
+  onStepEnd?: (isOk: boolean) => void;
   onSession: (id: string) => void;
 }
 

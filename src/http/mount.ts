@@ -4,6 +4,7 @@ import type { Call, IdempotencyKey } from "../api/call/call.ts";
 import { digest } from "../base/bytes.ts";
 import { getRule } from "../domain/call/access.ts";
 import { invalid, notFound, ServiceError } from "../domain/call/error.ts";
+import { formatTraceparent, readTraceparent } from "../domain/system/trace.ts";
 import { runWithOrigin } from "../base/origin.ts";
 import { type Caller, SYSTEM_ACTOR } from "../domain/call/scope.ts";
 import { authenticate } from "./authenticate.ts";
@@ -57,6 +58,7 @@ export function mount(app: App, deps: HttpDeps, route: AnyRoute): void {
     const call: Call = {
       caller,
       findAccessEnd: () => identity === null ? Promise.resolve(null) : authority.findAccessEnd(identity),
+      trace: isForUnknown(route) ? "" : readTrace(request),
       idempotency: route.idempotent ? buildIdempotencyKey(request, caller, url.pathname, body) : null,
     };
     const input = {
@@ -85,6 +87,12 @@ export function mount(app: App, deps: HttpDeps, route: AnyRoute): void {
       counted.close();
     }
   });
+}
+
+// Anyone may send a header, so the trace of a caller without a login does not count.
+function readTrace({ headers }: Request): string {
+  const found = readTraceparent(headers.get("traceparent") ?? "");
+  return found === null ? "" : formatTraceparent(found);
 }
 
 function isForUnknown({ access, path }: AnyRoute): boolean {

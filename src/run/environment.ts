@@ -51,6 +51,8 @@ interface EnvironmentOptions {
   url: () => string;
   /** Resolves the variables of an engine and of a worker. Throws SetupError. */
   resolveVariables: VariableResolver;
+  /** Returns the traceparent of a run, or null while traces are off. */
+  traceRun?: ((executionId: string) => Promise<string | null>) | undefined;
   /** The server's environment. Only listed variables are passed on. */
   inherited: Record<string, string | undefined>;
 }
@@ -93,7 +95,7 @@ export type EnvironmentBuilder = (request: EnvironmentRequest) => Promise<RunEnv
  * token or the operator's password (contract 4.8, reliability CHD-10).
  */
 export function createEnvironmentBuilder(options: EnvironmentOptions): EnvironmentBuilder {
-  const { paths, tokenOf, timeZone, url, inherited, resolveVariables } = options;
+  const { paths, tokenOf, timeZone, url, inherited, resolveVariables, traceRun } = options;
   return async (request) => {
     const { identity, grant, engine, runDir, contextPath, lifeMs = engine.config.timeout } = request;
     const { session_key, worker_id, task_id, execution_id, message_id, run_id } = identity;
@@ -103,6 +105,7 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
       worker_id,
       request.withoutSecrets ?? false,
     );
+    const trace = await traceRun?.(execution_id) ?? null;
     const extra = { ...pickVariables(inherited, engine.inheritedVariables), ...configured };
     const placed = placeServerValues(mcp.servers);
     const env: Record<string, string> = {
@@ -127,6 +130,7 @@ export function createEnvironmentBuilder(options: EnvironmentOptions): Environme
       SVC_SESSION_KEY: session_key,
       SVC_MESSAGE_ID: message_id,
       SVC_CONTEXT_FILE: contextPath,
+      ...(trace === null ? {} : { TRACEPARENT: trace }),
       ...(engine.config.gateway === undefined ? {} : { [GATEWAY_KEY]: token }),
       ...placed.env,
     };

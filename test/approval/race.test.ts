@@ -20,6 +20,7 @@ const PERSON: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
   findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
+  trace: "",
 };
 
 interface Bench {

@@ -11,7 +11,7 @@ const TOPICS: Record<string, readonly string[]> = {
   "src/api": ["call", "work", "chat", "workers", "account", "system"],
   "src/domain": ["call", "work", "chat", "workers", "account", "system"],
   "src/run": ["local", "remote"],
-  "src/pipeline": ["stage", "intake", "dispatch", "delivery", "maintenance"],
+  "src/pipeline": ["stage", "intake", "dispatch", "delivery", "maintenance", "telemetry"],
   "src/engine": ["adapters", "process", "protocol"],
   "src/http": ["routes", "server", "stream", "gateway"],
   "cli": ["terminal", "client", "completion", "service", "commands"],

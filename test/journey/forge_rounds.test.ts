@@ -17,7 +17,7 @@ const SEED = Number(Deno.env.get("SVC_TEST_SEED") ?? Date.now() % 100_000);
 
 vi.setConfig({ testTimeout: 120_000 + KILLS * 20_000 });
 
-// The engine that a world has by default makes room for the engine of the configuration file.
+// Replaces the default engine of a world by the one of the configuration file.
 const env = { SVC_ENGINES__DEFAULT: "agent" };
 
 interface Place extends AsyncDisposable {

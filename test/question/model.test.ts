@@ -133,6 +133,7 @@ const CALL: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
   findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
+  trace: "",
 };
 
 /**

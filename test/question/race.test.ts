@@ -18,6 +18,7 @@ const PERSON: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
   findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
+  trace: "",
 };
 
 /** A run without a process, and its open question. */

@@ -29,6 +29,7 @@ export const CALL: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
   findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
+  trace: "",
 };
 const USAGE = { input_tokens: null, output_tokens: null, cost_usd: null };
 const FAILURE = {

@@ -10,6 +10,8 @@ export interface Call {
   findAccessEnd: () => Promise<AccessEnd>;
   /** Value of the header Idempotency-Key, or null. */
   idempotency: IdempotencyKey | null;
+  /** The header traceparent of the caller, or "" without a valid one. */
+  trace: string;
 }
 
 /** Identifies a request that a client may repeat (contract 1.9). */

@@ -9,6 +9,7 @@ import type { RunBinding } from "../../domain/call/scope.ts";
 import { formatBudgetReason, isLifted, mustStop, sumBudgetUsage } from "../../domain/workers/budget.ts";
 import { type Gateway, SECRET_MARK } from "../../domain/workers/gateway.ts";
 import type { GatewayKind } from "../../domain/call/vocabulary.ts";
+import type { RunCalls } from "../../domain/work/run_calls.ts";
 import { Months } from "../../domain/workers/month.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { GatewayKeys } from "../../engine/gateway_keys.ts";
@@ -41,6 +42,8 @@ interface GatewaysOptions {
   gateways: readonly Gateway[];
   readSecret: (name: string) => Promise<SecretValue>;
   timeZone: string;
+  /** The calls of runs for their traces, or null while traces are off. */
+  calls: RunCalls | null;
 }
 
 /** An open request of a run. */
@@ -50,6 +53,8 @@ export interface GatewayRequest {
   caller: Caller;
   /** The engine of the run. */
   engine: string;
+  /** The use by this request so far. */
+  use: GatewayUse;
   /** Aborts when the run has ended. */
   signal: AbortSignal;
   /** Must be called when the request has ended and its use is counted. */
@@ -158,11 +163,20 @@ export class Gateways {
     const open: OpenRequest = { token, presented, executionId, abort, closed };
     this.#open.add(open);
     this.#checker ??= setInterval(() => void this.#check(), CHECK_EVERY_MS);
+    const startedAt = this.#options.clock.now();
     const close = () => {
-      this.#open.delete(open);
+      if (this.#open.delete(open)) this.#noteCall(request, startedAt);
       resolve();
     };
-    return { ...rest, run, signal: abort.signal, close };
+    const request: GatewayRequest = { ...rest, run, use: NO_USE, signal: abort.signal, close };
+    return request;
+  }
+
+  #noteCall({ run, gateway, use }: GatewayRequest, startedAt: number): void {
+    this.#options.calls?.add(run.execution_id, {
+      ...{ kind: "gateway", name: gateway.name, startedAt, endedAt: this.#options.clock.now(), input: "" },
+      ...{ isOk: use.refused === 0, inputTokens: use.input_tokens, outputTokens: use.output_tokens },
+    });
   }
 
   /** Returns the name and value of the header with the secret. Throws `unavailable` without a usable secret. */
@@ -211,8 +225,10 @@ export class Gateways {
   }
 
   /** Adds to the use of a gateway by a run, which is stored within a second. */
-  note({ run, gateway, engine }: GatewayRequest, more: Partial<GatewayUse>): void {
+  note(request: GatewayRequest, more: Partial<GatewayUse>): void {
+    const { run, gateway, engine } = request;
     const use = { ...NO_USE, ...more, cost_usd: this.#computeCost(engine, more) };
+    request.use = addUse(request.use, use);
     this.#addPending({ executionId: run.execution_id, gateway: gateway.name, use });
     this.#checker ??= setInterval(() => void this.#check(), CHECK_EVERY_MS);
   }

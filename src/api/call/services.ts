@@ -54,6 +54,8 @@ export interface Services {
   watch: DatabaseWatch | null;
   /** The database server and its standbys, or null for a local file. */
   owner: DatabaseOwner | null;
+  /** Counts the spans that no collector got, or null while traces are off. */
+  countDroppedSpans: (() => number) | null;
   /** All background stages and whether each is healthy. */
   stages: () => { name: string; well: boolean }[];
   /** Ends a run. Resolves after its processes ended and its outcome is stored, and for an unknown id immediately. */

@@ -27,6 +27,7 @@ import { type HistoryPart, readHistoryPage } from "../../store/chat/history.ts";
 import { insertInbound } from "../../store/chat/inbound.ts";
 import { cancelOwnerOccurrences } from "../../store/work/occurrence.ts";
 import { cancelOwnerTasks } from "../../store/work/task_transitions.ts";
+import { storeTrace } from "../../store/events/trace.ts";
 import type { Database } from "../../store/db/database.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import { type Answer, answer, answerPage, DELETED } from "../call/answer.ts";
@@ -154,6 +155,7 @@ export async function planMessage(
         depth,
         received_at: now,
       }, limits.max_waiting_messages),
+      ...storeTrace([messageId], call.trace, now),
       recordBy(call, now, { kind: "message.received", session_key: key, message_id: messageId }),
     ],
     response: { status: "queued" as const, message_id: messageId },

@@ -20,7 +20,7 @@ export interface Metric {
   value: number | Sample[];
 }
 
-type ProcessDeps = Deps<"db" | "lifecycle" | "stages" | "limits" | "platforms">;
+type ProcessDeps = Deps<"db" | "lifecycle" | "stages" | "limits" | "platforms" | "countDroppedSpans">;
 type RowDeps = Deps<"db" | "clock" | "retention">;
 type DatabaseDeps = Deps<"db" | "paths" | "watch" | "owner">;
 
@@ -43,7 +43,7 @@ function buildCounter(name: string, help: string, value: number | Sample[]): Met
   return { name, type: "counter", help, value };
 }
 
-function readProcessMetrics({ db, lifecycle, stages, limits }: ProcessDeps): Metric[] {
+function readProcessMetrics({ db, lifecycle, stages, limits, countDroppedSpans }: ProcessDeps): Metric[] {
   const { writes, oldestMs } = db.waiting;
   const build = { version: VERSION, deno: Deno.version.deno };
   const memory = Deno.memoryUsage();
@@ -64,6 +64,13 @@ function readProcessMetrics({ db, lifecycle, stages, limits }: ProcessDeps): Met
     buildGauge("svc_write_queue", "Writes that wait for the database.", writes),
     buildGauge("svc_write_queue_oldest_seconds", "Waiting time of the oldest write.", oldestMs / 1000),
     buildCounter("svc_database_busy_total", "Times that another process locked the database.", db.busy),
+    ...(countDroppedSpans === null ? [] : [
+      buildCounter(
+        "svc_telemetry_dropped_spans_total",
+        "Spans that the collector of traces did not get.",
+        countDroppedSpans(),
+      ),
+    ]),
     buildGauge("process_resident_memory_bytes", "Resident memory.", memory.rss),
     buildGauge("svc_heap_used_bytes", "Used heap, including uncollected objects.", memory.heapUsed),
     buildGauge("svc_heap_bytes", "Allocated heap.", memory.heapTotal),

@@ -9,6 +9,7 @@ import { planTask as planTimes } from "../../domain/work/task_plan.ts";
 import { createId } from "../../base/id.ts";
 import { yieldToLoop } from "../../base/yield_to_loop.ts";
 import { findInbound } from "../../store/chat/inbound.ts";
+import { storeTrace } from "../../store/events/trace.ts";
 import { record, recordAll } from "../../store/events/journal.ts";
 import {
   insertTask,
@@ -71,6 +72,7 @@ export async function buildTaskCreation(
     statements: [
       ...insertTask(buildRow(call, plan, depth)),
       ...insertParents(listNewParents(task.id, plan.parents)),
+      ...storeTrace([task.id], call.trace, now),
       record(now, buildCreatedEvent(task, call)),
     ],
     response: task,
@@ -124,6 +126,7 @@ export async function planTasks(
     statements: [
       ...insertTasks(plans.map((plan) => buildRow(call, plan, base))),
       ...insertParents(plans.flatMap(({ task, parents }) => listNewParents(task.id, parents))),
+      ...storeTrace(plans.map(({ task }) => task.id), call.trace, now),
       recordAll(plans.map(({ task }) => [now, buildCreatedEvent(task, call)])),
     ],
     response: { tasks: plans.map(({ task: { id, status, reason } }) => ({ id, status, reason })) },

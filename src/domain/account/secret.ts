@@ -29,7 +29,7 @@ export const secretSchema = z.strictObject({
   workers: z.array(id).meta({ description: "ids of the workers that may use it" }),
   lost: z.boolean().meta({ description: "whether another signing key encrypted it; set it again" }),
   used_by: z.array(z.string()).meta({
-    description: "what names it: worker:<id>, platform:<name>, webhook:<name>, engine:<name>",
+    description: "what names it: worker:<id>, platform:<name>, webhook:<name>, engine:<name>, telemetry",
   }),
   created_at: time,
   updated_at: time,

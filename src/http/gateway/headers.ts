@@ -7,7 +7,7 @@ const HOP_BY_HOP =
 const REMOVED = new RegExp(
   `^(${
     [
-      "authorization|x-api-key|x-goog-api-key|api-key|cookie|traceparent|baggage",
+      "authorization|x-api-key|x-goog-api-key|api-key|cookie|traceparent|tracestate|baggage",
       "host|x-host|forwarded|via|x-forwarded-.*|x-original-.*|x-rewrite-.*|x-http-method.*|x-method-override",
       "x-real-ip|client-ip|x-client-ip|x-cluster-client-ip|true-client-ip|cf-connecting-ip",
     ].join("|")

@@ -7,6 +7,7 @@ import type { Database } from "../../store/db/database.ts";
 import { pruneLedger } from "../../store/workers/budget_ledger.ts";
 import { pruneNotices } from "../../store/chat/notice.ts";
 import { pruneDismissals } from "../../store/events/inbox.ts";
+import { pruneTraces } from "../../store/events/trace.ts";
 import {
   BATCH_ROWS,
   deleteExecutions,
@@ -111,6 +112,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     [pruneOccurrences, oldest.journal],
     [pruneNotices, now - NOTICES_MS],
     [pruneDismissals, Math.min(oldest.executions, oldest.messages)],
+    [pruneTraces, Math.min(oldest.executions, oldest.messages)],
     [pruneAnswers, now - DAY_MS],
     [pruneRefreshTokens, now],
   ];

@@ -46,6 +46,9 @@ export interface RunReports
   onWrite: () => void;
   /** Called with a description of the agent's next step. */
   onStep: (words: string) => void;
+  /** Called with the agent's next tool and its arguments, masked, for the trace of the run. */
+  onTool?: (name: string, input: string) => void;
+  onToolEnd?: (isOk: boolean) => void;
   /** Called when the engine has reported its session, with the totals before this run. */
   onSession: (session: EngineSession) => void;
 }
@@ -95,7 +98,12 @@ export async function runEngine(
         events,
         signal,
         ...reports,
-        onStep: (tool, input) => reports.onStep(formatStep(log.maskText(tool), log.maskText(input))),
+        onStep: (tool, input) => {
+          const [name, words] = [log.maskText(tool), log.maskText(input)];
+          reports.onStep(formatStep(name, words));
+          reports.onTool?.(name, words);
+        },
+        onStepEnd: (isOk) => reports.onToolEnd?.(isOk),
         onSession: (id) => reports.onSession(resolveSession(launchOptions.session, id)),
       };
       const outcome = signal.aborted

@@ -9,6 +9,7 @@ import { createLogger } from "../../base/log.ts";
 import { getCtlPath } from "../../base/paths.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
+import type { RunCalls } from "../../domain/work/run_calls.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import { buildBriefing, findGrant } from "../briefing.ts";
@@ -35,6 +36,8 @@ interface ExecutorOptions extends EngineRunOptions, Omit<WorkspaceOptions, "path
   rules: Rules;
   waits: HumanWaits;
   steps: RecentActivity;
+  /** The calls of runs for their traces, or null while traces are off. */
+  calls: RunCalls | null;
   /** Ends the requests that a run has open through gateways, and stores their usage. */
   endGateways: (executionId: string) => Promise<void>;
   /** Returns the wakeup key of a growing log. */
@@ -116,7 +119,7 @@ export class Executor {
     const { execution, workDir, task, needs } = claim;
     const workspace = await tryOpenWorkspace(this.#options, claim, signal);
     if (workspace instanceof SetupError) return buildFailedOutcome("setup", workspace.message);
-    const { db, wakeups, paths, logWakeup, config, waits, steps } = this.#options;
+    const { db, clock, wakeups, paths, logWakeup, config, waits, steps, calls } = this.#options;
     const { execution_id: id } = execution;
     return await runWorker(this.#options, {
       execution,
@@ -137,6 +140,7 @@ export class Executor {
         waitedMs: () => waits.getWaitedMs(id),
         onStart: () => this.#onStart(claim, engine, start),
         onStep: (words) => steps.note(id, words),
+        ...calls?.watchTools(id, () => clock.now()),
         onSession: (session) => void this.#storeSession(claim, session),
         steering: engine.steers ? createSteering(this.#options, execution) : null,
       }),

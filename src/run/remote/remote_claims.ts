@@ -61,6 +61,8 @@ interface RemoteClaimsOptions {
     gateway: string | null;
     hasSecrets: boolean;
   }) => Promise<SentVariables>;
+  /** Returns the traceparent of a run, or null while traces are off. */
+  traceRun: ((executionId: string) => Promise<string | null>) | undefined;
   /** Reads the secrets that a worker names now. */
   readSecrets: (workerId: string) => Promise<string[]>;
   /** Holds the secrets of runs in progress. */
@@ -232,13 +234,15 @@ export class RemoteClaims {
     { execution_id, worker_id, engine }: Claim["execution"],
     runner: RunnerRow,
   ): Promise<SentVariables & Pick<WireOrder, "gateway">> {
-    const { engines, findGatewayKind, resolveVariables, masks } = this.#options;
+    const { engines, findGatewayKind, resolveVariables, traceRun, masks } = this.#options;
     const name = engines.find(engine)?.config.gateway ?? null;
     const kind = name === null ? null : findGatewayKind(name);
     const hasSecrets = runner.secrets === 1;
     const sent = await resolveVariables({ workerId: worker_id, gateway: name, hasSecrets });
     const values = [...Object.values(sent.secrets), ...sent.mcp.secrets];
     if (values.length > 0) masks.set(execution_id, buildMasks(values));
+    const trace = await traceRun?.(execution_id) ?? null;
+    if (trace !== null) sent.env.TRACEPARENT = trace;
     return { ...sent, gateway: name === null || kind === null ? null : { name, kind } };
   }
 

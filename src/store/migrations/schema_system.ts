@@ -112,6 +112,14 @@ export const SYSTEM_SCHEMA: string[] = [
   ) strict, without rowid`,
   `create index inbox_dismissal_age on inbox_dismissal (created_at)`,
 
+  // The trace of a caller, for a message or a task that it created.
+  `create table trace (
+    id text primary key,
+    traceparent text not null,
+    created_at integer not null
+  ) strict, without rowid`,
+  `create index trace_age on trace (created_at)`,
+
   `create table webhook (
     id text primary key,
     name text not null,

@@ -73,6 +73,7 @@ export async function buildCall(db: Database, run: ClaimedRun): Promise<Call> {
     caller: { subject: `worker:${run.worker}`, scopes: ["*:*"], run: binding, person: null },
     findAccessEnd: () => Promise.resolve(null),
     idempotency: null,
+    trace: "",
   };
 }
 

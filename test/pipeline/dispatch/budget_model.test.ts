@@ -24,6 +24,7 @@ const CALL: Call = {
   caller: { subject: "user:test", scopes: ["*:*"], run: null, person: null },
   findAccessEnd: () => Promise.resolve(null),
   idempotency: null,
+  trace: "",
 };
 const PERIODS: Partial<Record<BudgetPeriod, number>> = { "5h": 18e6, "24h": 864e5, "7d": 6048e5 };
 const STEPS_MS = [1_000, 60_000, 1_800_000, 3_600_000, 18_000_000, 86_400_000];
