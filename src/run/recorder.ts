@@ -20,7 +20,7 @@ import { record, recordTransition } from "../store/events/journal.ts";
 import { deleteEndedLimit, findLimit, listLimits } from "../store/workers/rate_limit.ts";
 import { storeContext } from "../store/chat/conversation_context.ts";
 import { findTask } from "../store/work/task.ts";
-import { endTree, type TreeEnd } from "../store/work/tree.ts";
+import { endTree, freeNewTree, type TreeEnd } from "../store/work/tree.ts";
 import type { Claim } from "./claim.ts";
 import {
   type EndedTask,
@@ -55,6 +55,9 @@ export interface StartState {
 
 // A runner may return one task this many times in a row.
 const GIVEN_BACK_MAX = 20;
+
+// Failures before the first process of an agent.
+const NOT_STARTED: readonly string[] = ["setup", "spawn_failed", "isolation"];
 
 /** Builds the statements for the start, session and end of a run. The caller writes them. */
 export class Recorder {
@@ -108,6 +111,7 @@ export class Recorder {
       ...endRun(execution, end, await this.#findTask(claim), rules, now),
     ];
     if (outcome.tree !== undefined) statements.push(...endTree(execution.execution_id, outcome.tree, now));
+    else if (NOT_STARTED.includes(ended.failure)) statements.push(freeNewTree(execution.execution_id));
     if (start.at !== null && !start.stored) statements.unshift(recordStart(execution, start.at));
     return statements;
   }

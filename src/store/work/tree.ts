@@ -97,6 +97,15 @@ export function endTree(executionId: string, end: TreeEnd, now: number): Stateme
   ];
 }
 
+/** Frees the new tree of a run whose agent did not start. A tree with earlier runs may have changes that were not taken over. */
+export function freeNewTree(executionId: string): Statement {
+  return {
+    sql: `update tree set dirty = 0
+      where execution_id = ? and created_at = (select created_at from execution where id = ?)`,
+    args: [executionId, executionId],
+  };
+}
+
 /** A tree whose push needs work, with what a question needs. */
 export interface DuePush extends Pick<Tree, "id" | "worker_id" | "branch" | "base_commit" | "head_commit"> {
   pushed_commit: string;

@@ -43,6 +43,18 @@ describe("worktrees over time (contract 26)", () => {
     expect((await Deno.stat(world.getWorktree(run))).isDirectory).toBe(true);
   });
 
+  it("a run whose agent cannot start leaves nothing that keeps the worktree or the worker", async () => {
+    await using world = await openTreeApp();
+    const { id } = world.ada;
+    await world.app.call("PUT /api/secrets/key", { value: "hush-hush-hush", workers: [id] });
+    await world.app.call(`PUT /api/workers/${id}`, { env: { KEY: "secret:key" } });
+    await world.app.call("PUT /api/secrets/key", { workers: [] });
+    const run = await world.run("true");
+    expect(run).toMatchObject({ status: "failed", failure: "setup" });
+    expect((await world.findTree(run)).dirty).toBe(false);
+    expect((await world.app.send(`DELETE /api/workers/${id}`)).status).toBeLessThan(300);
+  });
+
   it("a machine without the branch gets what was pushed", async () => {
     await using world = await openTreeApp({ repo: { push: "auto" } });
     const run = await world.run("echo 1 > a");
