@@ -182,14 +182,19 @@ export function markPushFailed(
   return { sql, args: [push, push_error, now, id] };
 }
 
-/** Removes a tree, guarded by no run working on it and by its latest commit. */
+/** Removes a tree, guarded by no run and no gate working on it and by its latest commit. */
 export function deleteTree(id: string, headCommit: string): Statement[] {
   return guard(
     `delete from tree
     where id = ? and head_commit = ? and not exists (
       select 1
       from execution
-      where execution.id = tree.execution_id and execution.status in ('pending', 'running'))`,
+      where execution.id = tree.execution_id and execution.status in ('pending', 'running'))
+    and not exists (
+      select 1
+      from occurrence
+      join task on task.id = occurrence.task_id
+      where occurrence.status = 'gating' and task.worker_id = tree.worker_id and task.lane = tree.lane)`,
     [id, headCommit],
   );
 }

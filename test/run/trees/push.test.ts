@@ -127,6 +127,36 @@ describe("pushes of a workspace (contract 26)", () => {
     expect(await world.app.call(`GET /api/executions/${run.id}/diff`)).toContain("+++ b/a");
   });
 
+  it("does not discard the worktree of a gate that runs", async () => {
+    await using world = await openTreeApp();
+    const schedule = {
+      ...{ message_id: "m", worker_id: world.ada.id, instruction: "echo 1 > a", type: "scheduled" },
+      ...{ cron: "0 0 1 1 *", gate: { command: ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"] } },
+    };
+    const { id } = await world.app.call("POST /api/tasks", schedule);
+    await world.app.call(`POST /api/tasks/${id}/run`);
+    const [tree] = await waitForValue(async () => {
+      const trees = await world.app.call(`GET /api/workers/${world.ada.id}/trees`);
+      return trees.length > 0 ? trees : null;
+    });
+    const go = async () => {
+      const path = join(world.getWorktree({ tree_id: tree.id }), "go");
+      await waitForValue(() => Deno.writeTextFile(path, "").then(() => true, () => null));
+      await world.app.settle(60_000);
+    };
+    await go();
+    const { execution_id } = await world.app.call(`GET /api/tasks/${id}`);
+    await Deno.remove(join(world.getWorktree({ tree_id: tree.id }), "go"));
+    await world.app.call(`POST /api/tasks/${id}/run`);
+    await waitForValue(async () =>
+      (await world.app.call(`GET /api/tasks/${id}`)).reason.includes("gate") || null
+    );
+    const refused = await world.app.send(`POST /api/executions/${execution_id}/discard`, {});
+    expect([refused.status, refused.body.detail]).toEqual([409, expect.stringContaining("a run works on")]);
+    await go();
+    expect((await world.app.send(`POST /api/executions/${execution_id}/discard`, {})).status).toBe(200);
+  });
+
   it("keeps a worker with unpushed commits, unless its directory goes, too", async () => {
     await using world = await openTreeApp();
     await world.run("echo 1 > a");
