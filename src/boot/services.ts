@@ -23,6 +23,7 @@ import type { DataLock } from "./lock.ts";
 import { Gateways } from "../api/call/gateways.ts";
 import { buildGateway } from "../domain/workers/gateway.ts";
 import { Mirrors } from "../files/git/mirror.ts";
+import { SkillStore } from "../files/skills.ts";
 import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { describeTools } from "../http/app.ts";
 import { createCatalog } from "./host_limits.ts";
@@ -104,6 +105,7 @@ export function buildDependencies(
     platforms,
     secrets,
     mirrors: new Mirrors(),
+    skills: new SkillStore(paths),
     secretReferences: listSecretReferences(loaded.config),
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),

@@ -190,6 +190,7 @@ class World {
       isolation: null,
       repo: null,
       mcp: {},
+      skills: [],
       gateways: [],
       env: {},
     };

@@ -108,6 +108,7 @@ export class World implements AsyncDisposable {
       isolation: null,
       repo: null,
       mcp: {},
+      skills: [],
       gateways: [],
       env: {},
     };

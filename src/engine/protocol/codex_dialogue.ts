@@ -96,6 +96,7 @@ export class CodexDialogue implements Dialogue {
       maxMs: INITIALIZE_MAX_MS,
       answered: () => {
         this.#say({ method: "initialized" });
+        this.#setSkills();
         this.#startThread();
         return [];
       },
@@ -159,6 +160,18 @@ export class CodexDialogue implements Dialogue {
   close(): void {
     this.#calls.clear();
     this.#requests.close();
+  }
+
+  // Codex answers in the order of the requests. Without the skills, the run must not start.
+  #setSkills(): void {
+    const { skills } = this.#order;
+    if (skills === null) return;
+    this.#requests.ask("skills/extraRoots/set", { extraRoots: [skills.dir] }, {
+      maxMs: INITIALIZE_MAX_MS,
+      answered: () => [],
+      refused: (error) =>
+        buildFailedTurn(buildFailure("unsupported", `it takes no skills: ${getText(error, "message")}`)),
+    });
   }
 
   #startThread(): void {

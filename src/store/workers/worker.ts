@@ -3,6 +3,7 @@ import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
 import type { McpPatch } from "../../domain/workers/mcp_server.ts";
+import type { Skill } from "../../domain/workers/skill.ts";
 import type { WorkerIsolation } from "../../domain/workers/isolation.ts";
 import type { SecretSettings } from "../../domain/workers/worker_secrets.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
@@ -184,6 +185,18 @@ type SettingsRow = Record<keyof SecretSettings, string>;
 
 function parseSecretSettings({ env, mcp, repo }: SettingsRow): SecretSettings {
   return { env: JSON.parse(env), mcp: JSON.parse(mcp), repo: JSON.parse(repo) };
+}
+
+/** Returns the skills of a worker, none for an unknown worker. */
+export async function findSkills(db: Database, id: string): Promise<Skill[]> {
+  const skills = await db.readValue<string>("select skills from worker where id = ?", [id]);
+  return skills === null ? [] : JSON.parse(skills);
+}
+
+/** Lists the skills of all workers. */
+export async function listAllSkills(db: Database): Promise<Skill[]> {
+  const rows = await db.readColumn<string>("select skills from worker where skills <> '[]' order by id");
+  return rows.flatMap((skills) => JSON.parse(skills) as Skill[]);
 }
 
 const FILTERS: Filters<WorkerFilter> = {

@@ -1,0 +1,87 @@
+// The skills of a worker in the private directory of a process.
+import { dirname, join } from "node:path";
+import { createPlain } from "../base/files/plain_file.ts";
+import { openDirectory } from "../base/files/open_directory.ts";
+import { removeTree } from "../base/files/tree_removal.ts";
+import type { EngineRun } from "./engine.ts";
+import type { AgentSetup, TurnRequest } from "./launch.ts";
+import type { Adapter } from "./protocol/adapter.ts";
+import { getInputDir, placeInRunDir } from "./run_dir.ts";
+
+interface SkillFile {
+  path: string;
+  isExecutable: boolean;
+  bytes: Uint8Array;
+}
+
+/** A skill of the worker. */
+export interface RunSkill {
+  name: string;
+  description: string;
+  /** The SHA-256 of its files. */
+  digest: string;
+  /** Reads its files, and checks the digest. Throws SpawnError. */
+  readFiles: () => Promise<readonly SkillFile[]>;
+}
+
+/** Returns the directory of the skills in the private directory of a run. */
+export function getSkillsDir(runDir: string): string {
+  return join(getInputDir(runDir), "skills");
+}
+
+/** Copies the skills of a run into a private directory. Throws SpawnError and UnsafePathError. */
+export async function placeSkills(
+  { adapter, config }: { adapter?: Pick<Adapter, "skillsFolder">; config: { permissions: string } },
+  { skills }: Pick<EngineRun, "skills">,
+  runDir: string,
+): Promise<void> {
+  if (skills.length === 0) return;
+  const top = getSkillsDir(runDir);
+  // An earlier process of the run may have changed them.
+  await removeTree(placeInRunDir(top, runDir));
+  for (const { name, description, readFiles } of skills) {
+    const folder = join(top, adapter?.skillsFolder ?? "", name);
+    for (const { path, isExecutable, bytes } of await readFiles()) {
+      const content = path === "SKILL.md" && config.permissions !== "full"
+        ? simplifyFrontMatter(bytes, { name, description })
+        : bytes;
+      makeFolders(dirname(join(folder, path)), runDir);
+      createPlain(placeInRunDir(join(folder, path), runDir), content, isExecutable ? 0o555 : 0o444);
+    }
+  }
+}
+
+// The user of a box must be able to enter them, whatever the umask of the service is.
+function makeFolders(path: string, runDir: string): void {
+  if (path.length < getSkillsDir(runDir).length) return;
+  makeFolders(dirname(path), runDir);
+  using folder = openDirectory(placeInRunDir(path, runDir), 0o755);
+  Deno.chmodSync(folder.address, 0o755);
+}
+
+const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n[\s\S]*?\r?\n---[ \t]*(\r?\n|$)/;
+
+// Claude Code takes permissions, hooks and commands from there, which would be more than the engine's permissions.
+function simplifyFrontMatter(bytes: Uint8Array, words: { name: string; description: string }): Uint8Array {
+  const body = new TextDecoder().decode(bytes).replace(FRONT_MATTER, "");
+  const lines = Object.entries(words).map(([key, value]) => `${key}: ${JSON.stringify(value)}\n`);
+  return new TextEncoder().encode(`---\n${lines.join("")}---\n${body}`);
+}
+
+/** Adds the list of skills to the prompt of a turn, for an agent that does not find them by itself. */
+export function addSkillIndex(
+  { adapter, config }: AgentSetup,
+  { skills }: Pick<EngineRun, "skills">,
+  { dir, stays }: { dir: string; stays: boolean },
+  request: TurnRequest,
+): TurnRequest {
+  if (skills.length === 0 || adapter.findsSkills?.(config.permissions, stays)) return request;
+  const list = skills.map(({ name, description }) =>
+    `- ${name}: ${description} (${join(getSkillsDir(dir), adapter.skillsFolder ?? "", name, "SKILL.md")})`
+  );
+  return { ...request, prompt: `${[HEAD, ...list].join("\n")}\n\n${request.prompt}` };
+}
+
+const HEAD = "# Skills\n\n" +
+  "Each skill is a folder with instructions. When your task fits a description below, or names a skill, read its SKILL.md first and " +
+  "follow it. Paths in it start at its folder.";
