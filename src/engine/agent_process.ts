@@ -35,7 +35,7 @@ import {
   removeRunDir,
   restoreTempDir,
 } from "./run_dir.ts";
-import { addSkillIndex, placeSkills } from "./skill_files.ts";
+import { addSkillIndex, placeSkills } from "./process/skill_files.ts";
 import { giveRunFiles, RUN_VARIABLES, writeRunFiles } from "./turn_files.ts";
 
 interface TurnListener {
@@ -130,7 +130,7 @@ export class AgentProcess {
     const gatewayKey = stays && config.gateway !== undefined ? machine.gatewayKeys.create() : null;
     const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays, tools, gatewayKey };
     const { order, command, env } = prepareProcess(setup, run, request, place);
-    await placeSkills(setup, run, place.dir).catch((error) => {
+    await placeSkills(setup, run.skills, place.dir).catch((error) => {
       if (stays) void removeRunDir(place.dir);
       throw error;
     });
@@ -145,7 +145,7 @@ export class AgentProcess {
         cwd: run.workDir,
         env,
         stdin: startDialogue === undefined
-          ? addSkillIndex(setup, run, place, request).prompt
+          ? addSkills(setup, run, place, request).prompt
           : (input) => process.#openDialogue(input, (link) => startDialogue(order, link)),
         isolation,
         box: buildProcessBox(run, place.dir, command),
@@ -190,7 +190,7 @@ export class AgentProcess {
     this.#assignGatewayKey(run);
     if (this.#early.length > 0) listener.output("stdout", this.#early);
     this.#early = new Uint8Array();
-    const turn = addSkillIndex(this.#setup, run, this.#place, request);
+    const turn = addSkills(this.#setup, run, this.#place, request);
     this.#dialogue?.turn(buildOrder(this.#setup, run, turn), (events) => this.#listener?.take(events));
   }
 
@@ -338,6 +338,18 @@ function prepareProcess(
   // Removes the operator's values, too, because the values change with each turn.
   for (const name of RUN_VARIABLES) delete env[name];
   return { order, command, env: { ...env, BASH_ENV: join(getInputDir(dir), "turn.sh") } };
+}
+
+/** Lists the skills in the prompt of an agent that does not find them. */
+function addSkills(
+  { adapter, config }: AgentSetup,
+  { skills }: EngineRun,
+  { dir, stays }: ProcessPlace,
+  request: TurnRequest,
+): TurnRequest {
+  if (adapter.findsSkills?.(config.permissions, stays)) return request;
+  const place = { runDir: dir, folder: adapter.skillsFolder };
+  return { ...request, prompt: addSkillIndex(request.prompt, skills, place) };
 }
 
 function getToolsPath(dir: string): string {

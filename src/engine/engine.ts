@@ -4,7 +4,7 @@ import type { McpServers } from "../domain/workers/mcp_server.ts";
 import type { ProviderWindow, RunServer, ToolServer } from "./protocol/adapter.ts";
 import type { Reset } from "./protocol/reset.ts";
 import type { Box } from "./process/box.ts";
-import type { RunSkill } from "./skill_files.ts";
+import type { RunSkill } from "./process/skill_files.ts";
 import type { ProcessEnd, SpawnError } from "./process/process.ts";
 import type { RunLog } from "./process/run_log.ts";
 import type { GatewayKeys } from "./gateway_keys.ts";

@@ -17,7 +17,7 @@ import { isFile } from "./process/isolation.ts";
 import { SpawnError } from "./process/process.ts";
 import { buildServerScripts, buildWorkerServers } from "./server_scripts.ts";
 import { getInputDir, getOutputDir, placeInRunDir } from "./run_dir.ts";
-import { getSkillsDir } from "./skill_files.ts";
+import { getSkillsDir } from "./process/skill_files.ts";
 
 export interface AgentSetup {
   config: EngineConfig;

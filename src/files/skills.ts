@@ -1,6 +1,7 @@
 // The skills of workers on disk: one file per skill, named after the digest of its content.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { LRUCache } from "lru-cache";
 import { concatBytes } from "../base/bytes.ts";
 import { faultPoint } from "../base/fault_point.ts";
 import { nullIfMissing } from "../base/files/open_directory.ts";
@@ -20,14 +21,14 @@ import { GitError } from "./git/git_error.ts";
 import { fetchSkill, SkillFault, type SkillFile } from "./git/skill_tree.ts";
 
 /** Skills that this process has fetched lately. */
-const RECENT_MAX = 200;
-const LIST_MAX_BYTES = 2 * 1024 * 1024;
+const RECENT_SKILLS_MAX = 200;
+const FILE_LIST_MAX_BYTES = 2 * 1024 * 1024;
 /** A diff of two skills. */
-export const SKILL_DIFF_MAX_BYTES = 2 * 1024 * 1024;
+const SKILL_DIFF_MAX_BYTES = 2 * 1024 * 1024;
 const NEW = ".new-";
 
 /** The changes from one skill to another. */
-export interface SkillDiff {
+interface SkillDiff {
   stat: Stat;
   diff: string;
   /** Whether the diff was cut. */
@@ -38,8 +39,8 @@ export interface SkillDiff {
 export class SkillStore {
   readonly #root: string;
   readonly #fetches = new Map<string, Promise<Skill>>();
-  /** By their source, oldest first. */
-  readonly #recent = new Map<string, Skill>();
+  /** By their source. */
+  readonly #recent = new LRUCache<string, Skill>({ max: RECENT_SKILLS_MAX });
   #prepared: Promise<void> | null = null;
 
   constructor({ skills }: DataPaths) {
@@ -109,7 +110,7 @@ export class SkillStore {
     await Promise.resolve();
     try {
       const place = { root: this.#root, path: this.#getPath(digest) };
-      const bytes = nullIfMissing(() => readPlainBytes(place, SKILL_MAX_BYTES + LIST_MAX_BYTES));
+      const bytes = nullIfMissing(() => readPlainBytes(place, SKILL_MAX_BYTES + FILE_LIST_MAX_BYTES));
       const files = bytes === null ? null : unpack(bytes);
       return files !== null && computeDigest(files) === digest ? files : null;
     } catch {
@@ -138,17 +139,9 @@ export class SkillStore {
       await Deno.rename(made, path);
       faultPoint("skill.kept");
       const skill = { ...source, name, description, digest };
-      this.#remember(skill);
+      this.#recent.set(buildKey(source), skill);
       return skill;
     });
-  }
-
-  #remember(skill: Skill): void {
-    const key = buildKey(skill);
-    this.#recent.delete(key);
-    this.#recent.set(key, skill);
-    const [oldest] = this.#recent.keys();
-    if (this.#recent.size > RECENT_MAX && oldest !== undefined) this.#recent.delete(oldest);
   }
 
   async #useFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {

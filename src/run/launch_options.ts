@@ -8,7 +8,7 @@ import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
 import type { BoxPlanner } from "./box.ts";
 import { getInputDir, makeRunDir, placeInRunDir } from "../engine/run_dir.ts";
-import { getSkillsDir, placeSkills, type RunSkill } from "../engine/skill_files.ts";
+import { getSkillsDir, placeSkills, type RunSkill } from "../engine/process/skill_files.ts";
 import { addServerPrograms } from "./mcp_servers.ts";
 import type { EnvironmentBuilder, Grant } from "./environment.ts";
 
@@ -115,7 +115,7 @@ export async function prepareLaunch(
   ]);
   makeRunDir(runDir);
   // An agent gets its skills with its process.
-  if (!engine.agent) await placeSkills(engine, { skills }, runDir);
+  if (!engine.agent) await placeSkills(engine, skills, runDir);
   replacePlain(
     placeInRunDir(contextPath, runDir),
     engine.agent ? context : addSkills(context, skills, runDir),

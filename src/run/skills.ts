@@ -1,7 +1,7 @@
 // Prepares the skills of a worker for a run.
 import type { Skill } from "../domain/workers/skill.ts";
 import { SpawnError } from "../engine/process/process.ts";
-import type { RunSkill } from "../engine/skill_files.ts";
+import type { RunSkill } from "../engine/process/skill_files.ts";
 import { SkillFault } from "../files/git/skill_tree.ts";
 import type { SkillStore } from "../files/skills.ts";
 

@@ -23,8 +23,7 @@ const READ: Record<string, string> = {
 async function openWithSkill(pin: WarmPin, options: Parameters<typeof Rig.open>[1] = {}) {
   const folder = await createTempDir();
   const forge = await startGitServer({ dir: folder.path });
-  // The scripted model takes the text of a skill that Claude Code has opened as a prompt.
-  const text = `---\nname: weigh-parcels\ndescription: ${DESCRIPTION}\n---\n\n${BODY} [[text:${BODY}]]\n`;
+  const text = `---\nname: weigh-parcels\ndescription: ${DESCRIPTION}\n---\n\n${BODY}\n`;
   const ref = await forge.commit("main", { "weigh/SKILL.md": text, "weigh/notes.md": "notes\n" });
   const rig = await Rig.open(pin, { timeout: "165s", ...options });
   // The first run gives the directory to the user of the box.
@@ -63,18 +62,20 @@ describePins("$kind $version with a skill of the worker, $way", ways, 300_000, (
     const ask = pin.kind === "claude"
       ? `Weigh. [[call:Skill {"skill":"weigh-parcels"}]]`
       : finds
-      ? `Weigh with $weigh-parcels. [[seen:${BODY}]]`
+      ? "Weigh with $weigh-parcels."
       : `Weigh. ${READ[pin.kind] ?? "[[tool:cat {SKILL.md}]]"}`;
+    let sent = "";
+    rig.model.onBody = (body) => sent += body;
     for (const round of [1, 2]) {
       const seen = await rig.say(`Hello ${round}. [[seen:${DESCRIPTION}]]`);
       expect(seen.execution, seen.log).toMatchObject({
         status: "completed",
         result: expect.not.stringContaining("seen in: nothing"),
       });
+      sent = "";
       const { execution, log } = await rig.say(ask);
       expect(execution, log).toMatchObject({ status: "completed" });
-      if (ask.includes("[[seen")) expect(execution.result).not.toContain("seen in: nothing");
-      else expect(execution.result, log).toContain(BODY);
+      expect(sent.includes(BODY), log).toBe(true);
     }
     expect(await Array.fromAsync(Deno.readDir(rig.worker.work_dir))).toEqual(files);
     if (!("warm" in pin)) expect(await rig.leftovers()).toEqual([]);

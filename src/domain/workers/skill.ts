@@ -4,7 +4,7 @@ import { ignoreFields, line, text } from "../call/field.ts";
 import { branch, findUrlFault } from "./repo.ts";
 
 /** Skills of one worker. */
-export const SKILLS_MAX = 20;
+const SKILLS_MAX = 20;
 /** All files of one skill. */
 export const SKILL_MAX_BYTES = 50 * 1024 * 1024;
 export const SKILL_FILES_MAX = 2_000;

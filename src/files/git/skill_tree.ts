@@ -15,11 +15,11 @@ import { runGit } from "./git.ts";
 import { GitError } from "./git_error.ts";
 import { fetchRefs, listRemoteRefs } from "./remote.ts";
 
-export const SKILL_FETCH_MAX_MS = 60_000;
-/** What a fetch may write, because a commit has more than the folder of the skill. */
-const PACK_MAX_BYTES = 512 * 1024 * 1024;
-const LIST_MAX_BYTES = 4 * 1024 * 1024;
-const HEADER_MAX_BYTES = 200;
+const SKILL_FETCH_MAX_MS = 60_000;
+/** Limit of the files that a fetch writes. A commit has more than the folder of the skill. */
+const SKILL_FETCH_MAX_BYTES = 512 * 1024 * 1024;
+const ENTRIES_MAX_BYTES = 4 * 1024 * 1024;
+const OBJECT_HEAD_MAX_BYTES = 200;
 const SKILL_FILE = "SKILL.md";
 const SKILL_FILE_MAX_BYTES = 1024 * 1024;
 const FRONT_MATTER_MAX_BYTES = 16 * 1024;
@@ -34,7 +34,7 @@ export interface SkillFile {
 }
 
 /** A fetched skill. */
-export interface FetchedSkill {
+interface FetchedSkill {
   name: string;
   description: string;
   /** Ordered by path. */
@@ -78,7 +78,7 @@ export async function fetchSkill(gitDir: string, source: SkillSource): Promise<F
   try {
     await fetchRefs(gitDir, { address: url, credentials: null }, [`${ref}:${FETCHED}`], {
       timeoutMs: SKILL_FETCH_MAX_MS,
-      fileMaxBytes: PACK_MAX_BYTES,
+      fileMaxBytes: SKILL_FETCH_MAX_BYTES,
       isShallow: true,
       // Without this, git reads a mode with set-id bits as one without.
       config: ["fetch.fsck.badFilemode=error"],
@@ -113,7 +113,7 @@ function describeFetchFault(error: unknown): unknown {
   if (/signal 25|too large/i.test(message)) {
     return new SkillFault(
       "url",
-      `is too large: the commit has more than ${PACK_MAX_BYTES / 1024 / 1024} MiB`,
+      `is too large: the commit has more than ${SKILL_FETCH_MAX_BYTES / 1024 / 1024} MiB`,
     );
   }
   return new SkillFault("url", `cannot be fetched: ${message}`);
@@ -146,7 +146,7 @@ async function listEntries(gitDir: string, path: string): Promise<Entry[]> {
   const { stdout, isCut, code } = await runGit({
     args: ["ls-tree", "-r", "-z", "-l", "--full-tree", "--end-of-options", `${FETCHED}:${path}`],
     gitDir,
-    outputMaxBytes: LIST_MAX_BYTES,
+    outputMaxBytes: ENTRIES_MAX_BYTES,
     codes: [128],
   });
   if (code !== 0) throw new SkillFault("path", `the commit has no folder ${path}`);
@@ -200,7 +200,7 @@ async function readFiles(gitDir: string, entries: readonly Entry[]): Promise<Ski
     args: ["cat-file", "--batch"],
     gitDir,
     stdin: entries.map(({ object }) => `${object}\n`).join(""),
-    outputMaxBytes: SKILL_MAX_BYTES + entries.length * HEADER_MAX_BYTES,
+    outputMaxBytes: SKILL_MAX_BYTES + entries.length * OBJECT_HEAD_MAX_BYTES,
   });
   let at = 0;
   return entries.map(({ path, mode, size }) => {

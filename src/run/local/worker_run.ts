@@ -9,7 +9,7 @@ import type { Grant } from "../environment.ts";
 import type { Briefing } from "../launch_options.ts";
 import type { RunOutcome } from "../recorder.ts";
 import type { Workspace } from "./workspaces.ts";
-import type { RunSkill } from "../../engine/skill_files.ts";
+import type { RunSkill } from "../../engine/process/skill_files.ts";
 import { findWorkDirProblem } from "./work_dir.ts";
 
 interface RunOrder {

@@ -1,12 +1,9 @@
 // The skills of a worker in the private directory of a process.
 import { dirname, join } from "node:path";
-import { createPlain } from "../base/files/plain_file.ts";
-import { openDirectory } from "../base/files/open_directory.ts";
-import { removeTree } from "../base/files/tree_removal.ts";
-import type { EngineRun } from "./engine.ts";
-import type { AgentSetup, TurnRequest } from "./launch.ts";
-import type { Adapter } from "./protocol/adapter.ts";
-import { getInputDir, placeInRunDir } from "./run_dir.ts";
+import { createPlain } from "../../base/files/plain_file.ts";
+import { openDirectory } from "../../base/files/open_directory.ts";
+import { removeTree } from "../../base/files/tree_removal.ts";
+import { getInputDir, placeInRunDir } from "../run_dir.ts";
 
 interface SkillFile {
   path: string;
@@ -29,10 +26,10 @@ export function getSkillsDir(runDir: string): string {
   return join(getInputDir(runDir), "skills");
 }
 
-/** Copies the skills of a run into a private directory. Throws SpawnError and UnsafePathError. */
+/** Copies skills into the private directory of a process. Throws SpawnError and UnsafePathError. */
 export async function placeSkills(
-  { adapter, config }: { adapter?: Pick<Adapter, "skillsFolder">; config: { permissions: string } },
-  { skills }: Pick<EngineRun, "skills">,
+  { adapter, config }: { adapter?: { skillsFolder?: string }; config: { permissions: string } },
+  skills: readonly RunSkill[],
   runDir: string,
 ): Promise<void> {
   if (skills.length === 0) return;
@@ -68,18 +65,17 @@ function simplifyFrontMatter(bytes: Uint8Array, words: { name: string; descripti
   return new TextEncoder().encode(`---\n${lines.join("")}---\n${body}`);
 }
 
-/** Adds the list of skills to the prompt of a turn, for an agent that does not find them by itself. */
+/** Adds a list of skills in a private directory to a prompt. */
 export function addSkillIndex(
-  { adapter, config }: AgentSetup,
-  { skills }: Pick<EngineRun, "skills">,
-  { dir, stays }: { dir: string; stays: boolean },
-  request: TurnRequest,
-): TurnRequest {
-  if (skills.length === 0 || adapter.findsSkills?.(config.permissions, stays)) return request;
+  prompt: string,
+  skills: readonly RunSkill[],
+  { runDir, folder }: { runDir: string; folder: string | undefined },
+): string {
+  if (skills.length === 0) return prompt;
   const list = skills.map(({ name, description }) =>
-    `- ${name}: ${description} (${join(getSkillsDir(dir), adapter.skillsFolder ?? "", name, "SKILL.md")})`
+    `- ${name}: ${description} (${join(getSkillsDir(runDir), folder ?? "", name, "SKILL.md")})`
   );
-  return { ...request, prompt: `${[HEAD, ...list].join("\n")}\n\n${request.prompt}` };
+  return `${[HEAD, ...list].join("\n")}\n\n${prompt}`;
 }
 
 const HEAD = "# Skills\n\n" +
