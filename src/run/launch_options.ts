@@ -115,7 +115,7 @@ export async function prepareLaunch(
   ]);
   makeRunDir(runDir);
   // An agent gets its skills with its process.
-  if (!engine.agent) await placeSkills(engine, skills, runDir);
+  if (!engine.agent) await placeSkills({ config: { permissions: "full" } }, skills, runDir);
   replacePlain(
     placeInRunDir(contextPath, runDir),
     engine.agent ? context : addSkills(context, skills, runDir),

@@ -2,6 +2,7 @@
 import {
   closeSync,
   constants,
+  fchmodSync,
   fstatSync,
   ftruncateSync,
   lstatSync,
@@ -63,9 +64,13 @@ export function readPlain(place: Place, maxBytes: number): string | null {
   return found?.text ?? null;
 }
 
-/** Creates a file. Throws an error when its name is taken. */
+/** Creates a file with exactly this mode. Throws an error when its name is taken. */
 export function createPlain(place: Place, bytes: Uint8Array, mode: number): void {
-  usingParent(place, (parent, name) => createFile(parent, name, mode, bytes));
+  usingParent(place, (parent, name) => {
+    createFile(parent, name, mode, bytes);
+    // The umask of the service has changed the mode.
+    usingFile(parent, name, constants.O_RDONLY, (file) => fchmodSync(file, mode));
+  });
 }
 
 /** Overwrites a file in place, or creates it. Throws UnsafePathError as readPlainEnd() does. */

@@ -1,9 +1,10 @@
 // The skills of a worker in the private directory of a process.
 import { dirname, join } from "node:path";
 import { createPlain } from "../../base/files/plain_file.ts";
-import { openDirectory } from "../../base/files/open_directory.ts";
+import { openDirectory, UnsafePathError } from "../../base/files/open_directory.ts";
 import { removeTree } from "../../base/files/tree_removal.ts";
 import { getInputDir, placeInRunDir } from "../run_dir.ts";
+import { SpawnError } from "./process.ts";
 
 interface SkillFile {
   path: string;
@@ -34,17 +35,25 @@ export async function placeSkills(
 ): Promise<void> {
   if (skills.length === 0) return;
   const top = getSkillsDir(runDir);
-  // An earlier process of the run may have changed them.
-  await removeTree(placeInRunDir(top, runDir));
-  for (const { name, description, readFiles } of skills) {
-    const folder = join(top, adapter?.skillsFolder ?? "", name);
-    for (const { path, isExecutable, bytes } of await readFiles()) {
-      const content = path === "SKILL.md" && config.permissions !== "full"
-        ? simplifyFrontMatter(bytes, { name, description })
-        : bytes;
-      makeFolders(dirname(join(folder, path)), runDir);
-      createPlain(placeInRunDir(join(folder, path), runDir), content, isExecutable ? 0o555 : 0o444);
+  try {
+    // An earlier process of the run may have changed them.
+    await removeTree(placeInRunDir(top, runDir));
+    for (const skill of skills) {
+      const files = await skill.readFiles();
+      const allowed = config.permissions === "full" ? files : restrictFiles(files, skill);
+      placeFiles(allowed, join(top, adapter?.skillsFolder ?? "", skill.name), runDir);
     }
+  } catch (error) {
+    if (error instanceof SpawnError || error instanceof UnsafePathError) throw error;
+    throw new SpawnError(`its skills cannot be copied: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function placeFiles(files: readonly SkillFile[], folder: string, runDir: string): void {
+  for (const { path, isExecutable, bytes } of files) {
+    const file = join(folder, path);
+    makeFolders(dirname(file), runDir);
+    createPlain(placeInRunDir(file, runDir), bytes, isExecutable ? 0o555 : 0o444);
   }
 }
 
@@ -58,11 +67,23 @@ function makeFolders(path: string, runDir: string): void {
 
 const FRONT_MATTER = /^\uFEFF?---[ \t]*\r?\n[\s\S]*?\r?\n---[ \t]*(\r?\n|$)/;
 
-// Claude Code takes permissions, hooks and commands from there, which would be more than the engine's permissions.
-function simplifyFrontMatter(bytes: Uint8Array, words: { name: string; description: string }): Uint8Array {
+// Claude Code takes permissions, hooks and commands from front matter, and settings and more skills from folders of its name. They would
+// give it more than the permissions of the engine.
+function restrictFiles(files: readonly SkillFile[], { name, description }: RunSkill): SkillFile[] {
+  return files.filter(({ path }) => !/(^|\/)\.claude\//i.test(path)).map((file) =>
+    /(^|\/)SKILL\.md$/i.test(file.path)
+      ? {
+        ...file,
+        bytes: replaceFrontMatter(file.bytes, file.path === "SKILL.md" ? { name, description } : {}),
+      }
+      : file
+  );
+}
+
+function replaceFrontMatter(bytes: Uint8Array, fields: Record<string, string>): Uint8Array {
   const body = new TextDecoder().decode(bytes).replace(FRONT_MATTER, "");
-  const lines = Object.entries(words).map(([key, value]) => `${key}: ${JSON.stringify(value)}\n`);
-  return new TextEncoder().encode(`---\n${lines.join("")}---\n${body}`);
+  const lines = Object.entries(fields).map(([key, value]) => `${key}: ${JSON.stringify(value)}\n`);
+  return new TextEncoder().encode(lines.length === 0 ? body : `---\n${lines.join("")}---\n${body}`);
 }
 
 /** Adds a list of skills in a private directory to a prompt. */

@@ -255,6 +255,11 @@ export async function countRepoWorkers(db: Database): Promise<number> {
   return await db.readValue<number>("select count(*) as workers from worker where repo <> 'null'") ?? 0;
 }
 
+/** Counts the workers with skills. */
+export async function countSkillWorkers(db: Database): Promise<number> {
+  return await db.readValue<number>("select count(*) as workers from worker where skills <> '[]'") ?? 0;
+}
+
 /** Lists the work directories of all local workers except one. */
 export async function listWorkDirs(
   db: Database,

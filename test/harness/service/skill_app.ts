@@ -5,7 +5,7 @@ import { startGitServer } from "./git_server.ts";
 import { createTempDir } from "./process.ts";
 
 /** Runs its instruction as a shell script. */
-const SHELL_ENGINES = { default: "shell", shell: { kind: "command", command: "/bin/sh", shell: [] } };
+export const SHELL_ENGINES = { default: "shell", shell: { kind: "command", command: "/bin/sh", shell: [] } };
 
 /** Formats a SKILL.md. */
 export function formatSkill(name: string, body = "Weigh it twice.", more = ""): string {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { concatBytes } from "../../../src/base/bytes.ts";
 import { git } from "../../harness/service/git_server.ts";
-import { formatSkill, openSkillApp } from "../../harness/service/skill_app.ts";
+import { openApp } from "../../harness/service/app.ts";
+import { formatSkill, openSkillApp, SHELL_ENGINES } from "../../harness/service/skill_app.ts";
 
 const SHA = /^[0-9a-f]{64}$/;
 
@@ -184,4 +185,56 @@ describe("a skill that cannot be used", () => {
       403,
     );
   });
+});
+
+describe("skills in a fleet file", () => {
+  it("are fetched when it is applied, shown as changes by a plan, and exported to another service", async () => {
+    await using world = await openSkillApp();
+    const { app, forge, weigh, price } = world;
+    const plan = (skills: object[]) =>
+      app.call("POST /api/fleet/plan", { fleet: { workers: [{ name: "Ada", skills }] } });
+    const apply = (skills: object[]) =>
+      app.send("POST /api/fleet/apply", { fleet: { workers: [{ name: "Ada", skills }] } });
+    expect((await apply([weigh])).status).toBe(200);
+    const [ada] = await app.call("GET /api/workers");
+    expect(ada.skills).toMatchObject([{ ...weigh, name: "weigh-parcels" }]);
+    expect((await plan([weigh])).changes).toEqual([]);
+    const next = await forge.commit("main", { "weigh/SKILL.md": formatSkill("weigh-parcels", "Once.") });
+    const newer = { ...weigh, ref: next };
+    expect((await plan([newer, price])).changes).toMatchObject([
+      { action: "update", name: "Ada", fields: [{ name: "skills", before: [weigh], after: [newer, price] }] },
+    ]);
+    expect((await apply([newer, price])).status).toBe(200);
+    expect((await app.call("GET /api/workers"))[0].skills).toMatchObject([{ ref: next }, {
+      name: "price-parcels",
+    }]);
+    const refused = await apply([{ ...weigh, path: "none" }]);
+    expect([refused.status, refused.body.errors[0].path]).toEqual([400, "fleet.workers.Ada.skills.0.path"]);
+    const exported = await app.call("GET /api/fleet");
+    expect(exported.workers).toEqual([{ name: "Ada", skills: [newer, price] }]);
+    await using other = await openApp({ config: { engines: SHELL_ENGINES } });
+    await other.call("POST /api/fleet/apply", { fleet: exported });
+    expect((await other.call("GET /api/workers"))[0].skills).toMatchObject([{ ref: next }, {
+      name: "price-parcels",
+    }]);
+  });
+});
+
+it("a skill without git on the machine is refused in words", async () => {
+  await using world = await openSkillApp();
+  const path = Deno.env.get("PATH") ?? "";
+  try {
+    Deno.env.set("PATH", "/nonexistent");
+    const { status, body } = await world.create([world.weigh]);
+    expect([status, body.errors[0]]).toEqual([400, {
+      path: "skills.0.url",
+      message: expect.stringContaining("git is not installed on the service's machine"),
+    }]);
+  } finally {
+    Deno.env.set("PATH", path);
+  }
+  const ada = (await world.create([world.weigh])).body;
+  const { checks } = await world.app.call("GET /api/system/doctor");
+  const git = checks.find(({ name }: { name: string }) => name === "git");
+  expect([ada.skills.length, git.detail]).toEqual([1, expect.stringContaining("with skills: 1")]);
 });
