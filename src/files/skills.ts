@@ -50,7 +50,7 @@ export class SkillStore {
   /** Returns the skill of a source and keeps its files. `known` is one that a worker has. Throws SkillFault. */
   async keep(source: SkillSource, known: Skill | null): Promise<Skill> {
     const found = known ?? this.#recent.get(buildKey(source)) ?? null;
-    if (found !== null && await this.#load(found.digest) !== null) {
+    if (found !== null && this.#load(found.digest) !== null) {
       // The maintenance removes unused files by their age.
       const now = new Date();
       await Deno.utime(this.#getPath(found.digest), now, now).catch(() => {});
@@ -64,10 +64,10 @@ export class SkillStore {
    * repository gives other content than that which was checked.
    */
   async read(skill: Skill): Promise<SkillFile[]> {
-    const kept = await this.#load(skill.digest);
+    const kept = this.#load(skill.digest);
     if (kept !== null) return kept;
     const again = await this.#fetchOnce(getSkillSource(skill));
-    const files = again.digest === skill.digest ? await this.#load(skill.digest) : null;
+    const files = again.digest === skill.digest ? this.#load(skill.digest) : null;
     if (files !== null) return files;
     throw new SkillFault("ref", "has other files than those that were checked. Add it again");
   }
@@ -90,11 +90,11 @@ export class SkillStore {
     });
   }
 
-  /** Removes kept files that no worker needs and that are older than `before` (Unix ms). */
+  /** Removes what no worker needs and a kill has left, if it is older than `before` (Unix ms). */
   async removeUnused(used: ReadonlySet<string>, before: number): Promise<void> {
     const names = await nullIfGone(Array.fromAsync(Deno.readDir(this.#root))) ?? [];
     for (const { name } of names) {
-      if (used.has(name) || name.startsWith(NEW)) continue;
+      if (used.has(name)) continue;
       const path = this.#getPath(name);
       const info = await nullIfGone(Deno.lstat(path));
       if ((info?.mtime?.getTime() ?? Infinity) < before) await removeTree({ root: this.#root, path });
@@ -106,8 +106,7 @@ export class SkillStore {
   }
 
   /** Returns the files of a kept skill, or null when the file is missing or has other content. */
-  async #load(digest: string): Promise<SkillFile[] | null> {
-    await Promise.resolve();
+  #load(digest: string): SkillFile[] | null {
     try {
       const place = { root: this.#root, path: this.#getPath(digest) };
       const bytes = nullIfMissing(() => readPlainBytes(place, SKILL_MAX_BYTES + FILE_LIST_MAX_BYTES));

@@ -97,7 +97,6 @@ export class CodexDialogue implements Dialogue {
       answered: () => {
         this.#say({ method: "initialized" });
         this.#setSkills();
-        this.#startThread();
         return [];
       },
     });
@@ -162,13 +161,16 @@ export class CodexDialogue implements Dialogue {
     this.#requests.close();
   }
 
-  // Codex answers in the order of the requests. Without the skills, the run must not start.
+  // A thread knows the skills from its start. Without them, the run must not start.
   #setSkills(): void {
     const { skills } = this.#order;
-    if (skills === null) return;
+    if (skills === null) return this.#startThread();
     this.#requests.ask("skills/extraRoots/set", { extraRoots: [skills.dir] }, {
       maxMs: INITIALIZE_MAX_MS,
-      answered: () => [],
+      answered: () => {
+        this.#startThread();
+        return [];
+      },
       refused: (error) =>
         buildFailedTurn(buildFailure("unsupported", `it takes no skills: ${getText(error, "message")}`)),
     });

@@ -102,7 +102,7 @@ function namedCall(tools, arg) {
   };
 }
 
-const SKILL = /\/[^\s()"\\]*\/input\/skills\/[^\s()"\\]*SKILL\.md/;
+const SKILL = /\/[^\s()"\\]*\/input\/skills\/[^\s()"\\]*SKILL\.md/g;
 
 const failures = new Map(); // "prompt|marker" -> how often it already failed
 
@@ -131,8 +131,8 @@ export function plan(turn) {
   const steps = ms.filter((m) => m.name === "tool" || m.name === "call");
   if (step < steps.length && turn.tools.length) {
     const m = { ...steps[step] };
-    // The path of the first skill that the prompt lists.
-    m.arg = m.arg?.replace("{SKILL.md}", () => SKILL.exec(JSON.stringify(turn.raw))?.[0] ?? "no-skill");
+    // The path of the last skill that the conversation lists: earlier prompts had other paths.
+    m.arg = m.arg?.replace("{SKILL.md}", () => JSON.stringify(turn.raw).match(SKILL)?.at(-1) ?? "no-skill");
     const call = m.name === "tool"
       ? shellCall(turn.tools, m.arg ?? "echo hi > out.txt && cat out.txt")
       : namedCall(turn.tools, m.arg);

@@ -47,7 +47,7 @@ it.each(POINTS)(
           return ["pending", "running"].includes(found.status) ? null : found;
         });
         const { result } = await api.call(`GET /api/executions/${ended.execution_id}`);
-        expect(result).toBe("weighed\n");
+        expect(result).toBe("weighed");
         await api.call(`PUT /api/workers/${worker}`, { skills: [] });
         await Deno.remove(join(dataDir, "skills", skill.digest));
       },

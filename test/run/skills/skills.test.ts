@@ -90,7 +90,7 @@ describe("the skills of a run (contract 28)", () => {
     expect(log).not.toContain(ada.skills[0].digest);
   });
 
-  it("leave when no worker has them any longer, and what a kill has left goes at the next use", async () => {
+  it("leave when no worker has them any longer, as does what a kill has left", async () => {
     await using world = await openSkillApp();
     const { app } = world;
     const { body: ada } = await world.create([world.weigh, world.price]);
@@ -99,7 +99,10 @@ describe("the skills of a run (contract 28)", () => {
     await app.runStage("trees");
     expect(await world.listKept()).toEqual([weigh.digest, price.digest].sort());
     const old = new Date(Date.now() - 2 * 3_600_000);
-    for (const { digest } of ada.skills) await Deno.utime(join(app.dataDir, "skills", digest), old, old);
+    await Deno.mkdir(join(app.dataDir, "skills", ".new-1", "git"), { recursive: true });
+    for (const name of [weigh.digest, price.digest, ".new-1"]) {
+      await Deno.utime(join(app.dataDir, "skills", name), old, old);
+    }
     await app.runStage("trees");
     expect(await world.listKept()).toEqual([price.digest]);
   });
