@@ -217,6 +217,7 @@ function buildOrder(
     env: engine.env,
     tools: null,
     servers: [],
+    skills: null,
     gateway: null,
     schema: null,
   };

@@ -38,6 +38,7 @@ import * as engine from "./workers/engine.ts";
 import * as fleet from "./workers/fleet.ts";
 import * as memory from "./workers/memory.ts";
 import * as runner from "./workers/runner.ts";
+import * as skills from "./workers/skills.ts";
 import * as usage from "./workers/usage.ts";
 import * as worker from "./workers/worker.ts";
 import * as workerDeletion from "./workers/worker_deletion.ts";
@@ -93,6 +94,7 @@ export function createOperations(dependencies: Dependencies) {
       delete: workerDeletion.deleteWorker,
       rehome: workerHome.rehomeWorker,
       trees: changes.listWorkerTrees,
+      checkSkill: skills.checkSkill,
     }),
     task: bind({
       create: makeIdempotent(taskCreate.planTask),

@@ -26,6 +26,8 @@ export interface DataPaths {
   workers: string;
   /** Repositories of workers: a mirror and worktrees each. */
   trees: string;
+  /** The skills of workers, a file each. */
+  skills: string;
   /** Names the database that belongs to this directory. */
   marker: string;
   /** Partial backup and restore. Safe to delete. */
@@ -59,6 +61,7 @@ export function buildDataPaths(root: string, files = root): DataPaths {
     etc: join(root, "etc"),
     workers: join(root, "workers"),
     trees: join(root, "trees"),
+    skills: join(root, "skills"),
     marker: join(root, "database.json"),
     backup: join(root, "backup.part"),
     restore: join(root, "restore.part"),

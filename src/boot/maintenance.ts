@@ -13,13 +13,13 @@ export function createMaintenanceStages(
   config: Config,
   stopRun: (executionId: string, words: string) => Promise<void>,
 ): Stage[] {
-  const { db, clock, wakeups, engines, timeZone, paths, secrets, mirrors } = parts;
+  const { db, clock, wakeups, engines, timeZone, paths, secrets, mirrors, skills } = parts;
   const base = { db, clock, wakeups };
   return [
     createBudgetMonitor({ ...base, engines, timeZone, stopRun }),
     createRetention({ ...base, paths, config: config.retention }),
     createTreeStage({
-      ...{ ...base, paths, mirrors },
+      ...{ ...base, paths, mirrors, skills },
       retentionMs: config.retention.trees,
       maxBytes: config.limits.max_tree_bytes,
     }),

@@ -170,7 +170,7 @@ export class Server {
       planBox,
       umask: machine.umask,
       endGateways,
-      ...{ secrets, mirrors: this.parts.mirrors, isolation: config.isolation },
+      ...{ secrets, mirrors: this.parts.mirrors, skills: this.parts.skills, isolation: config.isolation },
     };
     const admission = new Admission({
       ...{ db, engines, paths },

@@ -24,6 +24,7 @@ import { Gateways } from "../api/call/gateways.ts";
 import { buildGateway } from "../domain/workers/gateway.ts";
 import { Mirrors } from "../files/git/mirror.ts";
 import type { Telemetry } from "../pipeline/telemetry/telemetry.ts";
+import { SkillStore } from "../files/skills.ts";
 import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { describeTools } from "../http/app.ts";
 import { createCatalog } from "./host_limits.ts";
@@ -108,6 +109,7 @@ export function buildDependencies(
     platforms,
     secrets,
     mirrors: new Mirrors(),
+    skills: new SkillStore(paths),
     secretReferences: listSecretReferences(loaded.config),
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),

@@ -50,6 +50,9 @@ export function buildAgentEngine(
     inheritedVariables: listInherited(config, adapter),
     adapterVariables: listAdapterVariables(setup),
     steers: (keepAlive !== null || config.permissions === "ask") && adapter.open?.steers === true,
+    skillFault: adapter.readsFiles?.(config.permissions) === false
+      ? `the engine ${name} reads no files with permissions: ${config.permissions}`
+      : null,
     findServerFault: (servers) => findAgentServerFault(name, setup, servers),
     findProblem: (stateDir) => findAgentProblem(name, setup, stateDir),
     probe: (stateDir) => probeAgent(name, setup, stateDir),
@@ -90,6 +93,7 @@ const SAMPLE_ORDER: Order = {
     schema: null,
     gateway: null,
     servers: [],
+    skills: null,
   },
   tools: { url: "http://localhost/mcp", tokenVariable: "SVC_TOKEN", token: "" },
 };

@@ -2,8 +2,7 @@ import { dirname, join } from "node:path";
 import { concatBytes } from "../base/bytes.ts";
 import { createId } from "../base/id.ts";
 import { UnsafePathError } from "../base/files/open_directory.ts";
-import { readPlain, removePlain, replacePlain } from "../base/files/plain_file.ts";
-import { quoteShellWord } from "../base/shell.ts";
+import { removePlain, replacePlain } from "../base/files/plain_file.ts";
 import { refuseForeignSettings } from "./foreign_settings.ts";
 import type { EngineRun } from "./engine.ts";
 import {
@@ -15,7 +14,6 @@ import {
   writeFiles,
 } from "./launch.ts";
 import { buildProcessBox } from "./process_box.ts";
-import { type BoxUser, giveFile } from "./process/box.ts";
 import { detectIsolation, findTree, type Isolation } from "./process/isolation.ts";
 import { findProgram, type ProcessEnd, runProcess, SpawnError } from "./process/process.ts";
 import type { ProcessInput } from "./process/process_input.ts";
@@ -37,6 +35,8 @@ import {
   removeRunDir,
   restoreTempDir,
 } from "./run_dir.ts";
+import { addSkillIndex, placeSkills } from "./process/skill_files.ts";
+import { giveRunFiles, RUN_VARIABLES, writeRunFiles } from "./turn_files.ts";
 
 interface TurnListener {
   output(stream: "stdout" | "stderr", chunk: Uint8Array): void;
@@ -61,17 +61,6 @@ interface ProcessPlace {
 /** How long a process runs: for one turn, or for several. A spare process gets its first turn later. */
 type ProcessForm = Pick<ProcessPlace, "stays" | "tools">;
 
-// Variables that change with each run. A process that stays open has the values of its first run, so each bash that it starts reads the
-// current ones from turn.sh.
-export const RUN_VARIABLES = [
-  "SVC_TOKEN",
-  "SVC_SESSION_KEY",
-  "SVC_EXECUTION_ID",
-  "SVC_TASK_ID",
-  "SVC_MESSAGE_ID",
-];
-// Far beyond what the service writes. An agent may have replaced the file.
-const CONTEXT_FILE_MAX_BYTES = 256 * 1024 * 1024;
 const CLOSED_WITHIN_MS = 3_000;
 // Far beyond what an agent writes before its first turn.
 const EARLY_MAX_BYTES = 1024 * 1024;
@@ -141,6 +130,10 @@ export class AgentProcess {
     const gatewayKey = stays && config.gateway !== undefined ? machine.gatewayKeys.create() : null;
     const place = { id, dir: stays ? join(dirname(run.runDir), id) : run.runDir, stays, tools, gatewayKey };
     const { order, command, env } = prepareProcess(setup, run, request, place);
+    await placeSkills(setup, run.skills, place.dir).catch((error) => {
+      if (stays) void removeRunDir(place.dir);
+      throw error;
+    });
     const isolation = await detectIsolation();
     const startDialogue = stays ? adapter.open?.startDialogue : adapter.startDialogue;
     const { usageFile } = command;
@@ -152,7 +145,7 @@ export class AgentProcess {
         cwd: run.workDir,
         env,
         stdin: startDialogue === undefined
-          ? request.prompt
+          ? addSkills(setup, run, place, request).prompt
           : (input) => process.#openDialogue(input, (link) => startDialogue(order, link)),
         isolation,
         box: buildProcessBox(run, place.dir, command),
@@ -197,7 +190,8 @@ export class AgentProcess {
     this.#assignGatewayKey(run);
     if (this.#early.length > 0) listener.output("stdout", this.#early);
     this.#early = new Uint8Array();
-    this.#dialogue?.turn(buildOrder(this.#setup, run, request), (events) => this.#listener?.take(events));
+    const turn = addSkills(this.#setup, run, this.#place, request);
+    this.#dialogue?.turn(buildOrder(this.#setup, run, turn), (events) => this.#listener?.take(events));
   }
 
   parse(line: Line): AgentEvent[] {
@@ -346,6 +340,18 @@ function prepareProcess(
   return { order, command, env: { ...env, BASH_ENV: join(getInputDir(dir), "turn.sh") } };
 }
 
+/** Lists the skills in the prompt of an agent that does not find them. */
+function addSkills(
+  { adapter, config }: AgentSetup,
+  { skills }: EngineRun,
+  { dir, stays }: ProcessPlace,
+  request: TurnRequest,
+): TurnRequest {
+  if (adapter.findsSkills?.(config.permissions, stays)) return request;
+  const place = { runDir: dir, folder: adapter.skillsFolder };
+  return { ...request, prompt: addSkillIndex(request.prompt, skills, place) };
+}
+
 function getToolsPath(dir: string): string {
   return join(getInputDir(dir), "tools.json");
 }
@@ -366,28 +372,6 @@ function adaptEnvironment(
     // A bash at level 0 whose stdin is a socket acts as a remote login, and reads another file than BASH_ENV.
     SHLVL: "1",
   };
-}
-
-function writeRunFiles(dir: string, { env, ownEnv, runDir }: EngineRun): void {
-  const lines = RUN_VARIABLES.map((name) => `export ${name}=${quoteShellWord(env[name] ?? "")}\n`);
-  const own = ownEnv.BASH_ENV ?? env.BASH_ENV ?? "";
-  if (own !== "") {
-    // Bash expands variables in BASH_ENV, and ignores a missing file.
-    const file = `"${own.replaceAll('"', '\\"')}"`;
-    lines.push(`[ ! -r ${file} ] || . ${file}\n`);
-  }
-  const context = readPlain(placeInRunDir(env.SVC_CONTEXT_FILE ?? "", runDir), CONTEXT_FILE_MAX_BYTES) ?? "";
-  const replace = (name: string, text: string) =>
-    replacePlain(placeInRunDir(join(getInputDir(dir), name), dir), text);
-  replace("turn.sh", lines.join(""));
-  replace("token", env.SVC_TOKEN ?? "");
-  replace("context.json", context);
-}
-
-function giveRunFiles(dir: string, user: BoxUser | null): void {
-  if (user === null) return;
-  const input = ["turn.sh", "token", "context.json"].map((name) => join(getInputDir(dir), name));
-  for (const path of [getTempDir(dir), ...input]) giveFile(placeInRunDir(path, dir), user);
 }
 
 function readRss(pid: number): number {

@@ -18,6 +18,7 @@ export function buildBuiltInEngine(name: string, config: EngineConfig, adapter: 
     steers: false,
     inheritedVariables: [],
     adapterVariables: [],
+    skillFault: `the engine ${name} has no skills`,
     findServerFault: (servers) => findProgramServerFault(name, servers),
     findProblem: () => null,
     probe: () => Promise.resolve({ usable: true, version: "", detail: "built in" }),

@@ -4,6 +4,7 @@ import type { McpServers } from "../domain/workers/mcp_server.ts";
 import type { ProviderWindow, RunServer, ToolServer } from "./protocol/adapter.ts";
 import type { Reset } from "./protocol/reset.ts";
 import type { Box } from "./process/box.ts";
+import type { RunSkill } from "./process/skill_files.ts";
 import type { ProcessEnd, SpawnError } from "./process/process.ts";
 import type { RunLog } from "./process/run_log.ts";
 import type { GatewayKeys } from "./gateway_keys.ts";
@@ -69,6 +70,8 @@ export interface EngineRun {
   tools: ToolServer | null;
   /** The MCP servers of the worker. Their values are in `env`. */
   servers: readonly RunServer[];
+  /** The skills of the worker. */
+  skills: readonly RunSkill[];
   /** The scopes of the run's token, which decide the list of tools. */
   rights: string;
   /** JSON Schema of the final text, for engines that support schemas. null allows any text. */
@@ -183,6 +186,8 @@ export interface Engine {
   readonly adapterVariables: readonly string[];
   /** Returns why its runs cannot have one of these MCP servers of the worker, or null. */
   findServerFault(servers: McpServers): string | null;
+  /** Why its runs cannot have skills of the worker, or null. */
+  readonly skillFault: string | null;
   /** Returns what prevents a start for the worker with this state directory, or null. Starts no program, so it is quick. */
   findProblem(stateDir: string | null): string | null;
   /** Checks whether the engine can be started for the worker with this state directory. null means any worker. */

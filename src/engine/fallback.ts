@@ -42,7 +42,7 @@ export function listFallbacks(engines: Catalog, own: Engine): Engine[] {
   return own.config.fallback.flatMap((name) => engines.find(name) ?? []);
 }
 
-export const NO_NEEDS: EngineNeeds = { boxed: 0, env_names: "[]", mcp: "{}", has_commands: 0 };
+export const NO_NEEDS: EngineNeeds = { boxed: 0, env_names: "[]", mcp: "{}", has_skills: 0, has_commands: 0 };
 
 const PERMISSIONS: readonly string[] = ["read", "edit", "ask", "full"];
 
@@ -78,6 +78,7 @@ export function findFallbackFault(own: Engine, other: Engine, needs: EngineNeeds
   }
   const fault = other.findServerFault(JSON.parse(needs.mcp) as McpServers);
   if (fault !== null) return fault;
+  if (needs.has_skills === 1 && other.skillFault !== null) return other.skillFault;
   const names = JSON.parse(needs.env_names) as string[];
   const taken = names.find((variable) => other.adapterVariables.includes(variable));
   return taken === undefined ? null : `${name} sets the variable ${taken} of the worker itself`;

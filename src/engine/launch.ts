@@ -17,6 +17,7 @@ import { isFile } from "./process/isolation.ts";
 import { SpawnError } from "./process/process.ts";
 import { buildServerScripts, buildWorkerServers } from "./server_scripts.ts";
 import { getInputDir, getOutputDir, placeInRunDir } from "./run_dir.ts";
+import { getSkillsDir } from "./process/skill_files.ts";
 
 export interface AgentSetup {
   config: EngineConfig;
@@ -54,6 +55,9 @@ export function buildOrder({ config, machine }: AgentSetup, run: EngineRun, requ
     env: run.env,
     tools: run.tools,
     servers: buildWorkerServers(run),
+    skills: run.skills.length === 0
+      ? null
+      : { dir: getSkillsDir(run.runDir), names: run.skills.map(({ name }) => name) },
     gateway: buildGateway(config, machine, run),
     schema: run.schema,
   };

@@ -50,6 +50,7 @@ export function buildProgramEngine(
     steers: false,
     inheritedVariables: config.pass_env,
     adapterVariables: [],
+    skillFault: null,
     findServerFault: (servers) => findProgramServerFault(name, servers),
     findProblem() {
       const { usable, detail } = find();

@@ -8,6 +8,7 @@ import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { Engine, EngineRun } from "../engine/engine.ts";
 import type { BoxPlanner } from "./box.ts";
 import { getInputDir, makeRunDir, placeInRunDir } from "../engine/run_dir.ts";
+import { getSkillsDir, placeSkills, type RunSkill } from "../engine/process/skill_files.ts";
 import { addServerPrograms } from "./mcp_servers.ts";
 import type { EnvironmentBuilder, Grant } from "./environment.ts";
 
@@ -29,6 +30,8 @@ export interface LaunchRequest {
   verify?: Verify | null;
   /** The worktree of the run, or null. */
   workspace?: { objects: string } | null;
+  /** The skills of the worker. */
+  skills?: readonly RunSkill[];
   /** Total time limit of the run, when it exceeds the engine's limit. */
   lifeMs?: number | undefined;
 }
@@ -47,6 +50,7 @@ interface LaunchOptions extends
     | "extraArgs"
     | "tools"
     | "servers"
+    | "skills"
     | "rights"
   > {
   /** Values that must not be stored anywhere. */
@@ -68,6 +72,7 @@ const NO_OPTIONS: LaunchOptions = {
   extraArgs: "",
   tools: null,
   servers: [],
+  skills: [],
   rights: "",
   secrets: [],
   secretNames: [],
@@ -85,6 +90,7 @@ export async function prepareLaunch(
 ): Promise<LaunchOptions> {
   const { engine, identity, grant, brief, stateOwner, workDir, lifeMs, verify = null, workspace = null } =
     request;
+  const { skills = [] } = request;
   const workerId = stateOwner === BEE_SUBJECT ? null : stateOwner;
   const place = {
     workerId,
@@ -108,12 +114,36 @@ export async function prepareLaunch(
     brief(),
   ]);
   makeRunDir(runDir);
-  replacePlain(placeInRunDir(contextPath, runDir), context);
+  // An agent gets its skills with its process.
+  if (!engine.agent) await placeSkills({ config: { permissions: "full" } }, skills, runDir);
+  replacePlain(
+    placeInRunDir(contextPath, runDir),
+    engine.agent ? context : addSkills(context, skills, runDir),
+  );
   const stateDir = getStateDir(paths, stateOwner, engine);
   const box = addServerPrograms(variables.servers, await planBox({ ...place, stateDir }), env.PATH ?? "");
   if (box !== null) env.HOME = box.home;
   if (box !== null && box.network !== "host") Object.assign(env, buildRelayVariables(box.network.port));
-  return { ...briefing, runDir, stateDir, box, env, ...variables, tools: buildTools(env, engine), rights };
+  return {
+    ...briefing,
+    runDir,
+    stateDir,
+    box,
+    env,
+    ...variables,
+    skills,
+    tools: buildTools(env, engine),
+    rights,
+  };
+}
+
+// A program reads its context instead of a prompt.
+function addSkills(context: string, skills: readonly RunSkill[], runDir: string): string {
+  if (skills.length === 0) return context;
+  const list = skills.map(({ name, description }) => ({
+    ...{ name, description, path: join(getSkillsDir(runDir), name, "SKILL.md") },
+  }));
+  return `${JSON.stringify({ ...JSON.parse(context), skills: list }, null, 2)}\n`;
 }
 
 // The service's tools for engines with MCP. The run's token decides which tools it sees.

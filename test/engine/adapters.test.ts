@@ -291,6 +291,7 @@ const ORDER: Order = {
   tools: null,
   gateway: null,
   servers: [],
+  skills: null,
   schema: null,
 };
 

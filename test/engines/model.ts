@@ -8,6 +8,8 @@ export interface Model extends AsyncDisposable {
   /** Provider headers that every response gets. */
   headers: Record<string, string>;
   onRequest: (request: Request) => void;
+  /** Gets the body of every request, when set. */
+  onBody: ((body: string) => void) | null;
 }
 
 /** Starts the scripted model behind a proxy that can refuse requests like a provider. */
@@ -18,6 +20,7 @@ export async function startModel(): Promise<Model> {
     limit: null,
     headers: {},
     onRequest: () => {},
+    onBody: null,
     async [Symbol.asyncDispose]() {
       // A request without a response would delay the stop permanently.
       end.abort();
@@ -28,8 +31,11 @@ export async function startModel(): Promise<Model> {
   const options = { port: 0, hostname: "127.0.0.1", onListen: () => {}, signal: end.signal };
   const proxy = Deno.serve(options, async (request) => {
     const { pathname, search } = new URL(request.url);
-    const { method, headers, body } = request;
+    const { method, headers } = request;
     if (method === "POST") model.onRequest(request);
+    const text = model.onBody !== null && method === "POST" ? await request.text() : null;
+    if (text !== null) model.onBody?.(text);
+    const body = text ?? request.body;
     if (method === "POST" && model.limit !== null) return model.limit(pathname);
     try {
       const answer = await fetch(stub.url + pathname + search, { method, headers, body, redirect: "manual" });

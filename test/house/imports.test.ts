@@ -37,7 +37,7 @@ const PACKAGES: Record<string, RegExp> = {
   "@fastify/busboy": /^src\/http\/upload\.ts$/,
   "uuid": /^src\/base\/id\.ts$/,
   "ws": /^src\/platform\/websocket\.ts$/,
-  "yaml": /^src\/config\//,
+  "yaml": /^src\/(config\/|files\/git\/skill_tree\.ts$)/,
   "@logtape/logtape": /^src\/base\/log\.ts$/,
 };
 

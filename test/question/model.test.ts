@@ -191,6 +191,7 @@ class World {
       isolation: null,
       repo: null,
       mcp: {},
+      skills: [],
       gateways: [],
       env: {},
     };

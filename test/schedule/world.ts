@@ -109,6 +109,7 @@ export class World implements AsyncDisposable {
       isolation: null,
       repo: null,
       mcp: {},
+      skills: [],
       gateways: [],
       env: {},
     };

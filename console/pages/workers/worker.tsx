@@ -116,6 +116,7 @@ function WorkerState({ worker }: { worker: Worker }) {
     Gateways: worker.gateways.join(", "),
     Fallback: worker.fallback && "Other engines may replace its own",
     "MCP servers": Object.keys(worker.mcp).join(", "),
+    Skills: worker.skills.map(({ name, ref }) => `${name} (${ref.slice(0, 10)})`).join(", "),
     [VARIABLES]: hasScope("write:commands") && variables !== "" && <code>{variables}</code>,
     ...listPlacement(worker, () => setMoving(true)),
     Created: <Ago at={worker.created_at} />,

@@ -97,6 +97,19 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
     parse: parseServers,
   },
   {
+    name: "skills",
+    label: "Skills",
+    rows: 3,
+    hint:
+      "A line for each: the address of a git repository, the full SHA of a commit, and the folder of the SKILL.md. " +
+      "svc ctl skill update shows the changes of a newer commit",
+    more: true,
+    scope: "write:commands",
+    format: formatSkills,
+    parse: (text, before) =>
+      text === (before === null ? "" : formatSkills(before)) ? undefined : parseSkills(text),
+  },
+  {
     name: "runs_on",
     label: "Runner labels",
     hint:
@@ -168,6 +181,18 @@ function parseServers(text: string, before: Worker | null): unknown {
   } catch {
     return text;
   }
+}
+
+function formatSkills({ skills }: Worker): string {
+  return skills.map(({ url, ref, path }) => [url, ref, path].filter((word) => word !== "").join(" "))
+    .join("\n");
+}
+
+function parseSkills(text: string): Record<string, string>[] {
+  return text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => {
+    const [, url = "", ref = "", path = ""] = /^(\S+)\s*(\S*)\s*(.*)$/.exec(line) ?? [];
+    return { url, ref, path };
+  });
 }
 
 // A text area of lines cannot hold a value with line breaks, so the form leaves it unchanged.

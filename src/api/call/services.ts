@@ -8,6 +8,7 @@ import type { ConfigCheck, Settings } from "../../domain/system/settings.ts";
 import type { PasswordSource, ServiceState } from "../../domain/call/vocabulary.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { Mirrors } from "../../files/git/mirror.ts";
+import type { SkillStore } from "../../files/skills.ts";
 import type { SecretStore } from "../../store/account/secret_store.ts";
 import type { Database } from "../../store/db/database.ts";
 import type { DatabaseWatch } from "../../store/db/database_watch.ts";
@@ -30,6 +31,8 @@ export interface Services {
   secrets: SecretStore;
   /** The repositories of workers. */
   mirrors: Mirrors;
+  /** The files of skills. */
+  skills: SkillStore;
   /** The parts of the configuration that name a secret. */
   secretReferences: readonly SecretReference[];
   runLimits: RunLimits;

@@ -15,7 +15,7 @@ import {
 } from "../../store/events/health.ts";
 import { findGitVersion } from "../../files/git/git.ts";
 import { findSetting } from "../../store/db/setting.ts";
-import { countRepoWorkers, listWorkDirs } from "../../store/workers/worker.ts";
+import { countRepoWorkers, countSkillWorkers, listWorkDirs } from "../../store/workers/worker.ts";
 import { checkSecrets } from "../account/secret_check.ts";
 import { checkPlatforms } from "../chat/platform.ts";
 import { type Answer, answer } from "../call/answer.ts";
@@ -292,12 +292,16 @@ async function checkWorkDirs({ db }: Deps<"db">): Promise<Finding> {
   );
 }
 
-// Only workers with a repository need git.
+// Only workers with a repository or with skills need git.
 async function checkGit({ db }: Deps<"db">): Promise<Finding> {
-  const [version, workers] = await Promise.all([findGitVersion(), countRepoWorkers(db)]);
-  const used = `workers with a repository: ${workers}`;
+  const [version, workers, skilled] = await Promise.all([
+    findGitVersion(),
+    countRepoWorkers(db),
+    countSkillWorkers(db),
+  ]);
+  const used = `workers with a repository: ${workers}${skilled === 0 ? "" : `, with skills: ${skilled}`}`;
   if (version !== null) return pass(`git ${version}; ${used}`);
-  return workers === 0
+  return workers + skilled === 0
     ? pass("git is not installed, and no worker has a repository")
     : fail(`git is not installed; ${used}`, "install git on this machine");
 }

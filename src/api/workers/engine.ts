@@ -69,7 +69,8 @@ async function probe({ engines, db, clock, isolation: { config } }: EngineDeps):
   }));
 }
 
-const FIELDS_OF_PROCESSES = "engine engine_args env gateways isolation mcp paused runs_on scopes".split(" ");
+const FIELDS_OF_PROCESSES = "engine engine_args env gateways isolation mcp paused runs_on scopes skills"
+  .split(" ");
 
 /** Ends a worker's idle processes after a change of what they got when they started, or of whether the worker runs. */
 export async function endOutdatedProcesses(engines: Catalog, id: string, change: object): Promise<void> {

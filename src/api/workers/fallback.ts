@@ -13,7 +13,9 @@ import type { Deps } from "../call/services.ts";
  */
 export function checkFallback(
   { engines, isolation: { config } }: Deps<"engines" | "isolation">,
-  worker: Pick<Worker, "fallback" | "engine" | "isolation" | "runs_on" | "verify" | "env" | "mcp">,
+  worker: Pick<Worker, "fallback" | "engine" | "isolation" | "runs_on" | "verify" | "env" | "mcp"> & {
+    skills: readonly unknown[];
+  },
   field = "",
 ): void {
   if (!worker.fallback) return;
@@ -65,13 +67,16 @@ export function hasUsableFallback({ engines, paths }: Deps<"engines" | "paths">,
 }
 
 function buildNeeds(
-  { isolation, env, mcp, verify }: Pick<Worker, "isolation" | "env" | "mcp" | "verify">,
+  { isolation, env, mcp, skills, verify }: Pick<Worker, "isolation" | "env" | "mcp" | "verify"> & {
+    skills: readonly unknown[];
+  },
   config: IsolationConfig,
 ): EngineNeeds {
   return {
     boxed: Number(resolveBox(isolation, config) !== null),
     env_names: JSON.stringify(Object.keys(env)),
     mcp: JSON.stringify(mcp),
+    has_skills: Number(skills.length > 0),
     has_commands: Number(verify !== null),
   };
 }

@@ -11,6 +11,7 @@ import {
 } from "../../domain/workers/fleet.ts";
 import { findCycle, planFleet, type UnhashedPlan } from "../../domain/workers/fleet_plan.ts";
 import type { Repo } from "../../domain/workers/repo.ts";
+import type { SkillSource } from "../../domain/workers/skill.ts";
 import type { McpServers } from "../../domain/workers/mcp_server.ts";
 import { listWorkerSecrets } from "../../domain/workers/worker_secrets.ts";
 import { findCronFault } from "../../domain/work/cron.ts";
@@ -25,17 +26,18 @@ import { checkFallback } from "./fallback.ts";
 import { checkGatewayNames } from "./gateway.ts";
 import { checkCommands, checkMaySet } from "../work/task_commands.ts";
 import { checkEngines } from "./engine.ts";
-import { buildPlanWork } from "./fleet_changes.ts";
+import { buildPlanWork, type FleetSkills } from "./fleet_changes.ts";
 import { buildFleetExport, listPresent, normalizeFleet } from "./fleet_present.ts";
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
 import { checkRepo } from "./repo.ts";
+import { checkSkills, fetchSkills, hasSources } from "./skills.ts";
 import { buildMcpPatch, checkMcp } from "./mcp.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { checkGrant } from "./worker.ts";
 import { buildEnvPatch, checkEnv, seesSecretNames } from "./worker_env.ts";
 
-type PlanDeps = Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "timeZone" | "isolation">;
+type PlanDeps = Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "skills" | "timeZone" | "isolation">;
 
 // Another request may change something between the plan and its commit.
 const TRIES = 5;
@@ -74,7 +76,7 @@ export async function applyFleet(
 ): Promise<Answer<FleetPlan>> {
   for (let tried = 1; tried <= TRIES; tried++) {
     const state = await readFleetState(deps.db);
-    const { planned, present } = await plan(deps, call, input);
+    const { planned, present, skills } = await plan(deps, call, input);
     const shown = buildPlan(planned);
     if (input.plan !== undefined && input.plan !== shown.hash) {
       throw conflict("Cannot apply: the fleet changed after the plan. Plan again.");
@@ -88,6 +90,7 @@ export async function applyFleet(
       fleet: input.fleet.fleet,
       actor,
       now,
+      skills,
     });
     await makeWorkDirs(input.fleet, work.workDirs);
     let won = false;
@@ -139,7 +142,7 @@ async function plan(
   deps: PlanDeps,
   call: Call,
   { fleet, prune, adopt }: FleetPlanInput,
-): Promise<{ planned: UnhashedPlan; present: PresentObject[] }> {
+): Promise<{ planned: UnhashedPlan; present: PresentObject[]; skills: FleetSkills }> {
   checkEngineNames(deps, fleet);
   checkSchedules(deps, fleet);
   const present = await listPresent(deps);
@@ -152,7 +155,21 @@ async function plan(
   checkMayChange(call, planned);
   await checkEnvs(deps, call, planned);
   await checkBoxes(deps, fleet, planned);
-  return { planned, present };
+  return { planned, present, skills: await fetchFleetSkills(deps, call, planned) };
+}
+
+/** Fetches the skills of workers that change, by the name of the worker. */
+async function fetchFleetSkills(deps: PlanDeps, call: Call, { changes }: UnhashedPlan): Promise<FleetSkills> {
+  const skills: FleetSkills = new Map();
+  for (const { kind, name, present, wanted } of changes) {
+    if (kind !== "worker" || wanted === null) continue;
+    const { engine, runs_on, skills: sources } = wanted.fields as Fleet["workers"][number];
+    const before = (present?.fields.skills ?? []) as SkillSource[];
+    const path = `fleet.workers.${name}.`;
+    checkSkills(deps, call, { engine, runs_on, before, wanted: sources, path });
+    if (!hasSources(before, sources)) skills.set(name, await fetchSkills(deps, sources, path));
+  }
+  return skills;
 }
 
 const BOX_FIELDS = ["isolation", "engine", "runs_on", "work_dir"];

@@ -6,6 +6,7 @@ import type { Fleet, PresentObject } from "../../domain/workers/fleet.ts";
 import type { PlannedChange } from "../../domain/workers/fleet_plan.ts";
 import { GLOBAL_SCOPE, MEMORY_ENTRIES_MAX } from "../../domain/workers/memory.ts";
 import type { McpServers } from "../../domain/workers/mcp_server.ts";
+import type { Skill } from "../../domain/workers/skill.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
 import { WEBHOOKS_MAX } from "../../domain/system/webhook.ts";
 import { deleteBudget, insertBudget, updateBudget } from "../../store/workers/budget.ts";
@@ -41,10 +42,14 @@ interface PlanWork {
   afterwards: (() => Promise<void>)[];
 }
 
+/** The skills of workers whose skills change, by the name of the worker. */
+export type FleetSkills = Map<string, Skill[]>;
+
 interface Context {
   fleet: string;
   actor: string;
   now: number;
+  skills: FleetSkills;
 }
 
 /** Ids by name, including new objects. */
@@ -151,6 +156,7 @@ function changeWorker(
   context: Context & { ids: Ids },
 ): void {
   const { fleet, actor, now } = context;
+  const skills = context.skills.get(name) ?? [];
   const id = present?.id ?? createId();
   context.ids.worker.set(normalizeName(name), id);
   const fields = wanted?.fields as Fleet["workers"][number];
@@ -160,7 +166,10 @@ function changeWorker(
   if (action === "create") {
     const work_dir = fields.work_dir || getOwnWorkDir(deps.paths, id, fields.repo !== null);
     statements.push(
-      ...insertWorker({ ...fields, id, name, work_dir, created_at: now, updated_at: now }, departmentIds),
+      ...insertWorker(
+        { ...fields, id, name, skills, work_dir, created_at: now, updated_at: now },
+        departmentIds,
+      ),
       ...grantNamedSecrets(actor, id, fields, now),
       record(now, { kind: "worker.created", worker_id: id, actor, data: { name } }),
     );
@@ -171,7 +180,7 @@ function changeWorker(
   } else if (action === "update") {
     const names = changed.map((one) => one.name);
     const change = Object.fromEntries(
-      names.map((one) => [one, { ...fields, name }[one as "name"]]),
+      names.map((one) => [one, { ...fields, name, skills }[one as "name"]]),
     ) as WorkerChange;
     if (change.env !== undefined) {
       change.env = buildEnvPatch(present?.fields.env as Record<string, string>, fields.env);

@@ -18,6 +18,7 @@ import { FLEET_KINDS, type FleetKind } from "../../domain/call/vocabulary.ts";
 import { buildDefaultOptions, optionFields } from "../../domain/work/schedule.ts";
 import type { Task } from "../../domain/work/task.ts";
 import type { Webhook } from "../../domain/system/webhook.ts";
+import { getSkillSource } from "../../domain/workers/skill.ts";
 import { type Worker, workerCreateSchema } from "../../domain/workers/worker.ts";
 import { listBudgets } from "../../store/workers/budget.ts";
 import type { Database } from "../../store/db/database.ts";
@@ -220,11 +221,15 @@ function readWebhookFields({ url, events, enabled }: Pick<Webhook, "url" | "even
 function orderWorkerFields(
   worker: Fleet["workers"][number] | Omit<Worker, "departments"> & { departments: string[] },
 ) {
-  const fields = { ...worker, departments: [...new Set(worker.departments)].sort(compareNames) };
+  const fields: Record<string, unknown> = {
+    ...worker,
+    departments: [...new Set(worker.departments)].sort(compareNames),
+  };
   const args = Object.entries(worker.engine_args).filter(([, value]) => value !== "").sort(([a], [b]) =>
     compareNames(a, b)
   );
   fields.engine_args = Object.fromEntries(args);
+  fields.skills = worker.skills.map(getSkillSource);
   fields.mcp = Object.fromEntries(Object.entries(worker.mcp).sort(([a], [b]) => compareNames(a, b)));
   return Object.fromEntries(WORKER_FIELDS.map((name) => [name, fields[name]]));
 }

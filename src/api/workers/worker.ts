@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import { formatJson, type Json, parseJson } from "../../domain/call/json.ts";
+import { type Json, parseJson } from "../../domain/call/json.ts";
 import type { Listing } from "../../domain/call/page.ts";
 import { type Caller, findIdleScopes, grants, WORKER_SCOPES_DEFAULT } from "../../domain/call/scope.ts";
 import {
@@ -11,6 +11,7 @@ import {
   type WorkerFilter,
   type WorkerUpdate,
 } from "../../domain/workers/worker.ts";
+import type { SkillSource } from "../../domain/workers/skill.ts";
 import { type DataPaths, getOwnWorkDir, getStateDir } from "../../base/paths.ts";
 import { createId } from "../../base/id.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
@@ -28,19 +29,22 @@ import {
 import { type Answer, answerPage, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { checkCommands, checkMaySet } from "../work/task_commands.ts";
-import type { Engine } from "../../engine/engine.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
 import { checkEngines, endOutdatedProcesses } from "./engine.ts";
-import { checkFallback, hasUsableFallback } from "./fallback.ts";
+import { checkFallback } from "./fallback.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
 import { checkIsolation } from "./isolation.ts";
 import { checkRepo, resolveRepo } from "./repo.ts";
 import { applyMcpPatch, checkMcp, findMcpPatch } from "./mcp.ts";
+import { checkSkills, fetchSkills, hasSources } from "./skills.ts";
+import { markUnavailable } from "./unavailable.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { applyEnvPatch, checkEnv, findEnvPatch, grantNamedSecrets, hideSecrets } from "./worker_env.ts";
 
-type WorkerDeps = Deps<"db" | "clock" | "paths" | "engines" | "gateways" | "runLimits" | "isolation">;
+type WorkerDeps = Deps<
+  "db" | "clock" | "paths" | "engines" | "gateways" | "runLimits" | "isolation" | "skills"
+>;
 
 /** Creates a worker and its work directory. Throws `invalid_request` or `forbidden`. */
 export async function createWorker(
@@ -55,6 +59,8 @@ export async function createWorker(
 async function planWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Promise<Creation<Worker>> {
   const { db, clock, paths, isolation: { config } } = deps;
   await checkNewWorker(deps, call, input);
+  // Last, because it may take long.
+  const skills = await fetchSkills(deps, input.skills);
   const { run } = call.caller;
   // Else a run would leave its box by a worker that it creates.
   const isolation = run === null ? input.isolation : await findIsolation(db, run.worker_id);
@@ -68,6 +74,7 @@ async function planWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Pr
     ...attributes,
     engine_args: omitEmpty(input.engine_args),
     departments,
+    skills,
     work_dir: workDir,
     isolation,
     isolation_effective: isolation ?? config.default,
@@ -102,6 +109,7 @@ async function checkNewWorker(deps: WorkerDeps, call: Call, input: WorkerCreate)
   if (isolation !== null) checkMaySet(call, "isolation");
   if (input.fallback) checkMaySet(call, "fallback");
   if (input.gateways.length > 0) checkGateways({ gateways }, call, input.gateways);
+  checkSkills(deps, call, { engine, runs_on, before: [], wanted: input.skills });
   const created = { workerId: null, engine, before: {} };
   await checkEnv({ db, engines }, call, { ...created, patch: input.env });
   await checkMcp({ db, engines }, call, { ...created, runs_on, patch: input.mcp });
@@ -194,7 +202,7 @@ async function requireWorker(
 
 /** Updates a worker. Throws `invalid_request`, `not_found` or `forbidden`. */
 export async function updateWorker(
-  deps: Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "isolation">,
+  deps: Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "isolation" | "skills">,
   call: Call,
   id: string,
   input: WorkerUpdate,
@@ -205,15 +213,15 @@ export async function updateWorker(
 }
 
 async function changeWorker(
-  deps: Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "isolation">,
+  deps: Deps<"db" | "clock" | "engines" | "gateways" | "paths" | "isolation" | "skills">,
   call: Call,
   id: string,
   input: WorkerUpdate,
 ): Promise<void> {
   const { db, clock, engines, gateways, paths } = deps;
   const worker = requireFound(await findWorker(db, id), "worker", id);
-  const change = findChanges(call, worker, input);
-  checkAuthority(call.caller, Object.keys(change));
+  const { skills: sources, ...change }: RequestedChange = findChanges(call, worker, input);
+  checkAuthority(call.caller, [...Object.keys(change), ...(sources === undefined ? [] : ["skills"])]);
   if (change.scopes !== undefined) checkGrant(call.caller, change.scopes, worker.scopes);
   checkEngines(engines, { ...change, runs_on: change.runs_on ?? worker.runs_on });
   // A worker that returns to this machine needs an engine of this machine.
@@ -253,10 +261,11 @@ async function changeWorker(
     },
   });
   if (change.fallback !== undefined) checkMaySet(call, "fallback");
-  if (FALLBACK_FIELDS.some((name) => name in change)) {
+  if (sources !== undefined || FALLBACK_FIELDS.some((name) => name in change)) {
     checkFallback(deps, {
       ...worker,
       ...change,
+      skills: sources ?? worker.skills,
       env: applyEnvPatch(worker.env, change.env ?? {}),
       mcp: applyMcpPatch(worker.mcp, change.mcp ?? {}),
     });
@@ -264,12 +273,17 @@ async function changeWorker(
   const departments = change.departments === undefined
     ? null
     : await resolveDepartments(db, change.departments);
+  checkSkills(deps, call, { engine, runs_on, before: worker.skills, wanted: sources ?? worker.skills });
+  // Last, because it may take long.
+  const row: WorkerChange = sources === undefined
+    ? change
+    : { ...change, skills: await fetchSkills(deps, sources) };
   // The worker's directory was on a runner.
   if (change.runs_on?.length === 0) await makeWorkDir(resolveWorkDir(worker.work_dir, paths));
   const now = clock.now();
   const statements: Statement[] = [
-    ...updateWorkerRow(id, change, departments?.map((department) => department.id) ?? null, now),
-    recordBy(call, now, { kind: "worker.updated", worker_id: id, data: { fields: Object.keys(change) } }),
+    ...updateWorkerRow(id, row, departments?.map((department) => department.id) ?? null, now),
+    recordBy(call, now, { kind: "worker.updated", worker_id: id, data: { fields: Object.keys(row) } }),
   ];
   // Contexts stay where the directory was, so they cannot continue on another machine.
   if (change.runs_on !== undefined) {
@@ -279,18 +293,24 @@ async function changeWorker(
     statements.push(deleteForeignContexts(id, engines.find(change.engine)?.name ?? change.engine));
   }
   await db.writeOr(statements, () => notFound("worker", id));
-  await endOutdatedProcesses(engines, id, change);
+  await endOutdatedProcesses(engines, id, row);
 }
 
 // The fields that decide whether another engine can replace the worker's.
 const FALLBACK_FIELDS = ["fallback", "engine", "isolation", "runs_on", "verify", "env", "mcp"];
+
+type RequestedChange = Omit<WorkerChange, "skills"> & {
+  departments?: string[];
+  work_dir?: never;
+  skills?: readonly SkillSource[];
+};
 
 // A client can send back what GET returned, so an equal value is no change.
 function findChanges(
   call: Call,
   worker: Worker,
   input: WorkerUpdate,
-): WorkerChange & { departments?: string[]; work_dir?: never } {
+): RequestedChange {
   if (input.work_dir !== undefined && input.work_dir !== worker.work_dir) {
     throw invalid(
       "work_dir",
@@ -306,6 +326,7 @@ function findChanges(
     home: _home,
     env,
     mcp,
+    skills,
     isolation_effective: _effective,
     ...rest
   } = input;
@@ -318,6 +339,7 @@ function findChanges(
     ...Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name))),
     ...(Object.keys(patch).length === 0 ? {} : { env: patch }),
     ...(Object.keys(mcpPatch).length === 0 ? {} : { mcp: mcpPatch }),
+    ...(skills === undefined || hasSources(worker.skills, skills) ? {} : { skills }),
   };
 }
 
@@ -363,37 +385,4 @@ async function resolveDepartments(db: Database, keys: string[]): Promise<{ id: s
 
 function omitEmpty(args: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== ""));
-}
-
-// Quotes in JSON values are escaped, so a match is always a member.
-const ENGINES = /"engine":"([^"]*)"/g;
-function findEngines(json: string): string[] {
-  return [...new Set([...json.matchAll(ENGINES)].map(([, name = ""]) => name))];
-}
-
-/**
- * Replaces `idle` with `unavailable` for workers whose engine cannot be started. Looks again at engines that the latest check or run could
- * not start, once per engine of a list, and at no others (contract-3 20.4). Parses the JSON only if there is such a worker.
- */
-async function markUnavailable<T extends Worker | Worker[]>(
-  { engines, paths }: Deps<"engines" | "paths">,
-  json: Json<T>,
-): Promise<Json<T>> {
-  if (!findEngines(json).some((name) => engines.isDoubtful(name))) return json;
-  const value = parseJson<Worker | Worker[]>(json);
-  const checked = new Map<string, Promise<{ usable: boolean }>>();
-  for (const worker of [value].flat()) {
-    const { id, engine } = worker;
-    const findStateDir = (one: Engine) => getStateDir(paths, id, one);
-    // Runners report their own engines.
-    if (
-      worker.runs_on.length > 0 || worker.status !== "idle" || !engines.isKnownUnusable(engine, findStateDir)
-    ) {
-      continue;
-    }
-    if (!checked.has(engine)) checked.set(engine, engines.probeOne(engine, findStateDir));
-    const { usable = false } = await checked.get(engine) ?? {};
-    if (!usable && !hasUsableFallback({ engines, paths }, worker)) worker.status = "unavailable";
-  }
-  return formatJson(value) as Json<T>;
 }

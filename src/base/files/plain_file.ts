@@ -2,6 +2,7 @@
 import {
   closeSync,
   constants,
+  fchmodSync,
   fstatSync,
   ftruncateSync,
   lstatSync,
@@ -30,14 +31,30 @@ import {
  * directory, and never waits for one.
  */
 export function readPlainEnd(place: Place, maxBytes: number): { text: string; isWhole: boolean } | null {
+  const found = readEnd(place, maxBytes);
+  return found && { text: new TextDecoder().decode(found.bytes), isWhole: found.isWhole };
+}
+
+function readEnd(place: Place, maxBytes: number): { bytes: Uint8Array; isWhole: boolean } | null {
   return nullIfMissing(() =>
     usingParent(place, (parent, name) =>
       usingFile(parent, name, constants.O_RDONLY, (file, size) => {
         const bytes = new Uint8Array(Math.min(size, maxBytes));
-        const read = bytes.length === 0 ? 0 : readSync(file, bytes, 0, bytes.length, size - bytes.length);
-        return { text: new TextDecoder().decode(bytes.subarray(0, read)), isWhole: size <= maxBytes };
+        const start = size - bytes.length;
+        let at = 0;
+        for (let read = 1; read > 0 && at < bytes.length; at += read) {
+          read = readSync(file, bytes, at, bytes.length - at, start + at);
+        }
+        return { bytes: bytes.subarray(0, at), isWhole: size <= maxBytes };
       }))
   );
+}
+
+/** Reads a whole file as readPlain() does, without decoding it. */
+export function readPlainBytes(place: Place, maxBytes: number): Uint8Array | null {
+  const found = readEnd(place, maxBytes);
+  if (found?.isWhole === false) throw new Error(`${place.path} has more than ${maxBytes} bytes`);
+  return found?.bytes ?? null;
 }
 
 /** Reads a whole file as readPlainEnd() does. Also throws Error for a file larger than `maxBytes`. */
@@ -45,6 +62,15 @@ export function readPlain(place: Place, maxBytes: number): string | null {
   const found = readPlainEnd(place, maxBytes);
   if (found?.isWhole === false) throw new Error(`${place.path} has more than ${maxBytes} bytes`);
   return found?.text ?? null;
+}
+
+/** Creates a file with exactly this mode. Throws an error when its name is taken. */
+export function createPlain(place: Place, bytes: Uint8Array, mode: number): void {
+  usingParent(place, (parent, name) => {
+    createFile(parent, name, mode, bytes);
+    // The umask of the service has changed the mode.
+    usingFile(parent, name, constants.O_RDONLY, (file) => fchmodSync(file, mode));
+  });
 }
 
 /** Overwrites a file in place, or creates it. Throws UnsafePathError as readPlainEnd() does. */
@@ -124,18 +150,18 @@ function usingFile<T>(
   }
 }
 
-function createFile(parent: Directory, name: string, mode: number, text: string): void {
+function createFile(parent: Directory, name: string, mode: number, content: string | Uint8Array): void {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
   const file = openSync(join(parent.address, name), flags, mode);
   try {
     adoptOwner(file, parent);
-    writeAll(file, text);
+    writeAll(file, content);
   } finally {
     closeSync(file);
   }
 }
 
-function writeAll(file: number, text: string): void {
-  const bytes = new TextEncoder().encode(text);
+function writeAll(file: number, content: string | Uint8Array): void {
+  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
   for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
 }

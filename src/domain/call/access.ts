@@ -46,6 +46,7 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["PUT /api/workers/:id", "write:workers"],
   ["DELETE /api/workers/:id", "write:workers", "people"],
   ["GET /api/workers/:id/trees", "read:workers", "people"],
+  ["POST /api/workers/:id/skills/check", "write:workers", "people"],
   ["GET /api/workers/:id/status", "read:workers"],
   ["GET /api/workers/:id/executions", "read:executions"],
   ["POST /api/workers/:id/rehome", "write:workers", "people"],

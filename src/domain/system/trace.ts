@@ -1,4 +1,4 @@
-/** Traces of messages and runs, as spans of OpenTelemetry (contract 28). */
+/** Traces of messages and runs, as spans of OpenTelemetry (contract 29). */
 
 /** A position in a trace: the trace, and the span that is the parent of the next ones. */
 interface TraceContext {

@@ -6,6 +6,8 @@ export interface EngineNeeds {
   env_names: string;
   /** The worker's MCP servers as JSON. */
   mcp: string;
+  /** 1 when its worker has skills. */
+  has_skills: number;
   /** 1 when it has a gate or a check. */
   has_commands: number;
 }

@@ -10,12 +10,12 @@ const BRANCH_MAX_BYTES = 200;
 const SCP_FORM = /^[\w.-]+@[\w.-]+:[^\s:-]\S*$/;
 const BRANCH = /^(?![-/.])(?!.*(\.\.|\/\/|\/\.|@\{|\.lock(\/|$)))[^\s~^:?*[\\\p{Cc}]+(?<![/.])$/u;
 
-const branch = line(BRANCH_MAX_BYTES).refine((value) => BRANCH.test(value), {
+export const branch = line(BRANCH_MAX_BYTES).refine((value) => BRANCH.test(value), {
   error: "must be the name of a branch, such as main",
 });
 
 const url = line(REPO_URL_MAX_BYTES).superRefine((value, context) => {
-  const fault = findUrlFault(value);
+  const fault = findUrlFault(value, "; set repo.credentials to secret:<name>");
   if (fault !== null) context.addIssue({ code: "custom", message: fault });
 });
 
@@ -65,7 +65,8 @@ export function hideRepoSecret(repo: Repo): Repo {
   return shown;
 }
 
-function findUrlFault(value: string): string | null {
+/** Returns why an address is not one of https, ssh or loopback, or null. `instead` says where a password belongs. */
+export function findUrlFault(value: string, instead = ""): string | null {
   if (SCP_FORM.test(value)) return null;
   const parsed = URL.parse(value);
   if (parsed === null) return "must be an address such as https://forge.example.org/team/project.git";
@@ -77,5 +78,5 @@ function findUrlFault(value: string): string | null {
   }
   return parsed.username === "" && parsed.password === ""
     ? null
-    : "must have no user and no password; set repo.credentials to secret:<name>";
+    : `must have no user and no password${instead}`;
 }

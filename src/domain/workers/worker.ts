@@ -26,6 +26,7 @@ import { isolationSchema, PATH_MAX_BYTES } from "./isolation.ts";
 import { repoSchema } from "./repo.ts";
 import { labels } from "./runner.ts";
 import { scope } from "../call/scope.ts";
+import { skillSchema, skillSourcesSchema } from "./skill.ts";
 import { SHOWN_WORKER_STATUSES } from "../call/vocabulary.ts";
 
 const ENGINE_ARGS_MAX_BYTES = 8_000;
@@ -62,6 +63,7 @@ const fields = {
   isolation: isolationSchema.nullable().meta({ description: "null: isolation.default of the configuration" })
     .default(null),
   mcp: mcpServersSchema.default({}),
+  skills: skillSourcesSchema.default([]),
   fallback: z.boolean().meta({
     description: "whether the engines of engines.<name>.fallback may replace its engine",
   }).default(false),
@@ -84,6 +86,7 @@ export const workerSchema = z.strictObject({
   name: z.string().meta({ examples: ["Ada"] }),
   ...attributes,
   departments: z.array(departmentRef),
+  skills: z.array(skillSchema).meta({ description: "folders of git repositories with a SKILL.md" }),
   runs_on: z.array(z.string()).meta({
     description: "required labels of its runner; empty: runs on the service's machine",
   }),

@@ -67,6 +67,9 @@ export const claude: Adapter = {
     "--worktree",
   ],
   findServerFault: (server) => findReplacedText(server, /\$\{/, "${"),
+  skillsFolder: ".claude/skills",
+  // With `permissions: ask`, it reads no skills of any directory.
+  findsSkills: (permissions) => permissions !== "ask",
   buildCommand(order) {
     const { sessionId, resume, stateDir, model, extraArgs, root, permissions } = order;
     return {
@@ -79,6 +82,7 @@ export const claude: Adapter = {
         ...(model === "" ? [] : ["--model", model]),
         ...buildPermissionArgs(order),
         ...buildToolArgs(order),
+        ...(order.skills === null ? [] : [`--add-dir=${order.skills.dir}`]),
         ...(order.schema === null ? [] : [`--json-schema=${JSON.stringify(order.schema)}`]),
         ...extraArgs,
       ],
@@ -192,20 +196,23 @@ function buildBridgeServer({ ctl, env }: Order): object {
 }
 
 // Hooks in the work directory are programs. An agent that may only edit files could write one for its next run.
-const NO_HOOKS = ["--settings", '{"disableAllHooks":true}'];
+const NO_HOOKS = { disableAllHooks: true };
+
+// Skills of the worker may run commands when the agent opens them.
+const NO_SKILL_COMMANDS = { disableSkillShellExecution: true };
 
 // Rules, hooks, skills, agents and tool servers of the work directory and the state could let a call through without a question.
 const NO_SETTINGS = ["--setting-sources=", "--strict-mcp-config"];
 
 // Claude Code refuses every command that contains a variable, even when the rules allow it.
-function buildPermissionArgs({ permissions, ctl, workDir }: Order): string[] {
+function buildPermissionArgs({ permissions, ctl, workDir, skills }: Order): string[] {
   if (permissions === "full") return ["--dangerously-skip-permissions"];
   return [
     "--permission-mode",
     permissions === "read" ? "dontAsk" : "acceptEdits",
     "--allowedTools=Bash(svc ctl:*)",
     `--allowedTools=Bash(${ctl} ctl:*)`,
-    ...NO_HOOKS,
+    ...["--settings", JSON.stringify({ ...NO_HOOKS, ...(skills === null ? {} : NO_SKILL_COMMANDS) })],
     ...(permissions === "ask" ? [...NO_SETTINGS, `--add-dir=${workDir}`] : []),
   ];
 }

@@ -35,6 +35,8 @@ export const codex: Adapter = {
   },
   gateways: ["openai"],
   variables: ["OPENAI_API_KEY"],
+  // `codex exec` looks only in directories that other runs share.
+  findsSkills: (_permissions, stays) => stays,
   reservedFlags: ["--json", "--color", "-C", "--cd", "--ephemeral", "--worktree"],
   buildCommand(order) {
     const { sessionId, resume, stateDir, model, extraArgs } = order;

@@ -160,9 +160,12 @@ function buildServer(server: WorkerServer): object {
   return { type: "http", url: server.url, headers: Object.fromEntries(headers) };
 }
 
-function buildPermissionArgs({ permissions, ctl }: Order): string[] {
+function buildPermissionArgs({ permissions, ctl, skills }: Order): string[] {
   if (permissions === "full") return ["--allow-all"];
-  const svc = ["--allow-tool=shell(svc:*)", `--allow-tool=shell(${ctl}:*)`];
+  const svc = [
+    ...(skills === null ? [] : [`--add-dir=${skills.dir}`]),
+    ...["--allow-tool=shell(svc:*)", `--allow-tool=shell(${ctl}:*)`],
+  ];
   return permissions === "edit" ? ["--allow-tool=write", ...svc] : svc;
 }
 

@@ -82,6 +82,7 @@ export const gemini: Adapter = {
         sessionId,
         ...(model === "" ? [] : ["--model", model]),
         ...buildPermissionArgs(order, "auto_edit"),
+        ...buildSkillArgs(order),
         ...extraArgs,
       ],
       env: {
@@ -135,6 +136,11 @@ export function buildPermissionArgs({ permissions, ctl }: Order, editMode: strin
     words,
   ) => ["--allowed-tools", `run_shell_command(${words})`]);
   return ["--approval-mode", permissions === "edit" ? editMode : "default", ...svc];
+}
+
+/** Builds the arguments that let Gemini and its fork read the skills of the worker. */
+export function buildSkillArgs({ skills }: Order): string[] {
+  return skills === null ? [] : ["--include-directories", skills.dir];
 }
 
 // Existing settings in the state directory stay, unless they would break an unattended run.

@@ -49,6 +49,7 @@ export const goose: Adapter = {
     "--explain",
     "--render-recipe",
   ],
+  readsFiles: (permissions) => permissions !== "read",
   findServerFault(server) {
     const hasHeaders = "url" in server && Object.keys(server.headers).length > 0;
     return hasHeaders ? "sends no headers to an MCP server" : null;

@@ -110,7 +110,7 @@ export const opencode: Adapter = {
   },
 };
 
-function buildSettings({ permissions, ctl, tools, servers, gateway }: Order): object {
+function buildSettings({ permissions, ctl, tools, servers, skills, gateway }: Order): object {
   const quiet = {
     autoupdate: false,
     share: "disabled",
@@ -124,7 +124,8 @@ function buildSettings({ permissions, ctl, tools, servers, gateway }: Order): ob
   // The last matching rule decides.
   const bash = { "*": "deny", "svc ctl *": "allow", [`${ctl} ctl *`]: "allow" };
   const edit = permissions === "edit" ? "allow" : "deny";
-  return { ...quiet, permission: { edit, bash, webfetch: "deny", external_directory: "deny" } };
+  const outside = skills === null ? "deny" : { "*": "deny", [`${skills.dir}/*`]: "allow" };
+  return { ...quiet, permission: { edit, bash, webfetch: "deny", external_directory: outside } };
 }
 
 function buildProvider({ kind, url }: ModelGateway): object {

@@ -4,6 +4,7 @@ import {
   buildPermissionArgs,
   buildServers,
   buildServerVariables,
+  buildSkillArgs,
   dropServers,
   findSettingsFault,
 } from "./gemini.ts";
@@ -62,6 +63,7 @@ export const qwen: Adapter = {
         ...(env.OPENAI_API_KEY || gateway !== null ? ["--auth-type", "openai"] : []),
         ...(model === "" ? [] : ["--model", model]),
         ...buildPermissionArgs(order, "auto-edit"),
+        ...buildSkillArgs(order),
         ...extraArgs,
       ],
       env: {

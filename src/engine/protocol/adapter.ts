@@ -137,6 +137,8 @@ export interface Order {
   tools: ToolServer | null;
   /** The MCP servers of the worker. Their values are in `env`. */
   servers: readonly WorkerServer[];
+  /** The directory with the skills of the worker and their names; null: none. */
+  skills: { dir: string; names: readonly string[] } | null;
   /** The gateway to its model. null: the agent uses its own login. */
   gateway: ModelGateway | null;
   /** JSON Schema of the answer. null allows any text. */
@@ -310,6 +312,12 @@ export interface Adapter {
   variables: readonly string[];
   /** Returns why the agent cannot use an MCP server of the worker, or null. If absent, it can use every one. */
   findServerFault?(server: McpServer, settings: ServerSettings): string | null;
+  /** Whether it reads files with these permissions. If absent, it does with all. */
+  readsFiles?(permissions: Permissions): boolean;
+  /** The folder of the skills below the directory of Order.skills, as the agent looks for it. If absent, it is that directory. */
+  skillsFolder?: string;
+  /** Whether the agent finds its skills with these permissions; `stays` when its process stays open. If absent, the prompt lists them. */
+  findsSkills?(permissions: Permissions, stays: boolean): boolean;
   /**
    * Flags that an operator's arguments must not contain, because they would change the output, the session or the prompt's way, or make
    * the engine wait for a person.

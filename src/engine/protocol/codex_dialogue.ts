@@ -96,7 +96,7 @@ export class CodexDialogue implements Dialogue {
       maxMs: INITIALIZE_MAX_MS,
       answered: () => {
         this.#say({ method: "initialized" });
-        this.#startThread();
+        this.#setSkills();
         return [];
       },
     });
@@ -159,6 +159,21 @@ export class CodexDialogue implements Dialogue {
   close(): void {
     this.#calls.clear();
     this.#requests.close();
+  }
+
+  // A thread knows the skills from its start. Without them, the run must not start.
+  #setSkills(): void {
+    const { skills } = this.#order;
+    if (skills === null) return this.#startThread();
+    this.#requests.ask("skills/extraRoots/set", { extraRoots: [skills.dir] }, {
+      maxMs: INITIALIZE_MAX_MS,
+      answered: () => {
+        this.#startThread();
+        return [];
+      },
+      refused: (error) =>
+        buildFailedTurn(buildFailure("unsupported", `it takes no skills: ${getText(error, "message")}`)),
+    });
   }
 
   #startThread(): void {

@@ -19,6 +19,8 @@ export interface GitRequest {
   timeoutMs?: number;
   /** The umask of the files that it writes. Default: that of the service. */
   umask?: number;
+  /** Git ends when it writes a larger file. */
+  fileMaxBytes?: number;
   /** Output after this many bytes is cut. Default: 1 MiB. */
   outputMaxBytes?: number;
   signal?: AbortSignal;
@@ -138,13 +140,13 @@ export function buildSettings(config: readonly string[] = []): string[] {
   return [...SETTINGS, ...config].flatMap((setting) => ["-c", setting]);
 }
 
-function spawn({ args, gitDir, workTree, config, env, stdin, umask }: GitRequest): Deno.ChildProcess {
+function spawn(request: GitRequest): Deno.ChildProcess {
+  const { args, gitDir, workTree, config, env, stdin } = request;
   const places = [
     ...(gitDir === undefined ? [] : [`--git-dir=${gitDir}`]),
     ...(workTree === undefined ? [] : [`--work-tree=${workTree}`]),
   ];
-  const mask = umask === undefined ? [] : ["/bin/sh", "-c", 'umask "$0"; exec "$@"', umask.toString(8)];
-  const words = [...mask, "git", ...buildSettings(config), ...places, ...args];
+  const words = [...buildShell(request), "git", ...buildSettings(config), ...places, ...args];
   // Git ends with the service, also after a kill: a leftover one would write next to the one of the next start.
   const setpriv = findSetpriv();
   const [command = "", ...rest] = setpriv === null ? words : [setpriv, "--pdeathsig", "KILL", "--", ...words];
@@ -163,6 +165,17 @@ function spawn({ args, gitDir, workTree, config, env, stdin, umask }: GitRequest
     if (error instanceof Deno.errors.NotFound) throw describeGitFailure("git: not found", 127);
     throw error;
   }
+}
+
+const LIMIT_UNIT_BYTES = 512;
+
+// The shell sets what a process hands on to its children.
+function buildShell({ umask, fileMaxBytes }: GitRequest): string[] {
+  const lines = [
+    ...(umask === undefined ? [] : [`umask ${umask.toString(8)}`]),
+    ...(fileMaxBytes === undefined ? [] : [`ulimit -f ${Math.ceil(fileMaxBytes / LIMIT_UNIT_BYTES)}`]),
+  ];
+  return lines.length === 0 ? [] : ["/bin/sh", "-c", `${lines.join("; ")}; exec "$@"`, "sh"];
 }
 
 let setpriv: string | null | undefined;

@@ -9,7 +9,10 @@ export interface Remote {
   credentials: string | null;
 }
 
-type Extras = Pick<GitRequest, "signal" | "timeoutMs">;
+type Extras = Pick<GitRequest, "signal" | "timeoutMs" | "fileMaxBytes" | "config"> & {
+  /** Only the commit itself, without those before it. */
+  isShallow?: boolean;
+};
 
 const USER_OF_TOKENS = "x-access-token";
 // Git asks this helper for the password of one origin only.
@@ -41,13 +44,15 @@ export async function fetchRefs(
   gitDir: string,
   remote: Remote,
   refspecs: readonly string[],
-  extras: Extras = {},
+  { isShallow = false, config = [], ...extras }: Extras = {},
 ): Promise<void> {
   const options = ["--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet", "--force"];
+  const depth = isShallow ? ["--depth=1"] : [];
+  const { config: ofRemote, env } = buildRemoteOptions(remote);
   await runGit({
-    args: ["fetch", ...options, "--", remote.address, ...refspecs],
+    args: ["fetch", ...options, ...depth, "--", remote.address, ...refspecs],
     gitDir,
-    ...buildRemoteOptions(remote),
+    ...{ config: [...ofRemote, ...config], env },
     ...extras,
   });
 }

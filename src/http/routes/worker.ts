@@ -9,6 +9,7 @@ import {
   workerStatusSchema,
   workerUpdateSchema,
 } from "../../domain/workers/worker.ts";
+import { skillCheckedSchema, skillCheckSchema } from "../../domain/workers/skill.ts";
 import { treeListQuery, treeSchema } from "../../domain/work/tree.ts";
 import { defineRoute } from "../route.ts";
 
@@ -56,6 +57,15 @@ export const workerRoutes = [
     query: treeListQuery,
     response: z.array(treeSchema),
     handle: ({ api, call, params, query }) => api.worker.trees(call, params.id, query),
+  }),
+  defineRoute("POST /api/workers/:id/skills/check", {
+    access: "write:workers",
+    operation: "worker.checkSkill",
+    summary: "Fetch a skill and show its changes; the worker stays as it is",
+    params: { id },
+    body: skillCheckSchema,
+    response: skillCheckedSchema,
+    handle: ({ api, call, params, body }) => api.worker.checkSkill(call, params.id, body),
   }),
   defineRoute("PUT /api/workers/:id", {
     access: "write:workers",

@@ -1,12 +1,14 @@
-// Removes worktrees that no run has used for `retention.trees`. Their branches stay.
+// Removes worktrees that no run has used for `retention.trees`, and the files of skills that no worker has. Branches stay.
 import { join } from "node:path";
 import { createLogger } from "../../base/log.ts";
 import { type DataPaths, getMirrorDir, getTreeDir } from "../../base/paths.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { getShortId } from "../../domain/work/tree.ts";
 import { type Mirrors, removeWorktree } from "../../files/git/mirror.ts";
+import type { SkillStore } from "../../files/skills.ts";
 import { record } from "../../store/events/journal.ts";
 import { listIdleTrees, listTreeIds, markTreeRemoved, sumTreeBytes } from "../../store/work/tree.ts";
+import { listAllSkills } from "../../store/workers/worker.ts";
 import { Stage, type StageServices } from "../stage/stage.ts";
 
 const log = createLogger("retention");
@@ -17,6 +19,7 @@ const ORPHAN_AGE_MS = 60 * 60_000;
 interface TreeStageOptions extends StageServices {
   paths: DataPaths;
   mirrors: Mirrors;
+  skills: SkillStore;
   /** Age of an idle worktree, in ms. */
   retentionMs: number;
   maxBytes: number;
@@ -34,6 +37,7 @@ export function createTreeStage(options: TreeStageOptions): Stage {
     for (const tree of idle) await remove(options, tree);
     if (idle.length > 0) return 0;
     await removeOrphans(options);
+    await removeUnusedSkills(options);
     return Infinity;
   }
 }
@@ -67,6 +71,12 @@ async function removeOrphans({ db, clock, paths, mirrors }: TreeStageOptions): P
       await mirrors.use(getMirrorDir(paths, worker), () => removeWorktree(join(folder, name)));
     }
   }
+}
+
+// A younger one may belong to a request that has not been committed.
+async function removeUnusedSkills({ db, clock, skills }: TreeStageOptions): Promise<void> {
+  const used = new Set((await listAllSkills(db)).map(({ digest }) => digest));
+  await skills.removeUnused(used, clock.now() - ORPHAN_AGE_MS);
 }
 
 async function listNames(folder: string): Promise<string[]> {

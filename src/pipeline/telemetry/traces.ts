@@ -1,4 +1,4 @@
-// Events of the journal -> spans, which are sent to a collector of OpenTelemetry (contract 28).
+// Events of the journal -> spans, which are sent to a collector of OpenTelemetry (contract 29).
 import { LRUCache } from "lru-cache";
 import { buildCacheOptions } from "../../base/memoize.ts";
 import { WAKEUP } from "../../base/wakeups.ts";

@@ -7,7 +7,9 @@ import { buildFailedOutcome, type Engine, type EngineSession } from "../../engin
 import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
 import { getCtlPath } from "../../base/paths.ts";
+import type { SkillStore } from "../../files/skills.ts";
 import type { Database } from "../../store/db/database.ts";
+import { findSkills } from "../../store/workers/worker.ts";
 import type { Wakeups } from "../../base/wakeups.ts";
 import type { RunCalls } from "../../domain/work/run_calls.ts";
 import type { RecentActivity } from "../../base/recent_activity.ts";
@@ -23,6 +25,7 @@ import { OutcomeWriter } from "../outcome_writer.ts";
 import { Recorder, type RunOutcome, type StartState } from "../recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 import { RunRegistry } from "../run_registry.ts";
+import { buildRunSkills } from "../skills.ts";
 import { SetupError } from "../variables.ts";
 import { runWorker } from "./worker_run.ts";
 import { tryOpenWorkspace, type WorkspaceOptions } from "./workspaces.ts";
@@ -35,6 +38,7 @@ interface ExecutorOptions extends EngineRunOptions, Omit<WorkspaceOptions, "path
   engines: Catalog;
   rules: Rules;
   waits: HumanWaits;
+  skills: SkillStore;
   steps: RecentActivity;
   /** The calls of runs for their traces, or null while traces are off. */
   calls: RunCalls | null;
@@ -119,12 +123,15 @@ export class Executor {
     const { execution, workDir, task, needs } = claim;
     const workspace = await tryOpenWorkspace(this.#options, claim, signal);
     if (workspace instanceof SetupError) return buildFailedOutcome("setup", workspace.message);
-    const { db, clock, wakeups, paths, logWakeup, config, waits, steps, calls } = this.#options;
+    const { db, clock, wakeups, paths, logWakeup, config, waits, steps, skills, calls } = this.#options;
     const { execution_id: id } = execution;
     return await runWorker(this.#options, {
       execution,
       workDir,
       workspace,
+      skills: needs?.has_skills === 1
+        ? buildRunSkills(skills, await findSkills(db, execution.worker_id))
+        : [],
       mcp: JSON.parse(needs?.mcp ?? "{}") as McpServers,
       verify: JSON.parse(task.verify) as Verify | null,
       grant: () => findGrant(db, claim),

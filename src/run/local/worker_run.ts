@@ -9,6 +9,7 @@ import type { Grant } from "../environment.ts";
 import type { Briefing } from "../launch_options.ts";
 import type { RunOutcome } from "../recorder.ts";
 import type { Workspace } from "./workspaces.ts";
+import type { RunSkill } from "../../engine/process/skill_files.ts";
 import { findWorkDirProblem } from "./work_dir.ts";
 
 interface RunOrder {
@@ -19,6 +20,8 @@ interface RunOrder {
   workspace?: Workspace | null;
   /** The MCP servers of the worker. */
   mcp: McpServers;
+  /** The skills of the worker. */
+  skills?: readonly RunSkill[];
   /** The check of the work, or null. */
   verify: Verify | null;
   /** Called, like `brief`, only for an engine outside this process. */
@@ -32,7 +35,7 @@ interface RunOrder {
 /** Runs an execution to its outcome. A failed run is an outcome. Throws when the run cannot be prepared. */
 export async function runWorker(
   options: EngineRunOptions & { engines: Pick<Catalog, "find">; isRunner?: boolean },
-  { execution, workDir, workspace = null, mcp, verify, grant, brief, signal, listen }: RunOrder,
+  { execution, workDir, workspace = null, mcp, skills = [], verify, grant, brief, signal, listen }: RunOrder,
 ): Promise<RunOutcome> {
   const engine = options.engines.find(execution.engine);
   if (engine === null) {
@@ -42,6 +45,9 @@ export async function runWorker(
   const fault = engine.findServerFault(mcp);
   if (fault !== null) {
     return buildFailedOutcome("setup", `Cannot give the run the worker's MCP servers: ${fault}.`);
+  }
+  if (skills.length > 0 && engine.skillFault !== null) {
+    return buildFailedOutcome("setup", `Cannot give the run the worker's skills: ${engine.skillFault}.`);
   }
   const problem = workspace === null ? findWorkDirProblem(workDir, options.paths, options.isRunner) : null;
   if (problem !== null) {
@@ -53,6 +59,7 @@ export async function runWorker(
     stateOwner: execution.worker_id,
     workDir,
     workspace,
+    skills,
     instruction: execution.instruction,
     schema: null,
     verify,

@@ -37,6 +37,8 @@ export const WORKERS_SCHEMA: string[] = [
     isolation text not null default 'null' check (json_valid(isolation)),
     -- MCP servers of its runs by name; values are text, or secret:<name>.
     mcp text not null default '{}' check (json_valid(mcp)),
+    -- Skills of its runs: address, commit, folder, and the name, description and digest of what is there.
+    skills text not null default '[]' check (json_valid(skills)),
     -- 1: other engines may replace its own.
     fallback integer not null default 0 check (fallback in (0, 1)),
     paused integer not null default 0 check (paused in (0, 1)),
@@ -45,6 +47,7 @@ export const WORKERS_SCHEMA: string[] = [
   ) strict`,
   `create index worker_name on worker (name_key)`,
   `create index worker_secrets on worker (id) where env <> '{}' or mcp <> '{}' or repo <> 'null'`,
+  `create index worker_skills on worker (id) where skills <> '[]'`,
   `create index worker_repo on worker (id) where repo <> 'null'`,
   `create index worker_engine on worker (engine, id)`,
   `create index worker_ending on worker (substr(id, -6))`,

@@ -57,7 +57,7 @@ const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, wo
     json_extract(${ISOLATION_EFFECTIVE}, '$') <> 'namespace') as boxed,
   iif(worker.runs_on = '[]', worker.fallback, 0) as fallback,
   iif(worker.fallback = 0, '[]', (select json_group_array(key) from json_each(worker.env))) as env_names,
-  worker.mcp,
+  worker.mcp, worker.skills <> '[]' as has_skills,
   task.gate <> 'null' or iif(task.verify = 'null', worker.verify, task.verify) <> 'null' as has_commands,
   iif(worker.fallback = 0, '', coalesce((
     select engine ${OF_ATTEMPT} and engine_use = 'acted' order by id desc limit 1), '')) as acted_engine,

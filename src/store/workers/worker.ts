@@ -3,6 +3,7 @@ import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
 import type { McpPatch } from "../../domain/workers/mcp_server.ts";
+import type { Skill } from "../../domain/workers/skill.ts";
 import type { WorkerIsolation } from "../../domain/workers/isolation.ts";
 import type { SecretSettings } from "../../domain/workers/worker_secrets.ts";
 import { type Worker, type WorkerFilter, workerSchema } from "../../domain/workers/worker.ts";
@@ -186,6 +187,18 @@ function parseSecretSettings({ env, mcp, repo }: SettingsRow): SecretSettings {
   return { env: JSON.parse(env), mcp: JSON.parse(mcp), repo: JSON.parse(repo) };
 }
 
+/** Returns the skills of a worker, none for an unknown worker. */
+export async function findSkills(db: Database, id: string): Promise<Skill[]> {
+  const skills = await db.readValue<string>("select skills from worker where id = ?", [id]);
+  return skills === null ? [] : JSON.parse(skills);
+}
+
+/** Lists the skills of all workers. */
+export async function listAllSkills(db: Database): Promise<Skill[]> {
+  const rows = await db.readColumn<string>("select skills from worker where skills <> '[]' order by id");
+  return rows.flatMap((skills) => JSON.parse(skills) as Skill[]);
+}
+
 const FILTERS: Filters<WorkerFilter> = {
   id: matchAny("worker.id"),
   engine: matchAny("worker.engine"),
@@ -240,6 +253,11 @@ export async function listCandidates(db: Database): Promise<Candidate[]> {
 /** Counts the workers with a repository. */
 export async function countRepoWorkers(db: Database): Promise<number> {
   return await db.readValue<number>("select count(*) as workers from worker where repo <> 'null'") ?? 0;
+}
+
+/** Counts the workers with skills. */
+export async function countSkillWorkers(db: Database): Promise<number> {
+  return await db.readValue<number>("select count(*) as workers from worker where skills <> '[]'") ?? 0;
 }
 
 /** Lists the work directories of all local workers except one. */

@@ -102,6 +102,8 @@ function namedCall(tools, arg) {
   };
 }
 
+const SKILL = /\/[^\s()"\\]*\/input\/skills\/[^\s()"\\]*SKILL\.md/g;
+
 const failures = new Map(); // "prompt|marker" -> how often it already failed
 
 export function plan(turn) {
@@ -128,7 +130,9 @@ export function plan(turn) {
   // Tool steps run in the order of their markers; step n is the answer after n tool results.
   const steps = ms.filter((m) => m.name === "tool" || m.name === "call");
   if (step < steps.length && turn.tools.length) {
-    const m = steps[step];
+    const m = { ...steps[step] };
+    // The path of the last skill that the conversation lists: earlier prompts had other paths.
+    m.arg = m.arg?.replace("{SKILL.md}", () => JSON.stringify(turn.raw).match(SKILL)?.at(-1) ?? "no-skill");
     const call = m.name === "tool"
       ? shellCall(turn.tools, m.arg ?? "echo hi > out.txt && cat out.txt")
       : namedCall(turn.tools, m.arg);

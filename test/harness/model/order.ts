@@ -19,5 +19,6 @@ export const ORDER: Order = {
   tools: null,
   gateway: null,
   servers: [],
+  skills: null,
   schema: null,
 };

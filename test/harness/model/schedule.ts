@@ -85,6 +85,7 @@ export class ScheduleBench {
       fallback: false,
       isolation: null,
       mcp: {},
+      skills: [],
       work_dir: "/tmp",
       paused: false,
       created_at: 0,

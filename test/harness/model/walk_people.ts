@@ -1,6 +1,7 @@
 import { expect } from "vitest";
 import { createRepository } from "../service/git_server.ts";
 import { createTempDir } from "../service/process.ts";
+import { formatSkill } from "../service/skill_app.ts";
 import type { WalkWorld } from "./walk.ts";
 
 const PASSWORD = "a long enough word\n";
@@ -41,9 +42,19 @@ export async function walkPeople(world: WalkWorld): Promise<void> {
   await world.run("mcp add", [holder, "files", "--", "mcp-files", "-v"]);
   await world.run("mcp list", [holder]);
   await world.run("mcp remove", [holder, "files", "--yes"]);
+  await walkSkills(world, holder);
   await world.call(`DELETE /api/workers/${holder}`);
   await world.run("audit").then((out) => expect(out).not.toBe(""));
   await world.run("console", ["--print"], /^$|once|60/);
+}
+
+async function walkSkills(world: WalkWorld, worker: string): Promise<void> {
+  await using folder = await createTempDir();
+  const path = await createRepository(folder.path, { "weigh/SKILL.md": formatSkill("weigh-parcels") });
+  await world.run("skill add", [worker, `file://${path}`, "--path", "weigh"], /weigh-parcels is at/);
+  expect(await world.run("skill list", [worker])).not.toBe("");
+  await world.run("skill update", [worker, "--yes"], /up to date/);
+  await world.run("skill remove", [worker, "weigh-parcels", "--yes"]);
 }
 
 /** Runs the commands about the whole queue and the usage of runs once each. */

@@ -34,10 +34,10 @@ export async function git(cwd: string, ...args: string[]): Promise<string> {
 }
 
 /** Creates a bare repository with one commit on `main`, and returns its path. */
-export async function createRepository(dir: string): Promise<string> {
+export async function createRepository(dir: string, more: Record<string, string> = {}): Promise<string> {
   const repository = join(dir, "project.git");
   await git(dir, "init", "-q", "--bare", "-b", "main", repository);
-  const files = { "README.md": "hello\n", "src/one.txt": "1\n" };
+  const files = { "README.md": "hello\n", "src/one.txt": "1\n", ...more };
   await commitFiles(repository, { branch: "main", files, parent: undefined });
   return repository;
 }

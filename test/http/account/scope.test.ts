@@ -95,6 +95,7 @@ describe("scopes of run tokens (contract 2) [SCP-1]", () => {
       constraints: "none",
       departments: ["Labs"],
       repo: { path: "/srv/project.git" },
+      skills: [{ url: "https://forge.example.org/x.git", ref: "0".repeat(40) }],
     };
     for (const id of [run.workerId, other.id]) {
       for (const [name, value] of Object.entries(fields)) {

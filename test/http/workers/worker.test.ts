@@ -29,6 +29,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       runs_on: [],
       gateways: [],
       mcp: {},
+      skills: [],
       fallback: false,
       isolation: null,
       isolation_effective: "namespace",

@@ -303,6 +303,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     unusable_engines: "[]",
     env_names: "[]",
     mcp: "{}",
+    has_skills: 0,
     has_commands: 0,
   };
   const targets = [

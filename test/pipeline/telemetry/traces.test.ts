@@ -87,7 +87,7 @@ function drawTree(spans: readonly ReceivedSpan[], parent = "", indent = ""): str
   ]);
 }
 
-describe("traces (contract 28)", () => {
+describe("traces (contract 29)", () => {
   it("are one tree per message over intake, route, queue, run, tool, gateway and delivery", async () => {
     await using world = await open();
     const { message_id } = await ask(world);
