@@ -25,7 +25,7 @@ import {
   listModels as listModelRows,
 } from "../../store/chat/completion.ts";
 import { insertInbound, takeMessage } from "../../store/chat/inbound.ts";
-import { listCandidates } from "../../store/workers/worker.ts";
+import { listCandidates, listWorkerIds } from "../../store/workers/worker.ts";
 import { type Answer, answer } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import { createOnce, type Creation } from "../call/idempotency.ts";
@@ -143,21 +143,18 @@ function checkScopes({ caller }: Call): void {
 
 /** Finds the worker with this id, or the only one with this name. Throws `not_found` with the candidates. */
 async function findModel({ db }: Deps<"db">, model: string): Promise<string> {
+  const [found, other] = await listWorkerIds(db, model);
+  if (found !== undefined && other === undefined) return found;
   const workers = await listCandidates(db);
   const named = workers.filter(({ name }) => normalizeName(name) === normalizeName(model));
-  const [found, ...others] = workers.filter(({ id }) => id === model.toLowerCase()).concat(named);
-  if (found !== undefined && (found.id === model.toLowerCase() || others.length === 0)) return found.id;
+  const ids = named.slice(0, CANDIDATES_SHOWN_MAX).map(({ id }) => id);
   const detail = found === undefined
     ? `no worker has this id or name.${formatSuggestion(findClosest(model, workers.map(({ name }) => name)))}`
-    : `${named.length} workers have this name. Use an id: ${
-      named.slice(0, CANDIDATES_SHOWN_MAX).map(({ id }) => id).join(", ")
-    }`;
+    : `several workers have this name. Use an id: ${ids.join(", ")}`;
   throw new ServiceError(
     "not_found",
     `Cannot find model ${JSON.stringify(model.slice(0, MODEL_SHOWN_CHARACTERS))}: ${detail}`,
-    {
-      errors: [{ path: "model", message: detail }],
-    },
+    { errors: [{ path: "model", message: detail }] },
   );
 }
 

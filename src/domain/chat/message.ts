@@ -170,6 +170,11 @@ export function isApiConversation(sessionKey: string): boolean {
   return sessionKey.startsWith(`${API_PLATFORM}:`);
 }
 
+/** Returns when a question expires: immediately in the conversation of a client of /v1. */
+export function computeExpiry(sessionKey: string, timeoutMs: number, now: number): number {
+  return isApiConversation(sessionKey) ? now : now + timeoutMs;
+}
+
 /** Returns the session key of a task whose message id names no stored message. */
 export function buildScriptSessionKey(messageId: string): string {
   return SCRIPT_PREFIX + messageId;

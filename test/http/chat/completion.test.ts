@@ -1,7 +1,8 @@
-import OpenAI, { APIError } from "openai";
+import OpenAI, { type ClientOptions } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { type App, openApp } from "../../harness/service/app.ts";
+import { connectOpenAi, getError as fail, say, SCOPES } from "../../harness/service/openai.ts";
 import { startRun } from "../../harness/service/run.ts";
 
 let app: App;
@@ -14,23 +15,8 @@ beforeAll(async () => {
 
 afterAll(() => app[Symbol.asyncDispose]());
 
-const SCOPES = ["write:chat", "write:tasks"];
-let tokens = 0;
-
-/** Creates a client of the real package with a new token. */
-async function connect(scopes: string[] = SCOPES, options: { maxRetries?: number } = {}): Promise<OpenAI> {
-  const { token } = await app.call("POST /api/tokens", { name: `client-${tokens++}`, scopes });
-  return new OpenAI({ baseURL: `${app.url}/v1`, apiKey: token, maxRetries: 0, ...options });
-}
-
-const say = (content: string) => [{ role: "user" as const, content }];
-
-/** Returns the error of a request that must fail. */
-async function fail(work: PromiseLike<unknown>): Promise<APIError> {
-  const error = await Promise.resolve(work).then(() => null, (error) => error);
-  expect(error).toBeInstanceOf(APIError);
-  return error;
-}
+const connect = (scopes: string[] = SCOPES, options: ClientOptions = {}) =>
+  connectOpenAi(app, scopes, options);
 
 describe("the openai package (contract 30)", () => {
   it("lists the workers as models", async () => {
