@@ -4,6 +4,7 @@ import * as secret from "./account/secret.ts";
 import * as token from "./account/token.ts";
 import * as user from "./account/user.ts";
 import * as chat from "./chat/chat.ts";
+import * as completion from "./chat/completion.ts";
 import * as conversation from "./chat/conversation.ts";
 import * as hook from "./chat/hook.ts";
 import * as media from "./chat/media.ts";
@@ -191,6 +192,15 @@ export function createOperations(dependencies: Dependencies) {
       explain: message.explainMessage,
       resend: makeIdempotent(resend.planResend),
       resendAll: makeIdempotent(resend.planResends),
+    }),
+    completion: bind({
+      listModels: completion.listModels,
+      start: completion.startCompletion,
+      read: completion.readCompletion,
+      wait: completion.waitForCompletion,
+      awaitStart: completion.awaitStart,
+      end: completion.endCompletion,
+      listSteps: completion.listSteps,
     }),
     hook: bind({ receive: hook.receiveHook }),
     platform: bind({

@@ -1,7 +1,6 @@
 import { runChatCommand } from "../api/chat/chat_command.ts";
 import { createOperations, type Dependencies, type Operations } from "../api/operations.ts";
 import { settleAll } from "../base/settle_all.ts";
-import { RecentActivity } from "../base/recent_activity.ts";
 import { type Clock, sleep } from "../base/clock.ts";
 import type { Config, LoadedConfig } from "../config/schema.ts";
 import { BoxEtc } from "../engine/process/box_etc.ts";
@@ -117,8 +116,18 @@ export class Server {
       interruptRouting: (sessionKey) => this.#bee.runner.interrupt(sessionKey),
       remote: () => this.#remote,
     }, () => this.#listener.url);
-    const { engines, secrets, authority, gateways, lifecycle, timeZone, network, waits, interruptRun } =
-      this.parts;
+    const {
+      engines,
+      secrets,
+      authority,
+      gateways,
+      lifecycle,
+      timeZone,
+      network,
+      waits,
+      steps,
+      interruptRun,
+    } = this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
     if (operator.compare !== null) authority.awaitVersion(operator.compare(this.#stopping.signal));
@@ -177,7 +186,6 @@ export class Server {
       timeZone,
       maxRunsPerHour: config.limits.max_runs_per_hour,
     });
-    const steps = new RecentActivity();
     this.executor = new Executor({
       ...running,
       rules,

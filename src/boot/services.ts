@@ -9,6 +9,7 @@ import type { Wakeups } from "../base/wakeups.ts";
 import type { Clock } from "../base/clock.ts";
 import { HumanWaits } from "../base/human_waits.ts";
 import type { DataPaths } from "../base/paths.ts";
+import { RecentActivity } from "../base/recent_activity.ts";
 import { listSecretReferences } from "../config/secret_references.ts";
 import type { LoadedConfig } from "../config/schema.ts";
 import type { Connections } from "../http/server/connections.ts";
@@ -114,6 +115,7 @@ export function buildDependencies(
     runLimits: new RunLimits(db, clock),
     loginLimits: new LoginLimits(db, clock),
     waits: new HumanWaits(clock),
+    steps: new RecentActivity(),
     lifecycle: { state: "starting", startedAt: clock.now(), stopping },
     auth,
     limits,

@@ -22,8 +22,9 @@ function listSettings<const All extends readonly { settings: z.ZodType }[]>(mani
 }
 
 export const platformsSchema = z.record(
-  z.string().regex(/^(?!(?:local|cli)$)[a-z][a-z0-9_]{0,30}$/, {
-    error: "the name of a platform must be at most 31 lower-case letters, digits and _, and not local or cli",
+  z.string().regex(/^(?!(?:local|cli|api)$)[a-z][a-z0-9_]{0,30}$/, {
+    error:
+      "the name of a platform must be at most 31 lower-case letters, digits and _, and not local, cli or api",
   }),
   platformSchema,
 ).refine((all) => Object.keys(all).length <= PLATFORMS_MAX, {

@@ -18,7 +18,8 @@ import { BOX_PEER, checkBoxPath } from "./box_paths.ts";
 import { BODY_MAX_BYTES, readBody } from "./input.ts";
 import { mount } from "./mount.ts";
 import { buildOpenApiDocument } from "./openapi.ts";
-import { toProblem } from "./problem.ts";
+import { completionRoutes } from "./openai/routes.ts";
+import { answerError } from "./openai/problem.ts";
 import type { AnyRoute, RouteTypes } from "./route.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
@@ -78,6 +79,7 @@ export const ROUTES = [
   ...hookRoutes,
   ...webhookRoutes,
   ...runnerRoutes,
+  ...completionRoutes,
 ] as const;
 
 /** The type of the API for the client of the command line. */
@@ -112,10 +114,13 @@ export function createApp(deps: HttpDeps): App {
       request_id: requestId,
     });
   });
-  app.onError((error, c) => toProblem(error, c.get("requestId")));
+  app.onError((error, c) => answerError(error, c.req.path, c.get("requestId")));
   const { openConsole } = deps;
   const openPaths = [...OPEN_PATHS, ...(openConsole === null ? [] : CONSOLE_PATHS)];
-  app.notFound((c) => toProblem(createRouteError(c.req.method, c.req.path, openPaths), c.get("requestId")));
+  app.notFound((c) => {
+    const error = createRouteError(c.req.method, c.req.path, openPaths);
+    return answerError(error, c.req.path, c.get("requestId"));
+  });
 
   const { allowed_hosts, allowed_origins, host } = deps.hosts;
   app.use(async (c, next) => {

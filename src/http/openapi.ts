@@ -1,5 +1,6 @@
 import type { RouteConfig } from "@hono/zod-openapi";
 import { z } from "zod";
+import { completionErrorSchema } from "../domain/chat/completion.ts";
 import { PROBLEMS } from "./problem.ts";
 import { buildQuerySchema } from "./input.ts";
 import type { AnyRoute } from "./route.ts";
@@ -107,6 +108,12 @@ function describeProblem(description: string) {
   return { description, content: { "application/problem+json": { schema: problemSchema } } };
 }
 
+// Clients of OpenAI's API know only its form.
+function describeError({ path }: AnyRoute, description: string) {
+  if (!path.startsWith("/v1/")) return describeProblem(description);
+  return { description, content: { "application/json": { schema: completionErrorSchema } } };
+}
+
 function describeResponses(route: AnyRoute) {
   const headers: Record<string, object> = { "X-Request-Id": { schema: { type: "string" } } };
   if (route.response instanceof z.ZodArray && route.paged !== false) {
@@ -138,7 +145,7 @@ function describeResponses(route: AnyRoute) {
     const titles = Object.values(PROBLEMS).filter((entry) => entry.status === status).map((entry) =>
       entry.title
     );
-    return [status, describeProblem(titles.join(" / "))] as const;
+    return [status, describeError(route, titles.join(" / "))] as const;
   });
   const success = { description: route.summary, headers, ...(content === undefined ? {} : { content }) };
   return { [route.status ?? 200]: success, ...Object.fromEntries(errors) };

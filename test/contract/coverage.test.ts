@@ -123,6 +123,8 @@ const ENDPOINTS: Record<string, string> = {
   "/api/workers/:id/trees": "GET",
   "/api/workers/:id/status": "GET",
   "/hooks/:name": "POST 202",
+  "/v1/chat/completions": "POST",
+  "/v1/models": "GET",
 };
 
 const PAGE = "page page-size";

@@ -32,8 +32,10 @@ describe("/openapi.json (contract 5)", () => {
       "GET /livez",
       "GET /metrics",
       "GET /readyz",
+      "GET /v1/models",
       "POST /hooks/{name}",
       "POST /mcp",
+      "POST /v1/chat/completions",
     ]);
     const operations = all.filter((one) => !outside.includes(one));
     const routes = (ROUTES as readonly AnyRoute[]).filter(({ path }) => path.startsWith("/api/")).map((one) =>

@@ -13,7 +13,7 @@ const TOPICS: Record<string, readonly string[]> = {
   "src/run": ["local", "remote"],
   "src/pipeline": ["stage", "intake", "dispatch", "delivery", "maintenance", "telemetry"],
   "src/engine": ["adapters", "process", "protocol"],
-  "src/http": ["routes", "server", "stream", "gateway"],
+  "src/http": ["routes", "server", "stream", "gateway", "openai"],
   "cli": ["terminal", "client", "completion", "service", "commands"],
 };
 

@@ -20,7 +20,8 @@ const config = JSON.parse(readText("deno.json")) as Record<string, unknown> & {
 /** Lists the packages that the program itself imports, without those of its tests and its build. */
 function listRuntimePackages(): string[] {
   const texts = listSourceFiles("main.ts", "src", "cli").map(readText);
-  const names = Object.keys(config.imports);
+  // The package of this name serves tests only. In the program's texts the word is a provider.
+  const names = Object.keys(config.imports).filter((name) => name !== "openai");
   return names.filter((name) =>
     texts.some((text) => text.includes(`"${name}"`) || text.includes(`"${name}/`))
   ).sort();

@@ -214,7 +214,7 @@ export class Authority {
       subject: `token:${token.name}`,
       scopes: intersectScopes(JSON.parse(token.scopes), ROLE_SCOPES[token.role]),
       run: null,
-      person: { userId: token.user_id, name: token.user_name, by: "token" },
+      person: { userId: token.user_id, name: token.user_name, by: "token", tokenId: token.id },
     };
   }
 

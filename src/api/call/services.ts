@@ -2,6 +2,7 @@ import type { Wakeups } from "../../base/wakeups.ts";
 import type { HumanWaits } from "../../base/human_waits.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { DataPaths } from "../../base/paths.ts";
+import type { RecentActivity } from "../../base/recent_activity.ts";
 import type { SecretReference } from "../../config/secret_references.ts";
 import type { Config } from "../../config/schema.ts";
 import type { ConfigCheck, Settings } from "../../domain/system/settings.ts";
@@ -40,6 +41,8 @@ export interface Services {
   loginLimits: LoginLimits;
   /** Runs that wait for a person. */
   waits: HumanWaits;
+  /** The latest steps of the runs in progress. */
+  steps: RecentActivity;
   lifecycle: Lifecycle;
   auth: Config["auth"];
   limits: Config["limits"];

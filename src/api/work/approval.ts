@@ -4,7 +4,7 @@ import { notFound, ServiceError } from "../../domain/call/error.ts";
 import { type Json, parseJson } from "../../domain/call/json.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
 import { ALLOW, ALLOW_HERE, BY_DEFAULT, DENY } from "../../domain/call/vocabulary.ts";
-import { hasConversation, parsePlatformName } from "../../domain/chat/message.ts";
+import { hasConversation, isApiConversation, parsePlatformName } from "../../domain/chat/message.ts";
 import { matchNoticeKinds, TO_WEBHOOK } from "../../domain/system/notice.ts";
 import {
   type ApprovalCreate,
@@ -124,6 +124,7 @@ function requireRun({ caller }: Call): RunBinding {
 
 // Programs send to webhooks. Without a notice, no person sees a question there, except one who happens to look into the inbox.
 function reachesPerson({ platforms, notices }: Deps<"platforms" | "notices">, sessionKey: string): boolean {
+  if (isApiConversation(sessionKey)) return false;
   const isForPeople = (key: string) => platforms.get(parsePlatformName(key))?.rules.kind !== "webhook";
   if (!hasConversation(sessionKey) || isForPeople(sessionKey)) return true;
   return notices.some(({ on, to, program }) =>

@@ -1,6 +1,6 @@
 import { createId } from "../../base/id.ts";
 import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import { buildScriptSessionKey } from "../../domain/chat/message.ts";
+import { buildScriptSessionKey, computeExpiry } from "../../domain/chat/message.ts";
 import {
   findOption,
   OPEN_QUESTIONS_MAX,
@@ -58,7 +58,7 @@ export async function planQuestion(
     answer: "",
     answered_by: "",
     created_at: now,
-    expires_at: now + input.timeout_ms,
+    expires_at: computeExpiry(origin.session_key, input.timeout_ms, now),
     answered_at: null,
     seen_at: null,
     asked_by: subject,

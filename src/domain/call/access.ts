@@ -115,6 +115,10 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["GET /api/local/sessions/:id/media/:name", "read:chat"],
   ["GET /api/local/sessions/:id/stream", "read:chat"],
 
+  // Also requires write:tasks.
+  ["GET /v1/models", "write:chat", "people"],
+  ["POST /v1/chat/completions", "write:chat", "people"],
+
   ["GET /api/approvals", "read:sessions"],
   // For runs with any scopes: the engine asks, whatever its agent can do.
   ["POST /api/approvals", "token", "runs"],

@@ -2,6 +2,9 @@ import { line } from "./field.ts";
 
 export const LOCAL_PLATFORM = "local";
 
+/** The platform in the session keys of clients of /v1, whose replies are in the response. */
+export const API_PLATFORM = "api";
+
 /** Longest external message id, in characters. Every session key that contains one fits its limit. */
 const MESSAGE_ID_MAX_CHARACTERS = 240;
 

@@ -13,7 +13,7 @@ import {
   truncated,
 } from "../call/field.ts";
 import { buildPageQuery } from "../call/page.ts";
-import { LOCAL_PLATFORM, messageId } from "../call/message_id.ts";
+import { API_PLATFORM, LOCAL_PLATFORM, messageId } from "../call/message_id.ts";
 import {
   INBOUND_STATUSES,
   OUTBOUND_STATUSES,
@@ -143,9 +143,9 @@ export interface Reply {
   question_id?: string;
 }
 
-/** Builds the stored form of a reply. On the local platform the row is the delivery; elsewhere the outbox delivers it. */
+/** Builds the stored form of a reply. Locally and for API clients the row is the delivery; elsewhere the outbox delivers it. */
 export function buildOutbound(reply: Reply, now: number) {
-  const local = reply.platform === LOCAL_PLATFORM;
+  const local = reply.platform === LOCAL_PLATFORM || reply.platform === API_PLATFORM;
   return {
     media: null,
     execution_id: "",
@@ -164,6 +164,16 @@ export function hasConversation(sessionKey: string): boolean {
 }
 
 const SCRIPT_PREFIX = "cli:";
+
+/** Returns whether a conversation belongs to a client of /v1, which waits for the reply and answers no questions. */
+export function isApiConversation(sessionKey: string): boolean {
+  return sessionKey.startsWith(`${API_PLATFORM}:`);
+}
+
+/** Returns when a question expires: immediately in the conversation of a client of /v1. */
+export function computeExpiry(sessionKey: string, timeoutMs: number, now: number): number {
+  return isApiConversation(sessionKey) ? now : now + timeoutMs;
+}
 
 /** Returns the session key of a task whose message id names no stored message. */
 export function buildScriptSessionKey(messageId: string): string {

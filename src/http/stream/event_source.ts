@@ -10,8 +10,8 @@ interface StreamStep {
   /** Encoded SSE frames, empty if there are no new events. Readers of the same step share the bytes. */
   frames: Uint8Array;
   after: number;
-  /** Set when the streamed object was deleted. */
-  ended?: StreamEnd;
+  /** Set when the streamed object was deleted, or when nothing follows. */
+  ended?: StreamEnd | "complete";
 }
 
 interface StreamSource {
@@ -23,6 +23,8 @@ interface StreamSource {
   /** First frames, such as a `reset`. */
   opening: string;
   step: (after: number) => Promise<StreamStep>;
+  /** Formats the last frame. Default: the event `end` with the reason. */
+  formatEnd?: (reason: StreamEnd | "complete") => string;
 }
 
 /** Interval of comments that keep proxies from closing a silent stream (contract 4, Stream). */
@@ -85,7 +87,9 @@ class EventStream implements BodySource {
       const ended = step.ended ?? reason;
       if (step.frames.length > 0) this.#send(controller, step.frames);
       if (ended !== undefined) {
-        this.#send(controller, encoder.encode(formatFrame("end", { reason: ended })));
+        const { formatEnd = formatEndFrame } = this.#source;
+        const frame = formatEnd(ended);
+        if (frame !== "") this.#send(controller, encoder.encode(frame));
         controller.close();
         return this.close();
       }
@@ -133,6 +137,10 @@ export function formatFrame(event: string, data: unknown, id?: number): string {
   const text = typeof data === "string" ? data : JSON.stringify(data);
   // JSON text contains no line break that SSE knows. U+2028 is not a line break in SSE.
   return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${text}\n\n`;
+}
+
+function formatEndFrame(reason: StreamEnd | "complete"): string {
+  return formatFrame("end", { reason });
 }
 
 export function encodeFrames(frames: readonly string[]): Uint8Array {

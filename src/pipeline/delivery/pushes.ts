@@ -4,6 +4,7 @@ import { createId } from "../../base/id.ts";
 import { createLogger } from "../../base/log.ts";
 import { type DataPaths, getMirrorDir } from "../../base/paths.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
+import { computeExpiry } from "../../domain/chat/message.ts";
 import { ALLOW, DENY } from "../../domain/call/vocabulary.ts";
 import { formatChangeCounts, formatFiles } from "../../domain/work/change_counts.ts";
 import { formatApproval } from "../../domain/work/approval.ts";
@@ -99,7 +100,7 @@ async function openPushQuestion(
     ...{ options: [ALLOW, DENY], default: DENY },
     ...{ status: "open", answer: "", answered_by: "", answered_at: null, seen_at: null },
     created_at: now,
-    expires_at: now + QUESTION_TIMEOUT_MS,
+    expires_at: computeExpiry(tree.session_key, QUESTION_TIMEOUT_MS, now),
     asked_by: `worker:${worker_id}`,
     own_session: false,
     work_dir: "",

@@ -160,6 +160,9 @@ describe("the audit trail (contract 4, Journal)", () => {
     await change("webhook.replayed", "POST /api/webhooks/w/replay", { after: 0 });
     await change("webhook.deleted", "DELETE /api/webhooks/w");
     await change("message.received", "POST /hooks/alerts", { id: 1, text: "hello" });
+    await app.call("POST /api/workers", { name: "Model" });
+    const completion = { model: "Model", messages: [{ role: "user", content: "say hello" }] };
+    await change("message.received", "POST /v1/chat/completions", completion);
     const row = { platform: "alerts", sender: "s", name: "Eve", code_hash: digest("ABCD2345") };
     await app.db.write(insertPairing({ ...row, created_at: Date.now(), expires_at: Date.now() + 60_000 }));
     await change("platform.paired", "POST /api/platforms/pair", { code: "abcd-2345", sender: "s" });
