@@ -115,6 +115,7 @@ export function buildDependencies(
     network,
     retention,
     notices,
+    searches: loaded.config.search,
     isolation: { config: isolation, configPath: loaded.path, databaseUrl: database.url },
     configuration: createConfiguration(loaded),
     timeZone,

@@ -118,7 +118,7 @@ interface TimeColumn {
 // Sorting this many rows takes a negligible time.
 const SORTED_MAX_ROWS = 5_000;
 // Ids are created within moments of the times in their rows. One day covers a clock change.
-const CLOCK_SLACK_MS = 86_400_000;
+export const CLOCK_SLACK_MS = 86_400_000;
 
 /**
  * Adds the bounds so that narrow and wide ranges are both fast: few rows are found by the index of the time and sorted, many
@@ -148,7 +148,8 @@ export async function addTimeRange(
   return table;
 }
 
-function buildFirstIdAt(at: number): string {
+/** Returns the smallest id of a time. */
+export function buildFirstIdAt(at: number): string {
   const hex = Math.min(at, 0xffff_ffff_ffff).toString(16).padStart(12, "0");
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
 }
