@@ -224,7 +224,7 @@ export function createOperations(dependencies: Dependencies) {
       findStreamStart: conversation.findStreamStart,
       readStream: conversation.readConversation,
     }),
-    search: bind({ find: search.search }),
+    search: bind({ find: search.search, recall: search.recall }),
     event: bind({ list: event.listEvents, findStart: event.findEventStart, read: event.readEvents }),
     system: bind({
       overview: system.getOverview,

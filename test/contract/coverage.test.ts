@@ -85,6 +85,7 @@ const ENDPOINTS: Record<string, string> = {
   "/api/schedules/preview": "GET",
   "/api/secrets": "GET",
   "/api/secrets/:name": "GET, PUT, DELETE",
+  "/api/recall": "GET",
   "/api/search": "GET",
   "/api/sessions/:sessionId/executions": "GET",
   "/api/system/backup": "POST",

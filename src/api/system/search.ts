@@ -6,6 +6,7 @@ import {
   buildPatterns,
   cutExcerpt,
   isIndexed,
+  type RecallQuery,
   SEARCH_IN,
   SEARCH_PAGE_ROWS,
   SEARCH_READ_MAX_ROWS,
@@ -40,7 +41,7 @@ export async function search(
   const kinds = listReadable(call, query.in).map((one) => SEARCHED[one].kind);
   const bound = getBoundSessionKey(call.caller);
   const { session_key = null, worker_id = null, since = null } = query;
-  if (!searches) throw conflict("Cannot search: the configuration has search: false.");
+  checkOn(searches);
   // A run does not learn whether another conversation exists.
   if (bound !== null && session_key !== null && session_key !== bound) return EMPTY;
   return await find(db, query, {
@@ -49,8 +50,36 @@ export async function search(
     sessionKey: bound ?? session_key,
     withGlobal: bound !== null && session_key === null,
     workerId: worker_id,
+    resultsOf: null,
     since,
   });
+}
+
+/**
+ * Finds messages of the conversation of a run, results of its worker there, and the memory that the run can read. Needs no scope for
+ * messages and results, which the run and its session know already. Throws `conflict` while the search is off (contract 28).
+ */
+export async function recall(
+  { db, searches }: Deps<"db" | "searches">,
+  { caller }: Call,
+  query: RecallQuery,
+): Promise<Answer<SearchHit[]>> {
+  checkOn(searches);
+  const { run } = caller;
+  if (run === null) return EMPTY;
+  return await find(db, query, {
+    kinds: ["message", "result", ...(mayCall(caller, "read:memory") ? ["memory" as const] : [])],
+    words: splitWords(query.q),
+    sessionKey: run.session_key,
+    withGlobal: true,
+    workerId: null,
+    resultsOf: run.worker_id,
+    since: query.since ?? null,
+  });
+}
+
+function checkOn(searches: boolean): void {
+  if (!searches) throw conflict("Cannot search: the configuration has search: false.");
 }
 
 const EMPTY: Answer<SearchHit[]> = { json: formatJson<SearchHit[]>([]), next: null };
@@ -65,7 +94,7 @@ function listReadable(call: Call, wanted: readonly SearchIn[] | undefined): read
   });
 }
 
-async function find(db: Database, { cursor }: SearchQuery, scope: SearchScope): Promise<Answer<SearchHit[]>> {
+async function find(db: Database, { cursor }: RecallQuery, scope: SearchScope): Promise<Answer<SearchHit[]>> {
   const plan = await planSearch(db, scope);
   if (plan === null) return EMPTY;
   const floor = scope.words.some(isIndexed) ? null : await findSearchFloor(db, plan, SEARCH_READ_MAX_ROWS);

@@ -91,6 +91,7 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
 
   // Each kind of row requires its own scope.
   ["GET /api/search", "token"],
+  ["GET /api/recall", "token", "runs"],
 
   ["GET /api/departments", "read:departments"],
   ["POST /api/departments", "write:departments"],

@@ -35,7 +35,7 @@ export const SEARCHED: Readonly<Record<SearchIn, { kind: SearchKind; scope: Scop
 export const SEARCH_IN = ["messages", "results", "memory"] as const;
 export type SearchIn = (typeof SEARCH_IN)[number];
 
-const range = z.tuple([z.int(), z.int()]);
+const range = z.array(z.int()).length(2);
 
 export const searchHitSchema = z.strictObject({
   id: z.string().meta({ description: "of the message or the run; the key of a memory entry" }),
@@ -60,13 +60,16 @@ const q = line(NAME_MAX_BYTES)
 
 const cursor = id.optional().meta({ description: "continue after this id; taken from the header Link" });
 
+const since = queryTime.optional().meta({ description: "at or after this time, Unix ms" });
+
+export const recallQuery = { q, since, cursor };
+export type RecallQuery = z.output<z.ZodObject<typeof recallQuery>>;
+
 export const searchQuery = {
-  q,
+  ...recallQuery,
   in: parseList(z.enum(SEARCH_IN)).optional(),
   worker_id: id.optional(),
   session_key: sessionKeyFilter.optional(),
-  since: queryTime.optional().meta({ description: "at or after this time, Unix ms" }),
-  cursor,
 };
 export type SearchQuery = z.output<z.ZodObject<typeof searchQuery>>;
 
@@ -87,7 +90,7 @@ export function buildPatterns(words: readonly string[]): RegExp[] {
 
 interface Excerpt {
   excerpt: string;
-  ranges: [number, number][];
+  ranges: number[][];
 }
 
 /** Cuts the part of a text around its first word, with the places of all words. Returns null when a word is missing. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { conversationListQuery, conversationSchema } from "../../domain/chat/conversation.ts";
-import { searchHitSchema, searchQuery } from "../../domain/system/search.ts";
+import { recallQuery, searchHitSchema, searchQuery } from "../../domain/system/search.ts";
 import { defineRoute } from "../route.ts";
 
 export const conversationRoutes = [
@@ -26,6 +26,19 @@ export const searchRoutes = [
     response: z.array(searchHitSchema),
     paged: "cursor",
     warns: true,
+    refusals: [409],
     handle: ({ api, call, query }) => api.search.find(call, query),
+  }),
+  defineRoute("GET /api/recall", {
+    access: "token",
+    operation: "recall",
+    summary: "Search the messages of your conversation, results of your earlier runs in it, and your memory",
+    description: "Returns texts with all words of `q`, newest first.",
+    query: recallQuery,
+    response: z.array(searchHitSchema),
+    paged: "cursor",
+    warns: true,
+    refusals: [409],
+    handle: ({ api, call, query }) => api.search.recall(call, query),
   }),
 ] as const;

@@ -76,7 +76,7 @@ export function matchReference(
  */
 export function matchText(columns: readonly string[], table?: string): Condition<string> {
   return ({ conditions, args }, text) => {
-    const pattern = `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
+    const pattern = buildPattern(text);
     conditions.push(`(${columns.map((column) => `${column} like ? escape '\\'`).join(" or ")})`);
     args.push(...columns.map(() => pattern));
     if (table === undefined) return;
@@ -84,6 +84,11 @@ export function matchText(columns: readonly string[], table?: string): Condition
       `${table}.id >= coalesce((select id from ${table} order by id desc limit 1 offset ${TEXT_FILTER_MAX_ROWS}), '')`,
     );
   };
+}
+
+/** Builds the pattern of `like ? escape '\\'` for texts that contain `text`. */
+export function buildPattern(text: string): string {
+  return `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
 }
 
 /** Limits a list to the conversation that the caller is bound to. null: no limit (contract 2.8). */

@@ -4,7 +4,7 @@ import {
   type SearchHit,
   type SearchKind,
 } from "../../domain/system/search.ts";
-import { buildFirstIdAt, CLOCK_SLACK_MS } from "../db/filter.ts";
+import { buildFirstIdAt, buildPattern, CLOCK_SLACK_MS } from "../db/filter.ts";
 import type { Database, Value } from "../db/database.ts";
 import { buildKindTerm, buildTerm } from "../migrations/schema_search.ts";
 
@@ -17,6 +17,8 @@ export interface SearchScope {
   /** Whether the memory of a conversation includes the global entries. */
   withGlobal: boolean;
   workerId: string | null;
+  /** The only worker whose results count, or null for all. */
+  resultsOf: string | null;
   since: number | null;
 }
 
@@ -37,20 +39,22 @@ const COLUMNS = `entry.number as number, entry.id as cursor, entry.source as sou
     when 'execution' then execution.session_key else iif(entry.scope = 'global', '', entry.scope) end as session_key,
   case source when 'outbound' then iif(outbound.source_type = 'worker', outbound.source_id, '')
     when 'execution' then execution.worker_id else '' end as worker_id,
-  substr(case source when 'inbound' then inbound.content when 'outbound' then outbound.content
-    when 'execution' then execution.result else entry.key || ' ' || memory.value end, 1, ${SEARCHED_MAX_CHARACTERS}) as text`;
+  case source when 'inbound' then inbound.content when 'outbound' then outbound.content
+    when 'execution' then execution.result else entry.key || ' ' || memory.value end as text`;
 
 const JOINS = `left join inbound_message as inbound on source = 'inbound' and inbound.id = entry.id
     left join outbound_message as outbound on source = 'outbound' and outbound.id = entry.id
     left join execution on source = 'execution' and execution.id = entry.id
     left join memory on source = 'memory' and memory.scope = entry.scope and memory.key = entry.key`;
 
-/** Newest candidates that one query reads. */
-const CANDIDATES_READ = 200;
+/** Candidates that one query of the index returns. */
+const CANDIDATES_READ = 1_000;
+/** Rows that one query reads with their texts. */
+const ROWS_READ = 200;
 
 interface SearchPart {
   rows: SearchRow[];
-  /** Candidates, among them those that the reader cannot see. */
+  /** Candidates, including those without the words and those that the reader cannot see. */
   read: number;
   /** The number of the last candidate, or null at the end. */
   last: number | null;
@@ -133,30 +137,40 @@ export async function findSearchFloor(
   return next === null ? null : next + 1;
 }
 
-/** Reads the newest candidates before a number. */
+/** Reads up to `most` of the newest candidates before a number, and those rows that the reader can see. */
 export async function readCandidates(
   db: Database,
   { scope, match, floor }: SearchPlan,
   before: number,
   most: number,
 ): Promise<SearchPart> {
-  const limit = Math.min(most, CANDIDATES_READ);
+  const filters = scope.words.filter(hasOneCase).map(buildPattern);
+  const limit = Math.min(most, filters.length > 0 ? CANDIDATES_READ : ROWS_READ);
   const candidates = buildCandidatesSql(match, floor, before);
+  const numbers = await db.readColumn<number>(`${candidates.sql} limit ?`, [...candidates.args, limit]);
   const visible = buildVisibleSql(scope);
-  const found = await db.read<SearchRow & { visible: number }>(
-    `with candidate as (${candidates.sql} limit ?),
-    found as (
+  const rows = await db.read<SearchRow>(
+    `with found as (
       select ${COLUMNS}
-      from candidate
-      join search_entry as entry on entry.number = candidate.number
+      from json_each(?) as candidate
+      join search_entry as entry on entry.number = candidate.value
       ${JOINS})
-    select number, cursor, id, kind, at, session_key, worker_id, iif(visible, text, '') as text, visible
-    from (select *, (${visible.sql}) as visible from found)
-    order by number desc`,
-    [...candidates.args, limit, ...visible.args],
+    select number, cursor, id, kind, at, session_key, worker_id, substr(text, 1, ${SEARCHED_MAX_CHARACTERS}) as text
+    from found
+    where ${[visible.sql, ...filters.map(() => "text like ? escape '\\'")].join(" and ")}
+    order by number desc
+    limit ?`,
+    [JSON.stringify(numbers), ...visible.args, ...filters, ROWS_READ],
   );
-  const rows = found.filter((row) => row.visible === 1);
-  return { rows, read: found.length, last: found.length < limit ? null : found.at(-1)?.number ?? null };
+  const isFull = rows.length === ROWS_READ;
+  const last = isFull ? rows.at(-1)?.number : numbers.length < limit ? undefined : numbers.at(-1);
+  return { rows, read: numbers.length, last: last ?? null };
+}
+
+// `like` ignores the case of ASCII letters alone.
+function hasOneCase(word: string): boolean {
+  const rest = word.replace(/[a-z]/gi, "");
+  return rest.toLowerCase() === rest.toUpperCase();
 }
 
 function buildCandidatesSql(match: string | null, floor: number, before: number) {
@@ -174,7 +188,7 @@ function buildCandidatesSql(match: string | null, floor: number, before: number)
 }
 
 // The terms of the index only find rows fast. The rows themselves decide who sees them.
-function buildVisibleSql({ kinds, sessionKey, withGlobal, workerId, since }: SearchScope) {
+function buildVisibleSql({ kinds, sessionKey, withGlobal, workerId, resultsOf, since }: SearchScope) {
   const conditions = [`kind in (${kinds.map((kind) => `'${kind}'`).join(", ")})`, "text is not null"];
   const args: Value[] = [];
   if (sessionKey !== null) {
@@ -184,6 +198,10 @@ function buildVisibleSql({ kinds, sessionKey, withGlobal, workerId, since }: Sea
   if (workerId !== null) {
     conditions.push("worker_id = ?");
     args.push(workerId);
+  }
+  if (resultsOf !== null) {
+    conditions.push("(kind <> 'result' or worker_id = ?)");
+    args.push(resultsOf);
   }
   if (since !== null) {
     conditions.push("at >= ?");

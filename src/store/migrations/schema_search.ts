@@ -47,6 +47,8 @@ export const SEARCH_SCHEMA: string[] = [
   `create virtual table search_text using fts5(
     text, kind, session, worker,
     tokenize = 'trigram', detail = none, content = '', contentless_delete = 1)`,
+  // Every write adds a segment to the index. With the default of 4, merging segments takes more time of the writes.
+  `insert into search_text (search_text, rank) values ('automerge', 8)`,
 
   ...indexTexts("inbound", "message", {
     table: "inbound_message",

@@ -173,3 +173,153 @@ describe("rights of the search (contract 28) [FND-1]", () => {
     }]);
   });
 });
+
+describe("the tool recall (contract 28)", () => {
+  it("finds messages and results of the run's own conversation and worker, without a scope, and memory only with one [FND-1]", async () => {
+    await using app = await openApp({ inMemory: true, config });
+    const own = await startRun(app, ["write:messages"]);
+    const other = await startRun(app, ["*:*"], "Other");
+    await say(app, own.sessionId, "the secret of Ada");
+    await say(app, other.sessionId, "the secret of Bob");
+    await app.call("PUT /api/memory/entry", { scope: "global", key: "secret", value: "all" });
+    await app.call("PUT /api/memory/entry", { scope: other.sessionKey, key: "secret", value: "Bob" });
+    await app.db.write([{
+      sql: "update execution set result = 'the secret result of ' || worker_name",
+      args: [],
+    }]);
+    const recall = async (headers: Record<string, string>, query: object) => {
+      const reply = await callTool(app, headers, query);
+      return JSON.parse(reply).map((hit: Json) => hit.excerpt).toSorted();
+    };
+    const found = ["the secret of Ada", "the secret result of Agent"];
+    expect(await recall(own.headers, { q: "secret" })).toEqual(found);
+    expect(await recall(own.headers, { q: "se" })).toEqual(found);
+    expect(await recall(own.headers, { q: "Bob" })).toEqual([]);
+    // Another worker's result in the conversation is not the run's own.
+    await app.db.write([{
+      sql: "update execution set session_key = ? where id = ?",
+      args: [own.sessionKey, other.executionId],
+    }]);
+    expect(await recall(own.headers, { q: "secret" })).toEqual(found);
+    await app.call(`PUT /api/workers/${own.workerId}`, { scopes: ["read:memory"] });
+    expect(await recall(own.headers, { q: "secret" })).toEqual(["secret all", ...found]);
+    expect(await statusOf(app, "GET /api/recall?q=secret", {})).toBe(403);
+  });
+});
+
+describe("search: false (contract 28)", () => {
+  it("keeps no index; a later start with the search indexes what was stored without", async () => {
+    const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
+    const start = (search: boolean) => openApp({ dataDir, config: { search } });
+    {
+      await using app = await start(true);
+      const worker = await app.call("POST /api/workers", { name: "Echo", engine: "echo" });
+      const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
+      await say(app, session.id, "the first text");
+      await app.settle();
+      await app.call("PUT /api/memory/entry", { scope: "global", key: "the", value: "memory text" });
+    }
+    {
+      await using app = await start(false);
+      expect(await statusOf(app, "GET /api/search?q=first", {})).toBe(409);
+      expect(await app.db.readValue("select count(*) from search_entry")).toBe(0);
+      const [session] = await app.call("GET /api/local/sessions");
+      await say(app, session.id, "the second text");
+      await app.settle();
+      expect(await app.db.readValue("select count(*) from search_entry")).toBe(0);
+    }
+    await using app = await start(true);
+    expect(await find(app, "q=text%20the")).toHaveLength(7);
+    expect(await find(app, "q=text%20the&in=messages")).toEqual([
+      ...["the second text", "the second text", "the first text", "the first text"],
+    ]);
+    await app.stop();
+    await Deno.remove(dataDir, { recursive: true });
+  });
+});
+
+describe("pages and limits of the search (contract 28)", () => {
+  it("pages by cursor, also when its row is gone, and says partial beyond the newest rows", async () => {
+    await using app = await openApp({ inMemory: true });
+    const add = (from: number, to: number) =>
+      app.db.write([{
+        sql: `with recursive n (i) as (select ${from} union all select i + 1 from n where i < ${to})
+          insert into inbound_message (id, session_key, platform, platform_message_id, content, status, due_at, received_at)
+          select printf('%08x-%04x-7000-8000-%012x', i >> 16, i & 65535, i), 'team:C', 'team', 'p' || i,
+            '部署 of the build ' || i, 'bee_processed', 0, i from n`,
+        args: [],
+      }]);
+    await add(1, 120);
+    const seen: string[] = [];
+    let path: string | undefined = "/api/search?q=build";
+    for (; path !== undefined; path = nextPath(await app.send(`GET ${path}`))) {
+      const hits = await app.call(`GET ${path}`);
+      expect(hits.length).toBeLessThanOrEqual(50);
+      seen.push(...hits.map((hit: Json) => hit.excerpt));
+      await app.db.write([{ sql: "delete from inbound_message where id = ?", args: [hits.at(-1).id] }]);
+    }
+    // The service counts the rows again from the deleted row on.
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(seen[0]).toBe("部署 of the build 120");
+    expect(seen.at(-1)).toBe("部署 of the build 1");
+    const warning = async (query: string) =>
+      (await app.send(`GET /api/search?${query}`)).headers.get("warning") ?? "";
+    expect(await warning(`q=${encodeURIComponent("部署")}`)).toBe("");
+    await add(1_000, 21_000);
+    expect(await warning(`q=${encodeURIComponent("部署")}`)).toContain("partial");
+    expect(await find(app, `q=${encodeURIComponent("部署")}&session_key=team:C`)).toHaveLength(50);
+    expect(await warning(`q=${encodeURIComponent("部署 of")}&session_key=team:C`)).toContain("partial");
+    expect(await warning("q=build")).toBe("");
+    expect(await find(app, `q=${encodeURIComponent("署 o")}&session_key=team:none`)).toEqual([]);
+  });
+
+  it("refuses more words or a longer query than the limits, and takes every character as it is", async () => {
+    await using app = await openApp({ inMemory: true });
+    const words = (count: number) => Array.from({ length: count }, (_, n) => `word${n}`).join("%20");
+    expect(await statusOf(app, `GET /api/search?q=${words(10)}`, {})).toBe(200);
+    expect(await statusOf(app, `GET /api/search?q=${words(11)}`, {})).toBe(400);
+    expect(await statusOf(app, `GET /api/search?q=${"a".repeat(200)}`, {})).toBe(200);
+    expect(await statusOf(app, `GET /api/search?q=${"a".repeat(201)}`, {})).toBe(400);
+    expect(await statusOf(app, "GET /api/search?q=%20", {})).toBe(400);
+    const odd = `100%_a\\b "c" (d) *e* OR NOT a:b 😀😀😀 ${String.fromCodePoint(0xf3001).repeat(3)}`;
+    await app.call("PUT /api/memory/entry", { scope: "global", key: "odd", value: odd });
+    await app.call("PUT /api/memory/entry", {
+      scope: "global",
+      key: "long",
+      value: "x".repeat(300) + "needle",
+    });
+    for (const word of odd.split(" ")) {
+      expect([word, await find(app, `q=${encodeURIComponent(word)}`)]).toEqual([word, [`odd ${odd}`]]);
+    }
+    const [hit] = await app.call("GET /api/search?q=NEEDLE");
+    expect(hit.excerpt).toHaveLength(240);
+    const [[from, to]] = hit.ranges;
+    expect(hit.excerpt.slice(from, to)).toBe("needle");
+  });
+});
+
+function nextPath({ headers }: { headers: Headers }): string | undefined {
+  return /<([^>]+)>/.exec(headers.get("link") ?? "")?.[1];
+}
+
+async function statusOf(app: App, route: string, headers: Record<string, string>): Promise<number> {
+  return (await app.send(route, undefined, headers)).status;
+}
+
+/** Calls the tool recall of the MCP server. */
+async function callTool(app: App, headers: Record<string, string>, query: object): Promise<string> {
+  const reply = await fetchAs(app, "POST /mcp", {
+    headers: {
+      ...headers,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": "2025-06-18",
+    },
+    body: JSON.stringify({
+      ...{ jsonrpc: "2.0", id: 1, method: "tools/call" },
+      params: { name: "recall", arguments: query },
+    }),
+  });
+  const text = await reply.text();
+  return JSON.parse(/^data:(.*)$/m.exec(text)?.[1] ?? text).result.content[0].text;
+}
