@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { Database } from "../src/store/db/database.ts";
+import { storeSetting } from "../src/store/db/setting.ts";
 import { computeMedian, computePercentile, formatShort, measureRuns, type Row } from "./measure.ts";
 import { BenchService } from "./service.ts";
 
@@ -118,9 +119,11 @@ const WORKER_ID = `printf('00000000-%04x-7000-8000-%012x', i % ${WORKERS}, i % $
 
 /** Starts a service with this many executions and messages. */
 export async function startFilled(rows: number): Promise<BenchService> {
-  const service = await BenchService.start();
+  const service = await BenchService.start({}, { search: false });
   await service.restartWith(async (dataDir) => {
     const db = await Database.open(`file:${join(dataDir, "svc.db")}`);
+    // Like `search: false`, so that these rows need no index.
+    await db.write([storeSetting("search_off", "1")]);
     for (let at = 0; at < rows; at += CHUNK) {
       const last = Math.min(rows, at + CHUNK) - 1;
       const numbers =

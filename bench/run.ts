@@ -10,6 +10,7 @@ import { benchReply } from "./reply.ts";
 import { benchRest } from "./rest.ts";
 import { benchRunners } from "./runners.ts";
 import { benchScroll } from "./scroll.ts";
+import { benchSearch } from "./search.ts";
 import { benchSoak } from "./soak.ts";
 import { benchStart } from "./start.ts";
 import { benchTasks } from "./tasks.ts";
@@ -27,6 +28,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   rest: benchRest,
   runners: benchRunners,
   scroll: benchScroll,
+  search: benchSearch,
   start: benchStart,
   tasks: benchTasks,
   turns: benchTurns,

@@ -6,6 +6,7 @@ import { followInbox } from "./live/inbox.ts";
 import { reachable, sessionState } from "./live/session.ts";
 import { followWorkers } from "./live/workers.ts";
 import { Navigation } from "./navigation.tsx";
+import { PaletteHost } from "./palette.tsx";
 import { LazyPage, PAGES } from "./pages.tsx";
 import { LoginPage } from "./pages/account/login.tsx";
 import { OfferedLogin } from "./pages/account/offered_login.tsx";
@@ -28,6 +29,7 @@ export function App() {
       <ConfirmationDialog />
       <OfferedLogin />
       {state === "in" && <Shortcuts />}
+      {state === "in" && <PaletteHost />}
       <Toast />
     </>
   );

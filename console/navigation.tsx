@@ -1,22 +1,4 @@
-import {
-  Activity,
-  Brain,
-  CalendarClock,
-  CircleUser,
-  Cpu,
-  Ellipsis,
-  Gauge,
-  Inbox,
-  Keyboard,
-  ListChecks,
-  LogOut,
-  type LucideIcon,
-  Mails,
-  MessageCircle,
-  Plug,
-  Server,
-  Users,
-} from "lucide-preact";
+import { Activity, CircleUser, Ellipsis, Keyboard, LogOut, Search } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { linkState } from "./live/events.ts";
@@ -25,48 +7,9 @@ import { hasScope, signOut, username } from "./live/session.ts";
 import { IconButton } from "./parts/button.tsx";
 import { Dialog } from "./parts/dialog.tsx";
 import { Mark } from "./parts/mark.tsx";
-import { openKeyHelp } from "./shortcuts.tsx";
-
-interface NavItem {
-  href: string;
-  name: string;
-  icon: LucideIcon;
-  scope: string;
-  /** Matches the addresses of the item. Default: every address that starts with `href`. */
-  covers?: RegExp;
-}
-
-const ITEMS: readonly NavItem[] = [
-  { href: "/", name: "Inbox", icon: Inbox, scope: "read:executions", covers: /^\/(console)?$/ },
-  { href: "/console/chat", name: "Chat", icon: MessageCircle, scope: "read:chat" },
-  {
-    href: "/console/executions",
-    name: "Work",
-    icon: ListChecks,
-    scope: "read:executions",
-    covers: /^\/console\/(executions|tasks)/,
-  },
-  { href: "/console/workers", name: "Workers", icon: Users, scope: "read:workers" },
-  { href: "/console/schedules", name: "Schedules", icon: CalendarClock, scope: "read:tasks" },
-  { href: "/console/messages", name: "Messages", icon: Mails, scope: "read:messages" },
-  { href: "/console/memory", name: "Memory", icon: Brain, scope: "read:memory" },
-  {
-    href: "/console/costs",
-    name: "Costs",
-    icon: Gauge,
-    scope: "read:executions",
-    covers: /^\/console\/(costs|budgets|system\/usage)/,
-  },
-  { href: "/console/platforms", name: "Platforms", icon: Plug, scope: "read:platforms" },
-  { href: "/console/runners", name: "Runners", icon: Server, scope: "read:runners" },
-  {
-    href: "/console/system",
-    name: "System",
-    icon: Cpu,
-    scope: "read:system",
-    covers: /^\/console\/system(?!\/usage)/,
-  },
-];
+import { openPalette } from "./palette.tsx";
+import { ITEMS, type NavItem } from "./places.ts";
+import { openKeyHelp } from "./shortcut_help.ts";
 
 // The bar of a phone shows this many pages, and the dialog "More" shows the others.
 const ON_BAR = 4;
@@ -104,6 +47,13 @@ export function Navigation() {
           {username.value}
         </Link>
         <IconButton
+          icon={Search}
+          size={16}
+          label="Search"
+          title="Search (Ctrl+K)"
+          onClick={openPalette}
+        />
+        <IconButton
           icon={Keyboard}
           size={16}
           label="Keyboard shortcuts"
@@ -125,6 +75,10 @@ export function Navigation() {
           onClose={() => setOpen(false)}
         >
           <nav aria-label="More pages" class="more" onClick={() => setOpen(false)}>
+            <button type="button" class="place" onClick={openPalette}>
+              <Search size={20} aria-hidden="true" />
+              <span>Search</span>
+            </button>
             {rest.map((item) => <ItemLink key={item.href} item={item} path={path} extra={false} />)}
             <Link href="/console/account" class="place">
               <CircleUser size={20} aria-hidden="true" />

@@ -1,14 +1,10 @@
-import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { openPalette } from "./palette.tsx";
 import { Dialog } from "./parts/dialog.tsx";
-
-const helpOpen = signal(false);
-
-export function openKeyHelp(): void {
-  helpOpen.value = true;
-}
+import { helpOpen, openKeyHelp } from "./shortcut_help.ts";
 
 const KEYS: readonly [keys: readonly string[], text: string][] = [
+  [["Ctrl", "K"], "Search everything"],
   [["j"], "Next row"],
   [["k"], "Previous row"],
   [["Enter"], "Open the row"],
@@ -49,6 +45,11 @@ const ROWS = "main :is(a.row, button.row, a.row-link, .data tbody th a)";
 const SEARCH = "main :is(input[type=search], .filters select)";
 
 function handleKey(event: KeyboardEvent): void {
+  if (isPaletteKey(event)) {
+    event.preventDefault();
+    openPalette();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const { target } = event;
   if (target instanceof Element && target.matches(WRITES)) return;
@@ -57,6 +58,13 @@ function handleKey(event: KeyboardEvent): void {
   if (run === undefined) return;
   event.preventDefault();
   run();
+}
+
+// Also while the user writes. Another dialog stays on top.
+function isPaletteKey(event: KeyboardEvent): boolean {
+  const { key, ctrlKey, metaKey, altKey, shiftKey, isComposing } = event;
+  return key.toLowerCase() === "k" && ctrlKey !== metaKey && !altKey && !shiftKey && !isComposing &&
+    document.querySelector("dialog[open]") === null;
 }
 
 const ACTIONS: Record<string, () => void> = {

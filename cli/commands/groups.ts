@@ -14,6 +14,7 @@ export const GROUPS: Record<string, { about: string }> = {
   memory: { about: "Manage shared and conversation memory" },
   session: { about: "List or clear the context that workers have of a conversation" },
   conversation: { about: "List conversations of all platforms" },
+  search: { about: "Search messages, results and memory" },
   execution: { about: "Inspect, cancel and retry executions" },
   department: { about: "Manage departments" },
   message: { about: "Send, list, trace and resend messages" },
@@ -59,6 +60,7 @@ const MODULES: Record<string, () => Promise<{ group: Commands } | { groups: Reco
   session: () => load<typeof import("./chat/session.ts")>("./chat/session.ts", import.meta.url),
   conversation: () =>
     load<typeof import("./chat/conversation.ts")>("./chat/conversation.ts", import.meta.url),
+  search: () => load<typeof import("./system/search.ts")>("./system/search.ts", import.meta.url),
   execution: () => load<typeof import("./work/execution.ts")>("./work/execution.ts", import.meta.url),
   department: () =>
     load<typeof import("./workers/department.ts")>("./workers/department.ts", import.meta.url),

@@ -18,6 +18,7 @@ import * as event from "./system/event.ts";
 import * as inbox from "./system/inbox.ts";
 import * as keyRotation from "./system/key_rotation.ts";
 import * as metrics from "./system/metrics.ts";
+import * as search from "./system/search.ts";
 import * as settings from "./system/settings.ts";
 import * as system from "./system/system.ts";
 import * as webhook from "./system/webhook.ts";
@@ -235,6 +236,7 @@ export function createOperations(dependencies: Dependencies) {
       findStreamStart: conversation.findStreamStart,
       readStream: conversation.readConversation,
     }),
+    search: bind({ find: search.search, recall: search.recall }),
     event: bind({ list: event.listEvents, findStart: event.findEventStart, read: event.readEvents }),
     system: bind({
       overview: system.getOverview,

@@ -38,6 +38,7 @@ import type { Platform } from "../platform/platform.ts";
 import { removePartials } from "../files/uploads.ts";
 import { findOwnProgram, installShim } from "./shim.ts";
 import { record } from "../store/events/journal.ts";
+import { switchSearch } from "../store/events/search_index.ts";
 import { createMaintenanceStages } from "./maintenance.ts";
 import { createRemote, type Remote } from "./remote.ts";
 import { LEASE_TIMES, type LeaseTimes } from "../domain/workers/runner.ts";
@@ -284,6 +285,11 @@ export class Server {
   async #start(): Promise<void> {
     const { parts } = this;
     await storeIsolationDefault(parts, this.config);
+    await switchSearch(
+      parts.db,
+      this.config.search,
+      (rows) => log.info("Building the search index: {rows} rows.", { rows }),
+    );
     this.#listener.listen();
     await settleAll<unknown>([
       installShim(parts.paths.bin),

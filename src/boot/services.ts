@@ -123,6 +123,7 @@ export function buildDependencies(
     network,
     retention,
     notices,
+    searches: loaded.config.search,
     isolation: { config: isolation, configPath: loaded.path, databaseUrl: database.url },
     configuration: createConfiguration(loaded),
     timeZone,

@@ -140,6 +140,7 @@ export const configSchema = z.strictObject({
     journal: buildDurationSchema("30d", 1_000),
     trees: buildDurationSchema("14d", 1_000),
   }).prefault({}),
+  search: z.boolean().default(true),
   platforms: platformsSchema,
   webhooks: webhooksSchema,
   notices: noticesSchema,

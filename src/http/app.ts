@@ -26,7 +26,7 @@ import { chatRoutes } from "./routes/chat.ts";
 import { departmentRoutes } from "./routes/department.ts";
 import { budgetRoutes } from "./routes/budget.ts";
 import { engineRoutes } from "./routes/engine.ts";
-import { conversationRoutes } from "./routes/conversation.ts";
+import { conversationRoutes, searchRoutes } from "./routes/conversation.ts";
 import { auditRoutes, eventRoutes } from "./routes/event.ts";
 import { executionRoutes } from "./routes/execution.ts";
 import { fleetRoutes } from "./routes/fleet.ts";
@@ -61,6 +61,7 @@ export const ROUTES = [
   ...executionRoutes,
   ...sessionRoutes,
   ...conversationRoutes,
+  ...searchRoutes,
   ...memoryRoutes,
   ...departmentRoutes,
   ...messageRoutes,

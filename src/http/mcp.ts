@@ -25,7 +25,7 @@ interface McpSession {
 }
 
 // Operations for people and operators, and operations with responses that no model can read.
-const NOT_FOR_AGENTS = ["chat", "auth", "system", "event", "approval", "completion", "model"];
+const NOT_FOR_AGENTS = ["chat", "auth", "system", "event", "approval", "completion", "model", "search"];
 
 /**
  * Creates the handler of the Model Context Protocol (Streamable HTTP, without protocol sessions). The tools are the REST routes that the

@@ -117,7 +117,12 @@ function describeError({ path }: AnyRoute, description: string) {
 function describeResponses(route: AnyRoute) {
   const headers: Record<string, object> = { "X-Request-Id": { schema: { type: "string" } } };
   if (route.response instanceof z.ZodArray && route.paged !== false) {
-    headers["X-Total-Count"] = { schema: { type: "string" }, description: "exact up to 10000, then 10000+" };
+    if (route.paged !== "cursor") {
+      headers["X-Total-Count"] = {
+        schema: { type: "string" },
+        description: "exact up to 10000, then 10000+",
+      };
+    }
     headers.Link = { schema: { type: "string" }, description: "RFC 8288; rel=next" };
   }
   if (route.warns) {

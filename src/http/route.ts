@@ -66,8 +66,8 @@ export interface Route<
   events?: Record<string, z.ZodType>;
   /** May set the header Warning. */
   warns?: boolean;
-  /** False for an array of computed values. Every other array has paging headers. */
-  paged?: false;
+  /** False for an array of computed values, `cursor` for one without a count. Every other array has all paging headers. */
+  paged?: false | "cursor";
   /** Accepts the header Idempotency-Key. */
   idempotent?: boolean;
   handle: (

@@ -85,6 +85,8 @@ const ENDPOINTS: Record<string, string> = {
   "/api/schedules/preview": "GET",
   "/api/secrets": "GET",
   "/api/secrets/:name": "GET, PUT, DELETE",
+  "/api/recall": "GET",
+  "/api/search": "GET",
   "/api/sessions/:sessionId/executions": "GET",
   "/api/system/backup": "POST",
   "/api/system/config": "GET",
@@ -229,6 +231,8 @@ const COMMANDS: Record<string, string> = {
   "export": "",
   "apply": "file! dry-run prune adopt plan force",
   "diff": "file!",
+  // contract 31
+  "search": "<words...> in worker-id session-key since cursor",
   "conversation list": `session-key platform ${PAGE}`,
   "engine list": "",
   "engine get": "<name>",

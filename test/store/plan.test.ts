@@ -30,6 +30,8 @@ const GROWING = [
   "idempotency",
   "refresh_token",
   "question",
+  "search_entry",
+  "search_term",
 ];
 
 // The index contains only running gates, at most one per slot.
@@ -96,6 +98,8 @@ async function callEverything(app: App): Promise<void> {
     "/api/schedules?page_size=1&page=2",
     `/api/schedules?worker_id=${run.workerId}&cursor=${run.taskId}`,
     "/api/conversations?platform=local",
+    "/api/search?q=invoice",
+    `/api/search?q=ab&session_key=${key}&in=messages&since=1`,
     `/api/conversations?session_key=${key}`,
     "/api/inbox?since=1",
     "/api/executions?text=report",

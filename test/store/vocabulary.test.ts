@@ -28,6 +28,7 @@ import {
   WEBHOOK_ORIGINS,
 } from "../../src/domain/call/vocabulary.ts";
 import { Database } from "../../src/store/db/database.ts";
+import { SEARCH_SOURCES } from "../../src/domain/system/search.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
 
 /** The values of the vocabulary for each column with a CHECK list. */
@@ -59,6 +60,7 @@ const WORDS: Record<string, readonly string[]> = {
   "budget.period": BUDGET_PERIODS,
   "budget.action": BUDGET_ACTIONS,
   "outbound_message.status": OUTBOUND_STATUSES,
+  "search_entry.source": SEARCH_SOURCES,
   "outbound_message.source_type": SOURCE_TYPES,
 };
 

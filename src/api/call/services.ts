@@ -50,6 +50,8 @@ export interface Services {
   network: Config["server"];
   retention: Config["retention"];
   notices: Config["notices"];
+  /** Whether the search is on. */
+  searches: Config["search"];
   isolation: { config: Config["isolation"]; configPath: string | null; databaseUrl: string };
   configuration: Configuration;
   /** Default time zone of cron fields. */

@@ -90,6 +90,10 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["DELETE /api/contexts/:worker_id", "write:sessions"],
   ["GET /api/conversations", "read:sessions"],
 
+  // Each kind of row requires its own scope.
+  ["GET /api/search", "token"],
+  ["GET /api/recall", "token", "runs"],
+
   ["GET /api/departments", "read:departments"],
   ["POST /api/departments", "write:departments"],
   ["GET /api/departments/:id_or_name", "read:departments"],

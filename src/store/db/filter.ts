@@ -76,7 +76,7 @@ export function matchReference(
  */
 export function matchText(columns: readonly string[], table?: string): Condition<string> {
   return ({ conditions, args }, text) => {
-    const pattern = `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
+    const pattern = buildPattern(text);
     conditions.push(`(${columns.map((column) => `${column} like ? escape '\\'`).join(" or ")})`);
     args.push(...columns.map(() => pattern));
     if (table === undefined) return;
@@ -84,6 +84,11 @@ export function matchText(columns: readonly string[], table?: string): Condition
       `${table}.id >= coalesce((select id from ${table} order by id desc limit 1 offset ${TEXT_FILTER_MAX_ROWS}), '')`,
     );
   };
+}
+
+/** Builds the pattern of `like ? escape '\\'` for texts that contain `text`. */
+export function buildPattern(text: string): string {
+  return `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
 }
 
 /** Limits a list to the conversation that the caller is bound to. null: no limit (contract 2.8). */
@@ -118,7 +123,7 @@ interface TimeColumn {
 // Sorting this many rows takes a negligible time.
 const SORTED_MAX_ROWS = 5_000;
 // Ids are created within moments of the times in their rows. One day covers a clock change.
-const CLOCK_SLACK_MS = 86_400_000;
+export const CLOCK_SLACK_MS = 86_400_000;
 
 /**
  * Adds the bounds so that narrow and wide ranges are both fast: few rows are found by the index of the time and sorted, many
@@ -148,7 +153,8 @@ export async function addTimeRange(
   return table;
 }
 
-function buildFirstIdAt(at: number): string {
+/** Returns the smallest id of a time. */
+export function buildFirstIdAt(at: number): string {
   const hex = Math.min(at, 0xffff_ffff_ffff).toString(16).padStart(12, "0");
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`;
 }

@@ -18,6 +18,8 @@ type SettingName =
   | "isolation_default"
   /** The last journal event that was checked for notices. */
   | "notices_cursor"
+  /** "1" while the configuration turns the search off. */
+  | "search_off"
   /** The last message of a platform before a gap that is not read yet, "" for none. */
   | `gap:${string}`
   /** JSON object from old to new ids of a platform's chats. */

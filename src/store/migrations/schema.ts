@@ -1,6 +1,7 @@
 import { ACCOUNT_SCHEMA } from "./schema_account.ts";
 import { CHAT_SCHEMA } from "./schema_chat.ts";
 import { PARENT_TRIGGERS } from "./schema_parents.ts";
+import { SEARCH_SCHEMA } from "./schema_search.ts";
 import { SYSTEM_SCHEMA } from "./schema_system.ts";
 import { TRIGGERS } from "./schema_triggers.ts";
 import { WORK_SCHEMA } from "./schema_work.ts";
@@ -18,4 +19,5 @@ export const SCHEMA: string[] = [
   ...WORK_SCHEMA,
   ...TRIGGERS,
   ...PARENT_TRIGGERS,
+  ...SEARCH_SCHEMA,
 ];

@@ -6,7 +6,11 @@ const BETWEEN = ";\n\n";
 /** Dumps the schema of a database as its create statements, in order. */
 export async function dumpSchema(db: Database): Promise<string> {
   const rows = await db.read<{ sql: string }>(
-    "select sql from sqlite_master where sql is not null and name not like 'sqlite_%' order by rowid",
+    // The virtual table creates its own tables.
+    `select sql
+    from sqlite_master
+    where sql is not null and name not like 'sqlite_%' and not (type = 'table' and name glob 'search_text_*')
+    order by rowid`,
   );
   return rows.map(({ sql }) => sql + BETWEEN).join("");
 }

@@ -88,6 +88,7 @@ describe("/mcp", () => {
       "question_list",
       "question_wait",
       "queue_list",
+      "recall",
       "schedule_list",
       "schedule_preview",
       "task_get",
