@@ -24,6 +24,7 @@ export const FAULT_POINTS = [
   "tree.moved",
   "push.pre",
   "push.post",
+  "device.post",
   "steer.accepted",
   "steer.marked",
   "steer.written",

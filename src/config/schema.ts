@@ -142,6 +142,7 @@ export const configSchema = z.strictObject({
   platforms: platformsSchema,
   webhooks: webhooksSchema,
   notices: noticesSchema,
+  push: z.strictObject({ allow_private: z.boolean().default(false) }).prefault({}),
   log: z.strictObject({
     level: z.enum(LOG_LEVELS).default("info"),
     format: z.enum(["auto", "json", "pretty"]).default("auto"),

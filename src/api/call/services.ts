@@ -44,6 +44,7 @@ export interface Services {
   network: Config["server"];
   retention: Config["retention"];
   notices: Config["notices"];
+  push: Config["push"];
   isolation: { config: Config["isolation"]; configPath: string | null; databaseUrl: string };
   configuration: Configuration;
   /** Default time zone of cron fields. */

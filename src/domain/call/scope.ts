@@ -122,6 +122,8 @@ export interface Person {
   name: string;
   /** `key`: `ctl` with access to the signing key; `login`: a login; `token`: a named token. */
   by: "key" | "login" | "token";
+  /** Id of the login, if there is one. */
+  loginId?: string;
 }
 
 /** The objects that a run token is bound to (contract 2.8). */

@@ -18,6 +18,10 @@ type SettingName =
   | "isolation_default"
   /** The last journal event that was checked for notices. */
   | "notices_cursor"
+  /** The last journal event that was checked for devices. */
+  | "device_cursor"
+  /** JSON list of the inbox items that devices know. */
+  | "device_inbox"
   /** The last message of a platform before a gap that is not read yet, "" for none. */
   | `gap:${string}`
   /** JSON object from old to new ids of a platform's chats. */
