@@ -18,6 +18,7 @@ export type RefKind =
   | "budget"
   | "schedule"
   | "token"
+  | "device"
   | "user"
   | "webhook"
   | "runner"
@@ -80,6 +81,7 @@ const LISTS: Record<Exclude<RefKind, "department">, [endpoint: ListEndpoint, ...
   outbound: ["GET /api/messages/outbound", "content"],
   schedule: ["GET /api/schedules", "status", "name", "instruction"],
   token: ["GET /api/tokens", "name", "user_name"],
+  device: ["GET /api/push/devices", "name", "user_name"],
   user: ["GET /api/users", "name"],
   webhook: ["GET /api/webhooks", "name", "url"],
   runner: ["GET /api/runners", "name"],

@@ -24,6 +24,7 @@ export const CREATE_ENDPOINTS = [
   "POST /api/local/sessions/:id/messages",
   "POST /api/users",
   "POST /api/tokens",
+  "POST /api/push/devices",
   "POST /api/webhooks",
   "POST /api/budgets",
   "POST /api/runners",

@@ -41,6 +41,7 @@ export const GROUPS: Record<string, { about: string }> = {
   console: { about: "Open the web console in a browser, logged in" },
   user: { about: "Manage users" },
   token: { about: "Manage tokens for programs" },
+  device: { about: "List and delete browsers that receive notifications" },
   secret: { about: "Manage secrets, which only granted workers get" },
   audit: { about: "Print every change with its actor and origin" },
 };
@@ -88,6 +89,7 @@ const MODULES: Record<string, () => Promise<{ group: Commands } | { groups: Reco
   console: () => load<typeof import("./account/login.ts")>("./account/login.ts", import.meta.url),
   user: () => load<typeof import("./account/user.ts")>("./account/user.ts", import.meta.url),
   token: () => load<typeof import("./account/token.ts")>("./account/token.ts", import.meta.url),
+  device: () => load<typeof import("./account/device.ts")>("./account/device.ts", import.meta.url),
   secret: () => load<typeof import("./account/secret.ts")>("./account/secret.ts", import.meta.url),
   audit: () => load<typeof import("./system/audit.ts")>("./system/audit.ts", import.meta.url),
 };

@@ -33,6 +33,10 @@ const SOURCES: Record<string, (client: Client, words: string[], io: Io) => Promi
   runner: async (client) => (await client.call("GET /api/runners", { query: ROWS })).value.map(toName),
   budget: async (client) => (await client.call("GET /api/budgets", { query: ROWS })).value.map(toName),
   token: async (client) => (await client.call("GET /api/tokens", { query: ROWS })).value.map(toName),
+  device: async (client) => {
+    const { value } = await client.call("GET /api/push/devices", { query: ROWS });
+    return value.map(({ id, name, user_name }) => [id, `${name} ${user_name}`]);
+  },
   department: async (client) => listNames((await client.call("GET /api/departments")).value),
   execution: async (client) => {
     const { value } = await client.call("GET /api/executions", { query: ROWS });

@@ -1,3 +1,4 @@
+import * as device from "./account/device.ts";
 import * as login from "./account/login.ts";
 import * as oidcLogin from "./account/oidc_login.ts";
 import * as secret from "./account/secret.ts";
@@ -80,6 +81,12 @@ export function createOperations(dependencies: Dependencies) {
       setPassword: user.setPassword,
     }),
     token: bind({ list: token.listTokens, create: token.createToken, delete: token.deleteToken }),
+    device: bind({
+      getKey: device.getPushKey,
+      list: device.listDevices,
+      create: makeIdempotent(device.planDevice),
+      delete: device.deleteDevice,
+    }),
     secret: bind({
       list: secret.listSecrets,
       get: secret.getSecret,

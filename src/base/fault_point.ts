@@ -27,6 +27,7 @@ export const FAULT_POINTS = [
   "skill.kept",
   "push.pre",
   "push.post",
+  "device.post",
   "steer.accepted",
   "steer.marked",
   "steer.written",

@@ -18,6 +18,8 @@ export interface Claims {
   instance?: string;
   /** Name of the user or runner, for display. */
   name?: string;
+  /** Tokens of a login: its id. */
+  login?: string;
   /** Runners only. */
   labels?: string[];
   /** Run tokens only. */

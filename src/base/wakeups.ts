@@ -12,6 +12,7 @@ export const WAKEUP = {
   progress: "progress",
   question: "question",
   push: "push",
+  device: "device",
   trees: "trees",
   rescuer: "rescuer",
   retention: "retention",

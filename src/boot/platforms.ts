@@ -17,6 +17,8 @@ import type { SecretStore } from "../store/account/secret_store.ts";
 import { LOCAL_PLATFORM } from "../domain/call/message_id.ts";
 import { createAttachments } from "../pipeline/intake/attachments.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
+import { createDeviceEvents } from "../pipeline/delivery/device_events.ts";
+import { createDevicePushes } from "../pipeline/delivery/device_pushes.ts";
 import { createNotices } from "../pipeline/delivery/notices.ts";
 import { ProgressSigns } from "../pipeline/delivery/progress.ts";
 import { createHealthMonitor } from "../pipeline/maintenance/health_monitor.ts";
@@ -151,12 +153,14 @@ interface DeliveryDeps {
   paths: DataPaths;
   config: Config;
   umask: number;
+  key: () => Uint8Array;
+  publicUrl: () => string;
 }
 
 /** Creates the stages that send replies, progress, events and notices. */
 export function createDeliveryStages(
   base: { db: Database; clock: Clock; wakeups: Wakeups },
-  { platforms: all, secrets, steps, paths, config, umask }: DeliveryDeps,
+  { platforms: all, secrets, steps, paths, config, umask, key, publicUrl }: DeliveryDeps,
 ): { stages: Stage[]; settled: () => Promise<void> } {
   const platforms = [...all.values()].flatMap(({ platform }) =>
     platform === null || platform.kind === "local" ? [] : [platform]
@@ -166,9 +170,13 @@ export function createDeliveryStages(
   const signs = new ProgressSigns({ ...base, platforms: showing, steps, cooldowns: outbox.cooldowns });
   const maxUploadBytes = config.limits.max_upload_bytes;
   const webhooks = createWebhookStage(base, secrets);
+  const { allow_private: allowPrivate } = config.push;
+  const devices = createDevicePushes({ ...base, secrets, allowPrivate, key, publicUrl });
   const stages = [
     outbox.stage,
     webhooks.stage,
+    createDeviceEvents({ ...base, secrets }),
+    devices.stage,
     createNotices({ ...base, rules: config.notices, umask }),
     createHealthMonitor({ ...base, platforms, root: paths.root }),
     // A stage that no platform needs would cost a query per second.
@@ -179,6 +187,7 @@ export function createDeliveryStages(
   ];
   return {
     stages,
-    settled: async () => void await Promise.all([outbox.waitForDeliveries(), webhooks.settled()]),
+    settled: async () =>
+      void await Promise.all([outbox.waitForDeliveries(), webhooks.settled(), devices.settled()]),
   };
 }

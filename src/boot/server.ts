@@ -224,6 +224,8 @@ export class Server {
       paths,
       config,
       umask: machine.umask,
+      key: () => authority.key,
+      publicUrl: this.parts.signIn.publicUrl,
     });
     this.stages = [
       this.#rescuer.stage,

@@ -66,7 +66,7 @@ export function buildDependencies(
   running: Deps<"stages" | "interruptRun" | "interruptRouting" | "remote">,
   listensAt: () => string,
 ): Dependencies {
-  const { auth, bee, engines, isolation, limits, server: network, retention, notices, database } =
+  const { auth, bee, engines, isolation, limits, server: network, retention, notices, push, database } =
     loaded.config;
   const { username: name, version } = operator.credential;
   const file = getFilePath(database.url);
@@ -124,6 +124,7 @@ export function buildDependencies(
     retention,
     notices,
     searches: loaded.config.search,
+    push,
     isolation: { config: isolation, configPath: loaded.path, databaseUrl: database.url },
     configuration: createConfiguration(loaded),
     timeZone,

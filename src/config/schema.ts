@@ -145,6 +145,7 @@ export const configSchema = z.strictObject({
   webhooks: webhooksSchema,
   notices: noticesSchema,
   telemetry: telemetrySchema.prefault({}),
+  push: z.strictObject({ allow_private: z.boolean().default(false) }).prefault({}),
   log: z.strictObject({
     level: z.enum(LOG_LEVELS).default("info"),
     format: z.enum(["auto", "json", "pretty"]).default("auto"),

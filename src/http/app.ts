@@ -45,7 +45,7 @@ import { taskRoutes } from "./routes/task.ts";
 import { usageRoutes } from "./routes/usage.ts";
 import { secretRoutes } from "./routes/secret.ts";
 import { tokenRoutes } from "./routes/token.ts";
-import { userRoutes } from "./routes/user.ts";
+import { deviceRoutes, userRoutes } from "./routes/user.ts";
 import { webhookRoutes } from "./routes/webhook.ts";
 import { workerRoutes } from "./routes/worker.ts";
 
@@ -70,6 +70,7 @@ export const ROUTES = [
   ...systemRoutes,
   ...userRoutes,
   ...tokenRoutes,
+  ...deviceRoutes,
   ...secretRoutes,
   ...auditRoutes,
   ...budgetRoutes,

@@ -31,6 +31,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
     /^svc ctl webhook (create|test|update ci --enable)/,
     "would send to another machine: test/harness/model/walk.ts",
   ],
+  [/^svc ctl device (?!list)/, "needs a browser that subscribed: test/harness/model/walk.ts"],
   [/^svc ctl secret (?!list)/, "needs a typed value: test/journey/commands.test.ts"],
   [
     /^svc ctl worker update .*--fallback/,

@@ -50,8 +50,8 @@ const SECRET_BYTES = 32;
 /** Opens a login whose secret the client program keeps. */
 async function openLogin(deps: LoginDeps, who: LoginIdentity, options: LoginOptions): Promise<Login> {
   const refreshToken = randomBytes(SECRET_BYTES).toString("base64url");
-  await storeLogin(deps, who, { ...options, secret: refreshToken, kind: "login" });
-  return { ...await issueAccessToken(deps, who), refresh_token: refreshToken };
+  const loginId = await storeLogin(deps, who, { ...options, secret: refreshToken, kind: "login" });
+  return { ...await issueAccessToken(deps, who, loginId), refresh_token: refreshToken };
 }
 
 /** Opens a login in a browser. Neither half of its secret works alone (contract 9). */
@@ -64,21 +64,24 @@ async function openBrowserLogin(
     half.toString("base64url")
   );
   if (cookie === undefined || session === undefined) throw new Error("there are two halves");
-  await storeLogin(deps, who, { ...options, secret: joinHalves(cookie, session), kind: "browser" });
+  const secret = joinHalves(cookie, session);
+  const loginId = await storeLogin(deps, who, { ...options, secret, kind: "browser" });
   const lasts_s = Math.floor(options.lastsMs / 1000);
-  return { ...await issueAccessToken(deps, who), cookie, session, lasts_s };
+  return { ...await issueAccessToken(deps, who, loginId), cookie, session, lasts_s };
 }
 
+/** Stores a login and returns its id. */
 async function storeLogin(
   { db, clock, authority }: LoginDeps,
   who: LoginIdentity,
   options: LoginOptions & { secret: string; kind: LoginKind },
-): Promise<void> {
+): Promise<string> {
   const now = clock.now();
+  const id = createId();
   setOriginActor(`user:${who.name}`);
   await db.write([
     insertRefreshToken({
-      id: createId(),
+      id,
       token_hash: digest(options.secret),
       username: who.name,
       user_id: who.userId,
@@ -93,6 +96,7 @@ async function storeLogin(
       data: { address: options.address, by: options.by },
     }),
   ]);
+  return id;
 }
 
 export function joinHalves(cookie: string, session: string): string {
@@ -107,7 +111,7 @@ export async function refresh(
 ): Promise<Answer<AccessToken>> {
   const stored = await findRefreshToken(deps.db, digest(secret), deps.clock.now());
   const who = stored?.kind === kind ? await findHolder(deps, stored) : null;
-  if (who !== null) return answer(await issueAccessToken(deps, who));
+  if (stored !== null && who !== null) return answer(await issueAccessToken(deps, who, stored.id));
   throw new ServiceError(
     "unauthenticated",
     "Cannot refresh: the refresh token is unknown, expired or revoked. Log in again.",
@@ -151,6 +155,7 @@ export async function logout(
 async function issueAccessToken(
   { authority, clock, auth }: LoginDeps,
   who: LoginIdentity,
+  loginId: string,
 ): Promise<AccessToken> {
   const ttl = Math.floor(auth.access_ttl / 1000);
   const claims = {
@@ -159,6 +164,7 @@ async function issueAccessToken(
     scope: who.scopes.join(" "),
     name: who.name,
     ver: who.version,
+    login: loginId,
   };
   const token = await signToken(authority.key, claims, ttl, clock.now());
   return { access_token: token, expires_in: ttl, token_type: "Bearer" };

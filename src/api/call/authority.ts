@@ -176,25 +176,31 @@ export class Authority {
     return claims;
   }
 
-  async #findOperator({ ver, instance }: Claims): Promise<Caller | null> {
+  async #findOperator({ ver, instance, login }: Claims): Promise<Caller | null> {
     const byKey = ver === OPERATOR_KEY_VERSION;
     if (byKey ? instance !== this.instance : ver !== await this.getOperatorVersion()) return null;
     const person = {
       userId: this.operatorId,
       name: this.username,
       by: byKey ? "key" as const : "login" as const,
+      ...(login === undefined ? {} : { loginId: login }),
     };
     return { subject: `user:${this.username}`, scopes: ALL_SCOPES, run: null, person };
   }
 
-  async #findUser({ sub, ver }: Claims): Promise<Caller | null> {
+  async #findUser({ sub, ver, login }: Claims): Promise<Caller | null> {
     const user = await this.#findRow(sub, () => findUserById(this.#db, sub.slice("user:".length)));
     if (user === null || user.disabled === 1 || user.version !== ver) return null;
     return {
       subject: `user:${user.name}`,
       scopes: ROLE_SCOPES[user.role],
       run: null,
-      person: { userId: user.id, name: user.name, by: "login" },
+      person: {
+        userId: user.id,
+        name: user.name,
+        by: "login",
+        ...(login === undefined ? {} : { loginId: login }),
+      },
     };
   }
 

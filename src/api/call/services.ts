@@ -52,6 +52,7 @@ export interface Services {
   notices: Config["notices"];
   /** Whether the search is on. */
   searches: Config["search"];
+  push: Config["push"];
   isolation: { config: Config["isolation"]; configPath: string | null; databaseUrl: string };
   configuration: Configuration;
   /** Default time zone of cron fields. */

@@ -1,23 +1,13 @@
 import { conflict, invalid } from "../../domain/call/error.ts";
 import { mayCall } from "../../domain/call/scope.ts";
 import { INBOX_FAILURES } from "../../domain/call/vocabulary.ts";
-import { INBOX_SINCE_DEFAULT_MS, type InboxDismissal, type InboxItem } from "../../domain/system/inbox.ts";
 import {
-  findBlockingBudgets,
-  findEndedRounds,
-  findFailedMessages,
-  findFailedPushes,
-  findFailedRuns,
-  findItemReferences,
-  findLimitedEngines,
-  findOpenQuestions,
-  findPausedSchedules,
-  findPausedWorkers,
-  findStoppedTasks,
-  findUndelivered,
-  listShownSecrets,
-  storeDismissal,
-} from "../../store/events/inbox.ts";
+  getInboxScope,
+  INBOX_SINCE_DEFAULT_MS,
+  type InboxDismissal,
+  type InboxItem,
+} from "../../domain/system/inbox.ts";
+import { findItemReferences, listInboxItems, storeDismissal } from "../../store/events/inbox.ts";
 import { type Answer, answer, answerList, requireFound } from "../call/answer.ts";
 import { type Call, recordBy } from "../call/call.ts";
 import type { Deps } from "../call/services.ts";
@@ -30,31 +20,8 @@ export async function listInbox(
 ): Promise<Answer<InboxItem[]>> {
   const now = clock.now();
   const since = given ?? now - INBOX_SINCE_DEFAULT_MS;
-  const found = await Promise.all([
-    findLimitedEngines(db, now),
-    findFailedRuns(db, since, now),
-    findStoppedTasks(db, since, now),
-    findFailedMessages(db, since, now),
-    findUndelivered(db, since, now),
-    findPausedWorkers(db, now),
-    findPausedSchedules(db, now),
-    findBlockingBudgets(db, now),
-    findOpenQuestions(db, now),
-    findFailedPushes(db, now),
-    findEndedRounds(db, since, now),
-  ]);
-  // Only people who may change secrets see their names.
-  const lost = mayCall(call.caller, "write:secrets") ? await secrets.listLost() : [];
-  const shown = lost.length === 0 ? [] : await listShownSecrets(db, lost, now);
-  const unreadable = shown.map((name): InboxItem => ({
-    ...NO_REFERENCES,
-    kind: "secret_lost",
-    id: name,
-    at: now,
-    title: name,
-    detail: "another signing key encrypted this secret. Set it again, or restore that key",
-  }));
-  return answerList([...unreadable, ...found.flat()].sort((one, other) => other.at - one.at));
+  const lost = mayCall(call.caller, getInboxScope("secret_lost")) ? await secrets.listLost() : [];
+  return answerList(await listInboxItems(db, { since, now, lost }));
 }
 
 /**
@@ -80,15 +47,3 @@ export async function dismissItem(
   ]);
   return answer({ kind, id, until });
 }
-
-const NO_REFERENCES = {
-  worker_id: "",
-  worker_name: "",
-  execution_id: "",
-  message_id: "",
-  session_key: "",
-  engine: "",
-  question_id: "",
-  task_id: "",
-  budget_id: "",
-};

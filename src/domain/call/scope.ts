@@ -124,6 +124,8 @@ export interface Person {
   by: "key" | "login" | "token";
   /** Id of the named token. */
   tokenId?: string;
+  /** Id of the login, if there is one. */
+  loginId?: string;
 }
 
 /** The objects that a run token is bound to (contract 2.8). */

@@ -245,6 +245,9 @@ export const EVENT_KINDS = [
   "user.password_changed",
   "token.created",
   "token.deleted",
+  "device.created",
+  "device.updated",
+  "device.deleted",
   "secret.created",
   "secret.updated",
   "secret.deleted",
@@ -295,6 +298,10 @@ export type Role = (typeof ROLES)[number];
 
 /** Source of a user: the configuration, a local name and password, or an OpenID provider. */
 export const USER_ORIGINS = ["operator", "local", "oidc"] as const;
+
+/** Statuses of a message to a device. `skipped`: it was outdated, not permitted or too much. */
+export const DEVICE_PUSH_STATUSES = ["waiting", "sent", "failed", "skipped"] as const;
+export type DevicePushStatus = (typeof DEVICE_PUSH_STATUSES)[number];
 
 /** Kinds of logins. A program holds the whole secret of its login, a browser two halves (contract 9). */
 export const LOGIN_KINDS = ["login", "browser"] as const;

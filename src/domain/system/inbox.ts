@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { line, NAME_MAX_BYTES, queryTime, time } from "../call/field.ts";
-import { INBOX_KINDS } from "../call/vocabulary.ts";
+import { INBOX_KINDS, type InboxKind, type Scope } from "../call/vocabulary.ts";
 
 const kind = z.enum(INBOX_KINDS);
 
@@ -25,6 +25,11 @@ export const inboxItemSchema = z.strictObject({
   budget_id: z.string(),
 }).meta({ id: "InboxItem" });
 export type InboxItem = z.output<typeof inboxItemSchema>;
+
+/** Returns the scope that a caller needs to see items of a kind. Only people who may change secrets see their names. */
+export function getInboxScope(kind: InboxKind): Scope {
+  return kind === "secret_lost" ? "write:secrets" : "read:tasks";
+}
 
 export const INBOX_SINCE_DEFAULT_MS = 86_400_000;
 

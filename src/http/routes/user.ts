@@ -1,5 +1,11 @@
 import { z } from "zod";
 import {
+  deviceCreateSchema,
+  deviceListQuery,
+  deviceSchema,
+  pushKeySchema,
+} from "../../domain/account/device.ts";
+import {
   userCreatedSchema,
   userCreateSchema,
   userKey,
@@ -8,6 +14,7 @@ import {
   userSchema,
   userUpdateSchema,
 } from "../../domain/account/user.ts";
+import { id } from "../../domain/call/field.ts";
 import { defineRoute } from "../route.ts";
 import { deletedSchema } from "../../domain/call/deleted.ts";
 
@@ -68,5 +75,46 @@ export const userRoutes = [
     response: userSchema,
     handle: ({ api, call, params, body, address }) =>
       api.user.setPassword(call, params.id_or_name, { ...body, address }),
+  }),
+] as const;
+
+const OWN = "Users manage their own devices after a login. Managing devices of others needs write:users.";
+
+export const deviceRoutes = [
+  defineRoute("GET /api/push/key", {
+    access: "token",
+    operation: "device.key",
+    summary: "Get the key with which a browser subscribes to notifications",
+    response: pushKeySchema,
+    handle: ({ api }) => api.device.getKey(),
+  }),
+  defineRoute("GET /api/push/devices", {
+    access: "write:users",
+    operation: "device.list",
+    summary: "List devices that receive notifications, newest first",
+    description: OWN,
+    query: deviceListQuery,
+    response: z.array(deviceSchema),
+    handle: ({ api, call, query }) => api.device.list(call, query),
+  }),
+  defineRoute("POST /api/push/devices", {
+    access: "write:users",
+    operation: "device.create",
+    summary: "Add the caller's browser as a device, or change what it receives",
+    description: `${OWN} The device ends with the login of the caller.`,
+    body: deviceCreateSchema,
+    status: 201,
+    response: deviceSchema,
+    idempotent: true,
+    handle: ({ api, call, body }) => api.device.create(call, body),
+  }),
+  defineRoute("DELETE /api/push/devices/:id", {
+    access: "write:users",
+    operation: "device.delete",
+    summary: "Delete a device; it receives nothing from now on",
+    description: OWN,
+    params: { id },
+    response: deletedSchema,
+    handle: ({ api, call, params }) => api.device.delete(call, params.id),
   }),
 ] as const;

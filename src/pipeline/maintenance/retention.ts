@@ -4,6 +4,7 @@ import type { Config } from "../../config/schema.ts";
 import { createLogger } from "../../base/log.ts";
 import { type DataPaths, getEventsPath, getLogPath } from "../../base/paths.ts";
 import type { Database } from "../../store/db/database.ts";
+import { prunePushes } from "../../store/account/device.ts";
 import { pruneLedger } from "../../store/workers/budget_ledger.ts";
 import { pruneNotices } from "../../store/chat/notice.ts";
 import { pruneDismissals } from "../../store/events/inbox.ts";
@@ -111,6 +112,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
     [pruneUndeliveredEvents, Math.min(oldest.journal, now - UNDELIVERED_DAYS * DAY_MS)],
     [pruneOccurrences, oldest.journal],
     [pruneNotices, now - NOTICES_MS],
+    [prunePushes, oldest.journal],
     [pruneDismissals, Math.min(oldest.executions, oldest.messages)],
     [pruneTraces, Math.min(oldest.executions, oldest.messages)],
     [pruneAnswers, now - DAY_MS],

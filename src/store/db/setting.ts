@@ -20,6 +20,10 @@ type SettingName =
   | "notices_cursor"
   /** "1" while the configuration turns the search off. */
   | "search_off"
+  /** The last journal event that was checked for devices. */
+  | "device_cursor"
+  /** JSON list of the inbox items that devices know. */
+  | "device_inbox"
   /** The last message of a platform before a gap that is not read yet, "" for none. */
   | `gap:${string}`
   /** JSON object from old to new ids of a platform's chats. */

@@ -23,8 +23,35 @@ const isShown = (kind: InboxKind, id: string) =>
         from inbox_dismissal
         where inbox_dismissal.kind = '${kind}' and inbox_dismissal.id = ${id} and (until is null or until > ?))`;
 
+interface InboxQuery {
+  /** The oldest time of failures. */
+  since: number;
+  now: number;
+  /** Names of the secrets that cannot be read. */
+  lost: readonly string[];
+}
+
+/** Lists everything that needs a person, newest first, without dismissed and snoozed items. */
+export async function listInboxItems(db: Database, { since, now, lost }: InboxQuery): Promise<InboxItem[]> {
+  const found = await Promise.all([
+    findLostSecrets(db, lost, now),
+    findLimitedEngines(db, now),
+    findFailedRuns(db, since, now),
+    findStoppedTasks(db, since, now),
+    findFailedMessages(db, since, now),
+    findUndelivered(db, since, now),
+    findPausedWorkers(db, now),
+    findPausedSchedules(db, now),
+    findBlockingBudgets(db, now),
+    findOpenQuestions(db, now),
+    findFailedPushes(db, now),
+    findEndedRounds(db, since, now),
+  ]);
+  return found.flat().sort((one, other) => other.at - one.at);
+}
+
 /** Lists runs that failed since a time and were not repeated. A repeat counts while it waits, too. Omits cancelled runs. */
-export function findFailedRuns(db: Database, since: number, now: number): Promise<InboxItem[]> {
+function findFailedRuns(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'run_failed' as kind, id, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
       failure || iif(error = '', '', ': ' || substr(error, 1, ${INBOX_TITLE_MAX})) as detail, worker_id, worker_name,
@@ -55,7 +82,7 @@ export function findFailedRuns(db: Database, since: number, now: number): Promis
 }
 
 /** Lists tasks since a time that the failure of another one cancelled. */
-export function findStoppedTasks(db: Database, since: number, now: number): Promise<InboxItem[]> {
+function findStoppedTasks(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'task_stopped' as kind, task.id, task.updated_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
       substr(reason, 1, ${INBOX_TITLE_MAX}) as detail, worker_id, coalesce(worker.name, '') as worker_name,
@@ -70,7 +97,7 @@ export function findStoppedTasks(db: Database, since: number, now: number): Prom
 }
 
 /** Lists messages since a time that could not be routed. */
-export function findFailedMessages(db: Database, since: number, now: number): Promise<InboxItem[]> {
+function findFailedMessages(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'message_failed' as kind, id, received_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
       error as detail, ${NO_RUN}, id as message_id, session_key
@@ -83,7 +110,7 @@ export function findFailedMessages(db: Database, since: number, now: number): Pr
 }
 
 /** Lists replies since a time whose delivery has ended without success. */
-export function findUndelivered(db: Database, since: number, now: number): Promise<InboxItem[]> {
+function findUndelivered(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'undelivered' as kind, id, created_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
       error as detail, ${NO_RUN}, message_id, session_key
@@ -97,7 +124,7 @@ export function findUndelivered(db: Database, since: number, now: number): Promi
   );
 }
 
-export function findOpenQuestions(db: Database, now: number): Promise<InboxItem[]> {
+function findOpenQuestions(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'question' as kind, question.id, question.created_at as at, substr(text, 1, ${INBOX_TITLE_MAX}) as title,
       coalesce((select group_concat(value, ' · ') from json_each(options)), '') as detail, worker_id,
@@ -112,7 +139,7 @@ export function findOpenQuestions(db: Database, now: number): Promise<InboxItem[
   );
 }
 
-export function findPausedWorkers(db: Database, now: number): Promise<InboxItem[]> {
+function findPausedWorkers(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'worker_paused' as kind, id, updated_at as at, name as title, '' as detail, id as worker_id,
       name as worker_name, '' as execution_id, '' as message_id, '' as session_key, engine, '' as task_id, ${NO_QUESTION},
@@ -125,7 +152,7 @@ export function findPausedWorkers(db: Database, now: number): Promise<InboxItem[
   );
 }
 
-export function findPausedSchedules(db: Database, now: number): Promise<InboxItem[]> {
+function findPausedSchedules(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'schedule_paused' as kind, task.id, task.updated_at as at,
       substr(iif(task.name = '', instruction, task.name), 1, ${INBOX_TITLE_MAX}) as title,
@@ -141,7 +168,7 @@ export function findPausedSchedules(db: Database, now: number): Promise<InboxIte
   );
 }
 
-export function findBlockingBudgets(db: Database, now: number): Promise<InboxItem[]> {
+function findBlockingBudgets(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'budget_holds' as kind, id, coalesce(hard_notified_at, updated_at) as at, name as title, target as detail, '' as worker_id,
       '' as worker_name, '' as execution_id, '' as message_id, '' as session_key, '' as engine, '' as task_id,
@@ -156,7 +183,7 @@ export function findBlockingBudgets(db: Database, now: number): Promise<InboxIte
   );
 }
 
-export function findLimitedEngines(db: Database, now: number): Promise<InboxItem[]> {
+function findLimitedEngines(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'engine_limited' as kind, engine as id, ? as at, engine as title,
       'the provider limits requests until ' || strftime('%Y-%m-%dT%H:%M:%fZ', rate_limit.until / 1000.0, 'unixepoch')
@@ -171,7 +198,7 @@ export function findLimitedEngines(db: Database, now: number): Promise<InboxItem
 }
 
 /** Lists branches whose push failed or was blocked. */
-export function findFailedPushes(db: Database, now: number): Promise<InboxItem[]> {
+function findFailedPushes(db: Database, now: number): Promise<InboxItem[]> {
   const where = "tree.push in ('failed', 'blocked')";
   return listTreeItems(db, { kind: "push_failed", at: "tree.updated_at", detail: "push_error", where }, [
     now,
@@ -179,7 +206,7 @@ export function findFailedPushes(db: Database, now: number): Promise<InboxItem[]
 }
 
 /** Lists branches since a time with a failed check or a review after the last round. */
-export function findEndedRounds(db: Database, since: number, now: number): Promise<InboxItem[]> {
+function findEndedRounds(db: Database, since: number, now: number): Promise<InboxItem[]> {
   const where = "rounds_over_at >= ?";
   const source = { kind: "rounds_over", at: "rounds_over_at", detail: "rounds_over", where } as const;
   return listTreeItems(db, source, [since, now]);
@@ -214,8 +241,32 @@ function listTreeItems(
   );
 }
 
+async function findLostSecrets(db: Database, lost: readonly string[], now: number): Promise<InboxItem[]> {
+  if (lost.length === 0) return [];
+  return (await listShownSecrets(db, lost, now)).map((name) => ({
+    ...NO_REFERENCES,
+    kind: "secret_lost",
+    id: name,
+    at: now,
+    title: name,
+    detail: "another signing key encrypted this secret. Set it again, or restore that key",
+  }));
+}
+
+const NO_REFERENCES = {
+  worker_id: "",
+  worker_name: "",
+  execution_id: "",
+  message_id: "",
+  session_key: "",
+  engine: "",
+  question_id: "",
+  task_id: "",
+  budget_id: "",
+};
+
 /** Returns the names of lost secrets that are not snoozed. */
-export function listShownSecrets(db: Database, names: readonly string[], now: number): Promise<string[]> {
+function listShownSecrets(db: Database, names: readonly string[], now: number): Promise<string[]> {
   return db.readColumn<string>(
     `select value from json_each(?) where ${
       isShown("secret_lost", "value")

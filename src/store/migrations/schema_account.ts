@@ -82,6 +82,53 @@ export const ACCOUNT_SCHEMA: string[] = [
   `create index refresh_token_expiry on refresh_token (expires_at)`,
   `create index refresh_token_user on refresh_token (user_id)`,
 
+  // Browsers that receive Web Push. A device ends with its login.
+  `create table device (
+    id text primary key,
+    user_id text not null references user (id) on delete cascade,
+    login_id text not null references refresh_token (id) on delete cascade,
+    name text not null,
+    endpoint text not null unique,
+    -- The host of the endpoint.
+    service text not null,
+    -- The public key of the browser and its shared secret, in base64url.
+    p256dh text not null,
+    auth text not null,
+    -- Our public key at the time of the subscription, for which alone the push service accepts messages.
+    server_key text not null,
+    tell text not null check (json_valid(tell)),
+    -- Failures since the last success, and the end of the pause after them.
+    failures integer not null default 0,
+    retry_at integer not null default 0,
+    created_at integer not null,
+    updated_at integer not null
+  ) strict`,
+  `create index device_user on device (user_id, id)`,
+  `create index device_login on device (login_id)`,
+  `create index device_ending on device (substr(id, -6))`,
+
+  // Messages to devices. A message outlives its device, so that its outcome can be read.
+  `create table device_push (
+    id text primary key,
+    device_id text not null,
+    -- A kind of inbox item, or execution for a run that completed.
+    kind text not null,
+    -- The item or the run; '' for several together.
+    item_id text not null,
+    -- How many items or runs the message stands for.
+    items integer not null default 1,
+    status text not null check (status in ('waiting', 'sent', 'failed', 'skipped')),
+    attempt integer not null default 0,
+    -- HTTP status of the push service; 0 without an answer.
+    response integer not null default 0,
+    error text not null default '',
+    created_at integer not null,
+    ended_at integer
+  ) strict`,
+  `create index device_push_waiting on device_push (device_id, id) where status = 'waiting'`,
+  `create index device_push_device on device_push (device_id, id)`,
+  `create index device_push_age on device_push (created_at)`,
+
   `create table login_failure (
     who text primary key,
     minute integer not null,

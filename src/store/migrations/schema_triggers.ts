@@ -93,6 +93,11 @@ export const TRIGGERS: string[] = [
       where id = new.id;
     end`
   ),
+  `create trigger device_push_device_delete after delete on device begin
+    update device_push
+    set status = 'skipped', error = 'the device was removed'
+    where device_id = old.id and status = 'waiting';
+  end`,
   `create trigger execution_remote_run_delete after delete on execution begin
     delete from remote_run where execution_id = old.id;
   end`,

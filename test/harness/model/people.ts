@@ -40,6 +40,15 @@ export async function endSessions(app: App): Promise<void> {
   await app.db.write([{ sql: "delete from refresh_token", args: [] }]);
 }
 
+/** A subscription that nothing is sent to, with the keys of RFC 8291. */
+export const SUBSCRIPTION = {
+  endpoint: "https://127.0.0.1:1/push",
+  keys: {
+    p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+    auth: "BTBZMqHH6r4Tts7J_aSIgg",
+  },
+};
+
 /** Creates a named token as the given caller. */
 export async function createToken(
   app: App,

@@ -9,7 +9,7 @@ import type { Json } from "../service/client.ts";
 /** A running service with engine `fake`, and a function that runs its commands. */
 export interface WalkWorld {
   dataDir: string;
-  call(route: string, body?: unknown): Promise<Json>;
+  call(route: string, body?: unknown, headers?: Record<string, string>): Promise<Json>;
   /** Resolves when no work is left. */
   settle(): Promise<void>;
   /**

@@ -2,6 +2,7 @@ import { expect } from "vitest";
 import { createRepository } from "../service/git_server.ts";
 import { createTempDir } from "../service/process.ts";
 import { formatSkill } from "../service/skill_app.ts";
+import { buildBearer, SUBSCRIPTION } from "./people.ts";
 import type { WalkWorld } from "./walk.ts";
 
 const PASSWORD = "a long enough word\n";
@@ -25,6 +26,14 @@ export async function walkPeople(world: WalkWorld): Promise<void> {
   await world.run("logout", [], /^$|logged out/);
   await world.run("context list");
   await world.run("context use", ["local"], /the configured service/);
+  const login = await world.call("POST /api/auth/login", { username: "eve", password: "another long word" });
+  const device = await world.call(
+    "POST /api/push/devices",
+    { ...SUBSCRIPTION, tell: {} },
+    buildBearer(login.access_token),
+  );
+  await world.run("device list");
+  await world.run("device delete", [device.id, "--yes"]);
   await world.run("user delete", ["eve", "--yes"]);
 
   const made = await world.call("POST /api/tokens", { name: "old", scopes: ["read:*"] });

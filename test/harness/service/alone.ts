@@ -118,11 +118,11 @@ webhooks: ${JSON.stringify(webhooks)}
   }
 
   // deno-lint-ignore no-explicit-any
-  async call(route: string, body?: unknown): Promise<any> {
+  async call(route: string, body?: unknown, headers: Record<string, string> = {}): Promise<any> {
     const [method = "GET", path = ""] = route.split(" ");
     const response = await fetch(this.server.url + path, {
       method,
-      headers: { authorization: `Bearer ${this.#token}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${this.#token}`, "content-type": "application/json", ...headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     expect([route, response.ok]).toEqual([route, true]);

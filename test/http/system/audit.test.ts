@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ROUTES } from "../../../src/http/app.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
+import { buildBearer, SUBSCRIPTION } from "../../harness/model/people.ts";
 import type { Json } from "../../harness/service/client.ts";
 import { createTask } from "../../harness/service/runner.ts";
 import { createRepository } from "../../harness/service/git_server.ts";
@@ -147,6 +148,15 @@ describe("the audit trail (contract 4, Journal)", () => {
     await change("user.deleted", "DELETE /api/users/Eve");
     const token = await change("token.created", "POST /api/tokens", { name: "ci", scopes: ["read:*"] });
     await change("token.deleted", `DELETE /api/tokens/${token.id}`);
+
+    const again = await app.call("POST /api/auth/login", { username: "admin", password });
+    const device = await watch(
+      "device.created",
+      "POST /api/push/devices",
+      () =>
+        app.call("POST /api/push/devices", { ...SUBSCRIPTION, tell: {} }, buildBearer(again.access_token)),
+    );
+    await change("device.deleted", `DELETE /api/push/devices/${device.id}`);
 
     const ask = { message_id: "m", text: "Which?" };
     const question = await change("question.opened", "POST /api/questions", ask);
