@@ -57,6 +57,19 @@ export function isPublicAddress(address: string): boolean {
   return !isDocumentation && !(first === 0x2001 && second < 0x0200);
 }
 
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+/** Returns whether a host is this machine: an address of its loopback network, or the name localhost. */
+export function isLoopback(host: string): boolean {
+  const text = host.replace(/^\[(.*)\]$/, "$1");
+  const version = isIP(text);
+  return version === 0
+    ? text.toLowerCase() === "localhost"
+    : loopback.check(text, version === 4 ? "ipv4" : "ipv6");
+}
+
 /**
  * Returns the addresses of a host, IPv4 first. Throws NotReachedError, and RefusedAddressError when one of them is not public: the caller
  * connects to one of these, so that a second DNS answer cannot redirect it (contract 11).

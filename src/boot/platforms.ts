@@ -8,7 +8,7 @@ import type { RecentActivity } from "../base/recent_activity.ts";
 import type { DataPaths } from "../base/paths.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Config } from "../config/schema.ts";
-import { PLATFORM_SECRETS } from "../config/platform.ts";
+import { locateSecret, PLATFORM_SECRETS } from "../config/platform.ts";
 import { createLogger } from "../base/log.ts";
 import { buildGateway, SECRET_MARK } from "../domain/workers/gateway.ts";
 import type { GatewayAccess } from "../platform/manifest.ts";
@@ -64,16 +64,17 @@ class UnresolvedError extends Error {}
 
 // The values stay out of the configuration that the service keeps.
 async function resolveSecrets(config: PlatformConfig, secrets: SecretStore | null): Promise<PlatformConfig> {
-  const resolved: Record<string, unknown> = { ...config };
-  for (const key of PLATFORM_SECRETS) {
-    const text = resolved[key];
+  const resolved = structuredClone(config);
+  for (const secret of PLATFORM_SECRETS) {
+    const { holder, key } = locateSecret(resolved, secret) ?? { holder: {}, key: "" };
+    const text = holder[key];
     if (typeof text !== "string" || readSecretReference(text) === null) continue;
-    if (secrets === null) throw new UnresolvedError(`${key} names a secret`);
-    resolved[key] = await secrets.resolve(text).catch((error) => {
-      throw new UnresolvedError(`${key}: ${error instanceof Error ? error.message : error}`);
+    if (secrets === null) throw new UnresolvedError(`${secret} names a secret`);
+    holder[key] = await secrets.resolve(text).catch((error) => {
+      throw new UnresolvedError(`${secret}: ${error instanceof Error ? error.message : error}`);
     });
   }
-  return resolved as PlatformConfig;
+  return resolved;
 }
 
 function findGateway(

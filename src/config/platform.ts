@@ -5,8 +5,22 @@ import { EVENT_PATTERN, isWebhookKey } from "../domain/system/webhook.ts";
 import { address, WEBHOOK_KEY_ERROR } from "../platform/manifest.ts";
 import { MANIFESTS } from "../platform/registry.ts";
 
-/** Secret settings of platforms and webhooks. Each has a `<key>_file` next to it, and the service never shows one. */
+/**
+ * Secret settings of platforms and webhooks, such as `token` or `imap.password`. Each has a `<key>_file` next to it, and the service
+ * never shows one.
+ */
 export const PLATFORM_SECRETS = [...new Set(MANIFESTS.flatMap(({ secrets }) => secrets))];
+
+/** Finds the object that has a secret, and its key there. Returns null when the entry has no such object. */
+export function locateSecret(
+  entry: object,
+  secret: string,
+): { holder: Record<string, unknown>; key: string } | null {
+  const [key, group] = secret.split(".").toReversed();
+  const holder = group === undefined ? entry : (entry as Record<string, unknown>)[group];
+  if (key === undefined || typeof holder !== "object" || holder === null) return null;
+  return { holder: holder as Record<string, unknown>, key };
+}
 
 /** Limit of the number of platforms, and of webhooks, in a configuration. */
 const PLATFORMS_MAX = 50;
@@ -57,11 +71,12 @@ export function readSecretFiles(input: Record<string, unknown>, base: string): v
       const keys = entry as Record<string, unknown>;
       // The keys of a webhook include its name.
       const owner = `${list}.${list === "webhooks" && typeof keys.name === "string" ? keys.name : name}`;
-      for (const key of PLATFORM_SECRETS) {
-        const path = keys[`${key}_file`];
+      for (const secret of PLATFORM_SECRETS) {
+        const { holder, key } = locateSecret(keys, secret) ?? { holder: {}, key: "" };
+        const path = holder[`${key}_file`];
         if (typeof path !== "string") continue;
-        keys[key] = readSecretFile(`${owner}.${key}_file`, resolveConfigPath(base, path));
-        delete keys[`${key}_file`];
+        holder[key] = readSecretFile(`${owner}.${secret}_file`, resolveConfigPath(base, path));
+        delete holder[`${key}_file`];
       }
     }
   }

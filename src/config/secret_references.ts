@@ -1,5 +1,5 @@
 import { readSecretReference } from "../domain/account/secret.ts";
-import { PLATFORM_SECRETS } from "./platform.ts";
+import { locateSecret, PLATFORM_SECRETS } from "./platform.ts";
 import type { Config } from "./schema.ts";
 
 /** A part of the configuration that names a secret: `platform:<name>`, `webhook:<name>`, `engine:<name>` or `telemetry`. */
@@ -15,7 +15,10 @@ export function listSecretReferences({ platforms, webhooks, engines, telemetry }
     ...Object.entries(platforms).flatMap(([name, platform]) =>
       listReferences(
         `platform:${name}`,
-        PLATFORM_SECRETS.map((key) => (platform as Record<string, unknown>)[key]),
+        PLATFORM_SECRETS.map((secret) => {
+          const found = locateSecret(platform, secret);
+          return found?.holder[found.key];
+        }),
       )
     ),
     ...webhooks.flatMap(({ name, secret }) => listReferences(`webhook:${name}`, [secret])),

@@ -58,8 +58,10 @@ function collectOrigins(node: Node | null, path: string[], collection: Collectio
       continue;
     }
     const { line } = source.position((pair.key as Node).range?.[0] ?? 0);
-    // `token_file` sets the key `token`.
-    const secret = PLATFORM_SECRETS.find((one) => name === `${one}_file`);
+    // `token_file` sets the key `token`, and `password_file` in `imap` sets `imap.password`.
+    const secret = PLATFORM_SECRETS.map((one) => one.replace(/^.*\./, "")).find((one) =>
+      name === `${one}_file`
+    );
     const key = secret === undefined ? inner : [...path, secret];
     origins.set(key.join("."), { source: "file", at: `${source.path}:${line}` });
   }

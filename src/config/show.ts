@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { formatDuration } from "../base/duration.ts";
 import { QUIET_WINDOW_LOCAL_MS, QUIET_WINDOW_OTHER_MS } from "../domain/chat/quiet_window.ts";
-import { PLATFORM_SECRETS } from "./platform.ts";
+import { locateSecret, PLATFORM_SECRETS } from "./platform.ts";
 import { type Config, configSchema } from "./schema.ts";
 
 const HIDDEN = "(set, not shown)";
@@ -44,8 +44,9 @@ export function formatConfig(config: Config): ShownConfig {
 }
 
 function hideSecrets(entry: ShownConfig): void {
-  for (const key of PLATFORM_SECRETS) {
-    if (entry[key]) entry[key] = HIDDEN;
+  for (const secret of PLATFORM_SECRETS) {
+    const found = locateSecret(entry, secret);
+    if (found?.holder[found.key]) found.holder[found.key] = HIDDEN;
   }
 }
 

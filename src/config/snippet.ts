@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ConfigCheck } from "../domain/system/settings.ts";
 import { ConfigError, type ConfigSource } from "./file.ts";
-import { PLATFORM_SECRETS } from "./platform.ts";
+import { locateSecret, PLATFORM_SECRETS } from "./platform.ts";
 import { formatProblems } from "./problem.ts";
 import { checkBackup, checkEngines, type Config, configSchema, type LoadedConfig } from "./schema.ts";
 import { parseYaml } from "./yaml.ts";
@@ -75,8 +75,9 @@ function takeSecretFiles(input: Record<string, unknown>): Set<string> {
     for (const [name, entry] of Object.entries(entries)) {
       if (typeof entry !== "object" || entry === null) continue;
       for (const secret of PLATFORM_SECRETS) {
-        if (typeof entry[`${secret}_file`] !== "string") continue;
-        delete entry[`${secret}_file`];
+        const found = locateSecret(entry, secret);
+        if (typeof found?.holder[`${found.key}_file`] !== "string") continue;
+        delete found.holder[`${found.key}_file`];
         paths.add([group, name, secret].join("."));
       }
     }

@@ -42,14 +42,14 @@ interface Options {
   /** Creates what all sessions of one start share. */
   createSession: (deps: SessionDeps) => Session;
   deliver: (delivery: Delivery) => Promise<string>;
-  progress: (progress: Progress) => Promise<string>;
+  progress?: (progress: Progress) => Promise<string>;
   fetch: NonNullable<Platform["fetch"]>;
   test: (connection: Connection) => Promise<string>;
 }
 
 /** Creates a platform with a permanent connection. Turns each error of a delivery into a DeliveryError. */
 export function createConnectedPlatform(options: Options): Platform {
-  const { retry = RETRY, refusedPauseMs = REFUSED_PAUSE_MS, required } = options;
+  const { retry = RETRY, refusedPauseMs = REFUSED_PAUSE_MS, required, progress: showProgress } = options;
   const { name, kind, limits, clock } = options.base;
   const connection = new Connection(name, clock);
   const stopped = new AbortController();
@@ -76,7 +76,9 @@ export function createConnectedPlatform(options: Options): Platform {
     },
     cut: (content, media) => cutReply(content, media, limits),
     deliver: (delivery) => options.deliver(delivery).catch(rethrow),
-    progress: (progress) => options.progress(progress).catch(rethrow),
+    ...(showProgress === undefined
+      ? {}
+      : { progress: (progress: Progress) => showProgress(progress).catch(rethrow) }),
     fetch: (ref, signal) => options.fetch(ref, signal).catch(rethrow),
     test: () => options.test(connection),
     health: () => connection.health,

@@ -102,6 +102,8 @@ export interface Delivery {
   choices: readonly Choice[];
   /** When the reply was created, Unix ms, if an earlier try may have sent the part. */
   sentBefore?: number;
+  /** The last try had no outcome, and no person asked to send the reply again. */
+  isUnanswered?: boolean;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { DINGTALK } from "./dingtalk/manifest.ts";
 import { DISCORD } from "./discord/manifest.ts";
+import { EMAIL } from "./email/manifest.ts";
 import { FEISHU } from "./feishu/manifest.ts";
 import { SLACK } from "./slack/manifest.ts";
 import { TELEGRAM } from "./telegram/manifest.ts";
@@ -7,4 +8,4 @@ import { WEBHOOK } from "./webhook/manifest.ts";
 import { WECOM } from "./wecom/manifest.ts";
 
 /** Manifests of all kinds but `local`, which has no settings. */
-export const MANIFESTS = [WEBHOOK, TELEGRAM, SLACK, FEISHU, DINGTALK, DISCORD, WECOM] as const;
+export const MANIFESTS = [WEBHOOK, TELEGRAM, SLACK, FEISHU, DINGTALK, DISCORD, WECOM, EMAIL] as const;

@@ -122,10 +122,11 @@ function requireRun({ caller }: Call): RunBinding {
   return caller.run;
 }
 
-// Programs send to webhooks. Without a notice, no person sees a question there, except one who happens to look into the inbox.
+// Programs send to webhooks, and a mail is read when its reader has time. Without a notice, no person sees a question there, except one who happens to look into the inbox.
 function reachesPerson({ platforms, notices }: Deps<"platforms" | "notices">, sessionKey: string): boolean {
   if (isApiConversation(sessionKey)) return false;
-  const isForPeople = (key: string) => platforms.get(parsePlatformName(key))?.rules.kind !== "webhook";
+  const isForPeople = (key: string) =>
+    !["webhook", "email"].includes(platforms.get(parsePlatformName(key))?.rules.kind ?? "");
   if (!hasConversation(sessionKey) || isForPeople(sessionKey)) return true;
   return notices.some(({ on, to, program }) =>
     on.some((pattern) => matchNoticeKinds(pattern).includes("question.opened")) &&

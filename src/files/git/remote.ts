@@ -1,4 +1,5 @@
 // Remote repositories: addresses, credentials, fetch and push.
+import { isLoopback } from "../../base/address.ts";
 import { type GitRequest, readGit, runGit } from "./git.ts";
 
 /** A repository that the service fetches from or pushes to. */
@@ -32,11 +33,6 @@ export function buildRemoteOptions({ address, credentials }: Remote): Required<
     config: [...config, `credential.${url.origin}.helper=${HELPER}`],
     env: { SVC_GIT_USER: name, SVC_GIT_PASSWORD: password },
   };
-}
-
-/** Whether a host name is this machine's loopback. */
-export function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }
 
 /** Fetches refs into a bare repository. Refspecs without `+` are not forced. Throws GitError. */

@@ -196,6 +196,7 @@ export class Outbox {
         part: JSON.parse(part.body) as Part,
         choices: isLast ? buildChoices(message.question_id, JSON.parse(message.options)) : [],
         ...(part.unanswered > 0 || message.is_resent === 1 ? { sentBefore: message.created_at } : {}),
+        isUnanswered: part.unanswered > 0,
       });
     } catch (error) {
       faultPoint("outbox.post");
