@@ -91,7 +91,7 @@ async function measureIndex(dataDir: string): Promise<Row[]> {
   const on: number[] = [];
   const off: number[] = [];
   for (let n = 0; n < WRITES; n++) {
-    // Both see the same state of caches and disk.
+    // The two see the same state of caches and disk.
     on.push(await write(db, n));
     await db.write([{ sql: "insert into setting (name, value) values ('search_off', '1')", args: [] }]);
     off.push(await write(db, n));

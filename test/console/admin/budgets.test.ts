@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { describeConsole, PHONE } from "../harness/browser.ts";
+import { describeConsole, PHONE } from "../../harness/browser.ts";
 
 describeConsole("budgets in the console", ({ open }) => {
   it("creates a budget that blocks a task, lifts it so that the task runs, and edits it", async () => {

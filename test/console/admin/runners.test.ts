@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { type App, openApp } from "../harness/service/app.ts";
-import { describeConsole, PHONE } from "../harness/browser.ts";
-import { createRemoteWorker, createTask, FakeRunner } from "../harness/service/runner.ts";
-import { waitUntil } from "../harness/wait.ts";
+import { type App, openApp } from "../../harness/service/app.ts";
+import { describeConsole, PHONE } from "../../harness/browser.ts";
+import { createRemoteWorker, createTask, FakeRunner } from "../../harness/service/runner.ts";
+import { waitUntil } from "../../harness/wait.ts";
 
 const WHISPER = [{ name: "whisper", agent: true }];
 

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import type { Page } from "playwright-core";
-import { findViolations } from "../harness/axe.ts";
-import { describeConsole, PHONE } from "../harness/browser.ts";
-import { PASSWORD } from "../harness/service/app.ts";
+import { findViolations } from "../../harness/axe.ts";
+import { describeConsole, PHONE } from "../../harness/browser.ts";
+import { PASSWORD } from "../../harness/service/app.ts";
 
 const VALUE = "a value that no page shows";
 

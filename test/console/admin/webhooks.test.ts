@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { openApp, PASSWORD } from "../harness/service/app.ts";
-import { describeConsole, PHONE } from "../harness/browser.ts";
-import { waitUntil } from "../harness/wait.ts";
-import { Receiver } from "../platform/fakes/receiver.ts";
+import { openApp, PASSWORD } from "../../harness/service/app.ts";
+import { describeConsole, PHONE } from "../../harness/browser.ts";
+import { waitUntil } from "../../harness/wait.ts";
+import { Receiver } from "../../platform/fakes/receiver.ts";
 
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { openApp } from "../harness/service/app.ts";
-import { describeConsole, PHONE } from "../harness/browser.ts";
-import { buildFakeEngines } from "../harness/fakes/agents.ts";
-import { TestClock } from "../harness/clock.ts";
-import { waitUntil } from "../harness/wait.ts";
-import { Receiver } from "../platform/fakes/receiver.ts";
-import { FakeTelegram } from "../platform/fakes/telegram.ts";
+import { openApp } from "../../harness/service/app.ts";
+import { describeConsole, PHONE } from "../../harness/browser.ts";
+import { buildFakeEngines } from "../../harness/fakes/agents.ts";
+import { TestClock } from "../../harness/clock.ts";
+import { waitUntil } from "../../harness/wait.ts";
+import { Receiver } from "../../platform/fakes/receiver.ts";
+import { FakeTelegram } from "../../platform/fakes/telegram.ts";
 
 const SECRET = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
 const MALLORY = { from: { id: 4711, is_bot: false, first_name: "<b>Mallory</b>" } };

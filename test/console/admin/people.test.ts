@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { openApp, PASSWORD } from "../harness/service/app.ts";
-import { describeConsole, PHONE } from "../harness/browser.ts";
+import { openApp, PASSWORD } from "../../harness/service/app.ts";
+import { describeConsole, PHONE } from "../../harness/browser.ts";
 
 describeConsole("users in the console", ({ open, visit }) => {
   it("creates a user with a one-time password, who signs in; edits and deletes the user", async () => {
