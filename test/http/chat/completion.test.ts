@@ -18,7 +18,7 @@ afterAll(() => app[Symbol.asyncDispose]());
 const connect = (scopes: string[] = SCOPES, options: ClientOptions = {}) =>
   connectOpenAi(app, scopes, options);
 
-describe("the openai package (contract 30)", () => {
+describe("the openai package (contract 31)", () => {
   it("lists the workers as models", async () => {
     const client = await connect();
     const models = [];
@@ -58,7 +58,7 @@ describe("the openai package (contract 30)", () => {
   });
 });
 
-describe("errors in OpenAI's form (contract 30)", () => {
+describe("errors in OpenAI's form (contract 31)", () => {
   it("a wrong key is 401", async () => {
     const client = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: "sk-wrong", maxRetries: 0 });
     const error = await fail(client.models.list());

@@ -63,7 +63,7 @@ async function readMessage(answer: { id: string }) {
   return (await app.call(`GET /api/messages/${answer.id.replace("chatcmpl-", "")}/trace`)).message;
 }
 
-describe("the conversation of a request (contract 30)", () => {
+describe("the conversation of a request (contract 31)", () => {
   it("is the client's with metadata.conversation or user, and belongs to the token", async () => {
     const client = await connect();
     const tokens: { id: string; name: string }[] = await app.call("GET /api/tokens?page_size=100");
@@ -100,7 +100,7 @@ describe("the conversation of a request (contract 30)", () => {
   });
 });
 
-describe("a repeated request (contract 30)", () => {
+describe("a repeated request (contract 31)", () => {
   it("joins the run of the first when the package retries after a lost connection [OAI-1]", async () => {
     using proxy = new Proxy(app.url);
     let requests = 0;
@@ -152,7 +152,7 @@ describe("a repeated request (contract 30)", () => {
   });
 });
 
-describe("a closed connection (contract 30)", () => {
+describe("a closed connection (contract 31)", () => {
   it("ends the run of a stream", async () => {
     const client = await connect();
     const { path } = createSignal();
@@ -206,7 +206,7 @@ describe("a closed connection (contract 30)", () => {
   });
 });
 
-it("a stream has the steps of the run as comments, which the package skips (contract 30)", async () => {
+it("a stream has the steps of the run as comments, which the package skips (contract 31)", async () => {
   const { apiKey } = await connect();
   const { path, send } = createSignal();
   const response = await fetch(`${app.url}/v1/chat/completions`, {
@@ -225,7 +225,7 @@ it("a stream has the steps of the run as comments, which the package skips (cont
   expect(text).toContain("\n\n: Reads a data: {}.txt\n\n");
 });
 
-it("a run that fails during a stream is an error of the stream (contract 30)", async () => {
+it("a run that fails during a stream is an error of the stream (contract 31)", async () => {
   const worker = await app.call("POST /api/workers", { name: "Failer", engine: "failer" });
   const client = await connect();
   const messages = say("work");
@@ -237,7 +237,7 @@ it("a run that fails during a stream is an error of the stream (contract 30)", a
   expect(await getError(read())).toMatchObject({ code: "run_failed", type: "server_error" });
 });
 
-describe("questions and approvals (contract 30)", () => {
+describe("questions and approvals (contract 31)", () => {
   it("a question takes its default immediately, and the answer is that of the task that got it", async () => {
     await app.call("POST /api/workers", { name: "Asker", engine: "asker" });
     const client = await connect();
@@ -261,7 +261,7 @@ describe("questions and approvals (contract 30)", () => {
   });
 });
 
-describe("work that is blocked (contract 30)", () => {
+describe("work that is blocked (contract 31)", () => {
   it.each([false, true])(
     "by a budget is 429 with Retry-After, with stream %s, and leaves no task",
     async (stream) => {
