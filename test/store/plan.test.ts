@@ -133,6 +133,7 @@ async function callEverything(app: App): Promise<void> {
     "/api/local/sessions",
     `/api/local/sessions/${run.sessionId}/messages?limit=5`,
     `/api/local/sessions/${run.sessionId}/messages?before=${run.messageId}`,
+    "/v1/models",
   ];
   for (const path of lists) await app.call(`GET ${path}`);
   for (
@@ -171,6 +172,8 @@ async function callEverything(app: App): Promise<void> {
   await app.call(`PUT /api/tasks/${id}`, { paused: false });
   await app.call(`POST /api/tasks/${id}/run`);
   await app.call(`POST /api/executions/${run.executionId}/cancel`);
+  const completion = { model: run.workerId, messages: [{ role: "user", content: "say hello" }] };
+  await app.call("POST /v1/chat/completions", completion, { "x-stainless-retry-count": "1" });
   await app.call(`DELETE /api/contexts?session_key=${key}`);
   await app.call(`DELETE /api/local/sessions/${run.sessionId}`);
   await app.call(`DELETE /api/workers/${run.workerId}`);

@@ -20,11 +20,11 @@ import {
   type CompletionTask,
   findJoinable,
   findOutcome,
-  hasOpenQuestion,
   listCompletionTasks,
   listModels as listModelRows,
 } from "../../store/chat/completion.ts";
 import { storeTrace } from "../../store/events/trace.ts";
+import { deleteAnswer } from "../../store/db/idempotency.ts";
 import { insertInbound, takeMessage } from "../../store/chat/inbound.ts";
 import { listCandidates, listWorkerIds } from "../../store/workers/worker.ts";
 import { type Answer, answer } from "../call/answer.ts";
@@ -172,17 +172,15 @@ type CompletionState =
 /** Reads how far a message is. */
 export async function readCompletion(
   { db, clock }: Deps<"db" | "clock">,
-  { message_id, session_key }: PendingCompletion,
+  { message_id }: PendingCompletion,
 ): Promise<CompletionState> {
-  // Read before the tasks, because the answer of a question creates one.
-  const isAsked = await hasOpenQuestion(db, session_key, message_id);
   const tasks = await listCompletionTasks(db, message_id);
   const open = tasks.filter(({ status }) => !isEndedTask(status));
   const [first] = open;
   if (first !== undefined && open.every(isBlocked)) {
     return { is: "blocked", error: buildBlockedError(first, clock.now()) };
   }
-  if (open.length > 0 || isAsked) {
+  if (open.length > 0 || tasks[0]?.is_asked === 1) {
     return { is: "open", executionIds: open.flatMap(({ execution_id }) => execution_id ?? []) };
   }
   const [last] = tasks;
@@ -261,12 +259,13 @@ function buildStoppingError(): ServiceError {
   });
 }
 
-/** Cancels the tasks of a message and ends their runs. */
+/** Cancels the tasks of a message and ends their runs. The client may repeat the request with the same Idempotency-Key. */
 export async function endCompletion(
   deps: EndDeps,
   call: Call,
   { message_id }: PendingCompletion,
 ): Promise<void> {
+  if (call.idempotency !== null) await deps.db.write([deleteAnswer(call.idempotency.key)]);
   for (const { id, status, execution_id } of await listCompletionTasks(deps.db, message_id)) {
     if (isEndedTask(status)) continue;
     try {

@@ -13,6 +13,8 @@ export interface CompletionTask {
   held_until: number | null;
   /** 1 while its worker is paused. */
   paused: number;
+  /** 1 while a question about the message is open, whose answer may create a task. */
+  is_asked: number;
 }
 
 // An agent that creates more tasks than this for one message gets its answer when the newest of them have ended.
@@ -22,7 +24,11 @@ const COMPLETION_TASKS_MAX = 1_000;
 export function listCompletionTasks(db: Database, messageId: string): Promise<CompletionTask[]> {
   return db.read<CompletionTask>(
     `select task.id, task.status, task.reason, task.execution_id, task.held, task.held_until,
-      coalesce(worker.paused, 0) as paused
+      coalesce(worker.paused, 0) as paused,
+      exists (
+        select 1
+        from question
+        where session_key = task.session_key and status = 'open' and message_id = task.message_id) as is_asked
     from task
     left join worker on worker.id = task.worker_id
     where task.message_id = ? and task.type = 'immediate'
@@ -30,13 +36,6 @@ export function listCompletionTasks(db: Database, messageId: string): Promise<Co
     limit ?`,
     [messageId, COMPLETION_TASKS_MAX],
   );
-}
-
-/** Whether a question about a message is open, whose answer may create a task. */
-export async function hasOpenQuestion(db: Database, sessionKey: string, messageId: string): Promise<boolean> {
-  const sql =
-    "select 1 as one from question where session_key = ? and status = 'open' and message_id = ? limit 1";
-  return await db.first(sql, [sessionKey, messageId]) !== null;
 }
 
 interface CompletionOutcome {

@@ -21,3 +21,7 @@ export function findAnswer(db: Database, key: string, since: number): Promise<St
     [key, since],
   );
 }
+
+export function deleteAnswer(key: string): Statement {
+  return { sql: "delete from idempotency where key = ?", args: [key] };
+}

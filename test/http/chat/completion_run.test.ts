@@ -13,7 +13,7 @@ let app: App;
 beforeAll(async () => {
   app = await openApp({
     config: {
-      engines: { ...buildFakeEngines(), asker: buildShellEngine(ASKER) },
+      engines: { ...buildFakeEngines(), asker: buildShellEngine(ASKER), failer: buildShellEngine(FAILER) },
       limits: { max_concurrent_runs: 8 },
     },
   });
@@ -25,6 +25,9 @@ afterAll(() => app[Symbol.asyncDispose]());
 // Asks with a default and ends its turn. The answer comes as a new task, whose context has it.
 const ASKER = `grep -q 'The answer' "$SVC_CONTEXT_FILE" && { echo "the answer came"; exit; }
 "$SVC_CTL" ctl ask 'Delete it?' --option Yes --option No --default No --timeout 2h > /dev/null && echo "I asked"`;
+
+// Fails when the file exists in its work directory.
+const FAILER = "while [ ! -e fail ]; do sleep 0.02; done; exit 3";
 
 const connect = (options = {}) => connectOpenAi(app, SCOPES, options);
 
@@ -222,6 +225,18 @@ it("a stream has the steps of the run as comments, which the package skips (cont
   expect(text).toContain("\n\n: Reads a data: {}.txt\n\n");
 });
 
+it("a run that fails during a stream is an error of the stream (contract 30)", async () => {
+  const worker = await app.call("POST /api/workers", { name: "Failer", engine: "failer" });
+  const client = await connect();
+  const messages = say("work");
+  const stream = await client.chat.completions.create({ model: "Failer", messages, stream: true });
+  await Deno.writeTextFile(join(worker.work_dir, "fail"), "");
+  const read = async () => {
+    for await (const { choices } of stream) expect(choices).toEqual([]);
+  };
+  expect(await getError(read())).toMatchObject({ code: "run_failed", type: "server_error" });
+});
+
 describe("questions and approvals (contract 30)", () => {
   it("a question takes its default immediately, and the answer is that of the task that got it", async () => {
     await app.call("POST /api/workers", { name: "Asker", engine: "asker" });
@@ -266,15 +281,18 @@ describe("work that is blocked (contract 30)", () => {
     },
   );
 
-  it("by a paused worker is 429", async () => {
+  it("by a paused worker is 429, and the same Idempotency-Key works after it was resumed", async () => {
     const worker = await app.call("POST /api/workers", { name: "Paused" });
     await app.call(`PUT /api/workers/${worker.id}`, { paused: true });
-    const client = await connect();
+    const client = await connect({ defaultHeaders: { "idempotency-key": "paused" } });
     const error = await getError(
       client.chat.completions.create({ model: "Paused", messages: say("say hello") }),
     );
     expect(error).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
     expect(error.message).toContain("paused");
+    await app.call(`PUT /api/workers/${worker.id}`, { paused: false });
+    const answer = await client.chat.completions.create({ model: "Paused", messages: say("say hello") });
+    expect(answer.choices[0]?.message.content).toBe("hello");
   });
 });
 
