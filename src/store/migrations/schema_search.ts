@@ -23,7 +23,7 @@ export function buildTerm(name: string): string {
 const SEARCH_IS_ON = "not exists (select 1 from setting where name = 'search_off')";
 
 /**
- * The index of the search (decision 0037). `search_entry` numbers the rows that can be found, in the order of their ids, and
+ * The index of the search (decision 0039). `search_entry` numbers the rows that can be found, in the order of their ids, and
  * `search_text` has the texts by number. The triggers write both in the batch of the row, so deletion and retention clear them, too.
  */
 export const SEARCH_SCHEMA: string[] = [
