@@ -18,7 +18,10 @@ type SettingName =
   | "isolation_default"
   /** The last journal event that was checked for notices. */
   | "notices_cursor"
-  /** The last message of a platform before a gap that is not read yet, "" for none. */
+  /**
+   * The last message of a platform before a gap that is not read yet, "" for none. Of a mailbox, the position after its last handled
+   * mail, as JSON.
+   */
   | `gap:${string}`
   /** JSON object from old to new ids of a platform's chats. */
   | `moved:${string}`
