@@ -12,7 +12,7 @@ const MAIL_HTML_MAX_CHARACTERS = 250_000;
 /** The parser takes time for each line. A mail with the largest file has fewer. */
 const MAIL_LINES_MAX = 600_000;
 /** Text that is searched for quotes. A message takes less. */
-const TEXT_SEARCHED_CHARACTERS = 1_000_000;
+const TEXT_SEARCHED_CHARACTERS = 500_000;
 const MAIL_ATTACHMENTS_MAX = 20;
 const MAIL_PARSE_MAX_MS = 30_000;
 const CHUNK_BYTES = 64 * 1024;

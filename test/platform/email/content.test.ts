@@ -30,6 +30,26 @@ describe("cutQuotes()", () => {
   });
 });
 
+it("cutQuotes() takes linear time", () => {
+  const started = performance.now();
+  for (
+    const line of [
+      "> \n\n",
+      "x:\n> \n",
+      "\n",
+      "From:\n",
+      "____________________\n",
+      "-",
+      "--\n",
+      "On\n:\n>\n",
+      " ",
+    ]
+  ) {
+    cutQuotes(line.repeat(1_000_000 / line.length));
+  }
+  expect(performance.now() - started).toBeLessThan(20_000);
+});
+
 describe("parseContent()", () => {
   it("reads text, HTML, names and files", async () => {
     expect(

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { writeAskingClaude } from "../../harness/fakes/asking_claude.ts";
 import type { App } from "../../harness/service/app.ts";
 import { createTempDir } from "../../harness/service/process.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { MAIL_SERVERS_MISSING, MailServers } from "../fakes/mail_servers.ts";
 import { MailWorld, type ReceivedMail } from "../worlds/mail.ts";
-import { openWorld, readPlatformCheck, waitForState } from "../worlds/open.ts";
+import { openPlatforms, openWorld, readPlatformCheck, waitForState } from "../worlds/open.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const CODE = /[A-Z0-9]{4}-[A-Z0-9]{4}/;
@@ -199,6 +200,19 @@ describe.skipIf(MAIL_SERVERS_MISSING !== "")("a mailbox on Dovecot and Postfix [
     await app.settle();
     await world.say("say later");
     await world.hears("later");
+  });
+
+  it("denies a tool call of an agent that asks, without a notice that reaches a person (contract 23)", async () => {
+    await using folder = await createTempDir();
+    const world = new MailWorld(servers);
+    const mail = { ...world.config, worker: "Ada", allow: [world.ada] };
+    const engines = { default: "claude", claude: await writeAskingClaude(folder.path) };
+    await using app = await openPlatforms({ mail }, { dataDir: folder.path, config: { engines } as never });
+    await waitForState(app, "mail", "connected");
+    await world.say(`call Write ${folder.path}/file`);
+    await waitUntil("the reply", async () => (await world.texts()).length === 1);
+    expect((await app.call("GET /api/executions"))[0].result).toMatch(/nobody can be asked here/);
+    expect(await app.call("GET /api/questions")).toEqual([]);
   });
 
   it("reports a refused login without the password", async () => {
