@@ -94,7 +94,11 @@ it("a Codex that stays open finds the skills in the directory of its process (co
     config: { engines: { default: "codex", codex: { command, env, warm: {} } } },
   });
   const { body: ada } = await world.create([world.weigh]);
-  const run = await world.run(ada, "Weigh.");
+  // Only the processes of conversations stay open.
+  const { id } = await world.app.call("POST /api/local/sessions", { worker_id: ada.id });
+  await world.app.call(`POST /api/local/sessions/${id}/messages`, { content: "Weigh." });
+  await world.app.settle(60_000);
+  const [run] = await world.app.call("GET /api/executions");
   expect(run, JSON.stringify(run)).toMatchObject({ status: "completed", result: "done" });
   expect(await Deno.readTextFile(join(ada.work_dir, "roots.txt"))).toBe("weigh-parcels\n");
 });
