@@ -77,7 +77,11 @@ export async function planSearch(db: Database, scope: SearchScope): Promise<Sear
     const names = [`session:${sessionKey}`, ...(withGlobal ? ["session:global"] : [])];
     const terms = await listTerms(db, names);
     if (terms.length === 0) return null;
-    parts.push(`(${terms.map(quote).join(" OR ")})`);
+    const conversation = `(${terms.map(quote).join(" OR ")})`;
+    const floor = since === null ? 0 : await findNumberAt(db, since);
+    // Reading a short conversation is faster than a search for its few rows in the lists of frequent trigrams.
+    if (await isShort(db, conversation)) return { scope, match: conversation, floor };
+    parts.push(conversation);
   }
   if (workerId !== null) {
     const terms = await listTerms(db, [`worker:${workerId}`]);
@@ -93,6 +97,13 @@ export async function planSearch(db: Database, scope: SearchScope): Promise<Sear
   const match = parts.length === 0 ? null : [...new Set(parts)].join(" AND ");
   const floor = since === null ? 0 : await findNumberAt(db, since);
   return { scope, match, floor };
+}
+
+const SHORT_ROWS = 2_000;
+
+async function isShort(db: Database, match: string): Promise<boolean> {
+  const sql = "select rowid from search_text where search_text match ? order by rowid desc limit 1 offset ?";
+  return await db.readValue<number>(sql, [match, SHORT_ROWS]) === null;
 }
 
 // Every third one is enough, since the texts are read anyway. Each term costs time in long lists.
