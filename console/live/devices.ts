@@ -80,7 +80,7 @@ function untilActive({ installing, waiting, active }: ServiceWorkerRegistration)
 
 /**
  * Renews the subscription after each login, because a device ends with the login that added it. The device of another user of this
- * browser ends here.
+ * browser ends here, and one that its user deleted elsewhere.
  */
 export function followSession(): void {
   if (!canReceivePushes()) return;
@@ -95,8 +95,8 @@ async function renew(hasSignedIn: boolean): Promise<void> {
   const device = stored.peek();
   if (device === null) return;
   if (device.user !== username.peek() || Notification.permission !== "granted") return await forget();
-  if (!hasSignedIn && await isKnown(device.id)) return;
-  await sendSubscription(device.tell);
+  if (hasSignedIn) await sendSubscription(device.tell);
+  else if (!await isKnown(device.id)) await forget();
 }
 
 async function isKnown(id: string): Promise<boolean> {
