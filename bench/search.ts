@@ -41,7 +41,7 @@ export async function benchSearch(): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [what, query] of QUERIES) {
     const times = await measureRuns(REQUESTS, 3, async (n) => {
-      // The number makes each request different, so that no cache responds.
+      // Each request differs, so that no cache responds.
       await service.call(`GET /api/search?${query(n + 3)}&since=${n + 3}`);
     });
     rows.push({
@@ -91,7 +91,7 @@ async function measureIndex(dataDir: string): Promise<Row[]> {
   const on: number[] = [];
   const off: number[] = [];
   for (let n = 0; n < WRITES; n++) {
-    // The two see the same state of caches and disk.
+    // Alternates, so that caches and disk are in the same state.
     on.push(await write(db, n));
     await db.write([{ sql: "insert into setting (name, value) values ('search_off', '1')", args: [] }]);
     off.push(await write(db, n));
