@@ -8,7 +8,8 @@ const ROWS = Number(Deno.env.get("SVC_BENCH_ROWS") ?? 1_000_000);
 const BATCH_ROWS = 2_000;
 const TEXT_CHARACTERS = 200;
 const SESSIONS = 1_000;
-const START_MS = 1_700_000_000_000;
+// Recent, so that retention keeps the rows.
+const START_MS = Date.now() - 20 * 24 * 60 * 60 * 1_000;
 const REQUESTS = 60;
 const WRITES = 400;
 // Contract 28: for words that are in half of all rows, and for one conversation.
