@@ -26,7 +26,7 @@ async function countDevices(app: App): Promise<number> {
   return (await app.call("GET /api/push/devices")).length;
 }
 
-describe("/api/push/devices (contract 30)", () => {
+describe("/api/push/devices (contract 32)", () => {
   it("adds a device with everything off, and changes it by its endpoint", async () => {
     await using app = await openApp({ inMemory: true });
     const ada = await createUser(app, "ada", "viewer");
@@ -133,7 +133,7 @@ describe("/api/push/devices (contract 30)", () => {
   });
 });
 
-describe("a device ends (contract 30)", () => {
+describe("a device ends (contract 32)", () => {
   /** Adds a device for a new user, and runs `end`. Returns the number of devices after it. */
   async function countAfter(end: (app: App, user: TestCaller & { refresh: string }) => Promise<unknown>) {
     await using app = await openApp({ inMemory: true });

@@ -47,7 +47,7 @@ async function loseSecret(app: App): Promise<void> {
   await app.db.write([{ sql: "update secret set key_id = 'other'", args: [] }]);
 }
 
-describe("pushes to devices (contract 30)", () => {
+describe("pushes to devices (contract 32)", () => {
   it("say that a run finished, encrypted for the device of the user who asked", async () => {
     await using service = new PushService();
     await using app = await openApp({ config: LOOPBACK });
@@ -173,10 +173,11 @@ describe("pushes to devices (contract 30)", () => {
     // A device has one push in flight at most.
     expect(service.countTries("silent")).toBe(1);
     service.modes.set("/busy", 201);
-    await waitUntil("the busy device got both", () => count("busy") >= 3);
-    const topics = service.got.filter(({ path }) => path === "/busy").map(({ topic }) => topic);
-    expect(new Set(topics).size).toBe(2);
-    expect(topics[0]).toBe(topics[topics.length - 2]);
+    const listTopics = () => service.got.filter(({ path }) => path === "/busy").map(({ topic }) => topic);
+    await waitUntil("the busy device got both", () => new Set(listTopics()).size === 2);
+    const [topic, ...later] = listTopics();
+    expect(later.filter((one) => one === topic).length).toBeGreaterThanOrEqual(1);
+    expect(later.at(-1)).not.toBe(topic);
     await waitUntil("the refused one pauses", async () => {
       const row = await app.db.first<{ failures: number }>(
         "select failures from device where endpoint like '%refused'",
