@@ -28,8 +28,8 @@ const TYPES: Record<string, string> = {
 };
 
 /**
- * Bundles the console into its page, scripts, style sheet and icons. All names except those of the page and the manifest contain
- * a hash. The same source gives the same bytes.
+ * Bundles the console into its page, scripts, style sheet and icons. All names except those of the page, the manifest and the
+ * service worker contain a hash. The same source gives the same bytes.
  */
 export async function buildConsole(): Promise<BuiltConsole> {
   const files: BuiltConsole["files"] = new Map();
@@ -51,7 +51,32 @@ export async function buildConsole(): Promise<BuiltConsole> {
   const entry = chunks.find((chunk) => chunk.isEntry);
   const scripts = [entry?.fileName ?? "", ...entry?.imports ?? []].map((name) => `/console/${name}`);
   add("index.html", buildPage({ scripts, style, icon, pngIcon }));
-  return { files, modules };
+  const offline = addHashed("offline.html", buildOfflinePage({ style, icon }));
+  const worker = await bundleServiceWorker({
+    OFFLINE_PAGE: offline,
+    OFFLINE_FILES: [style, icon],
+    ICON: pngIcon,
+  });
+  add("sw.js", worker.code);
+  return { files, modules: [...modules, ...worker.modules] };
+}
+
+/** Bundles the service worker, whose name must not change, with these values. */
+async function bundleServiceWorker(values: Record<string, string | string[]>) {
+  const build = await rolldown({
+    cwd: ROOT,
+    input: "console/service_worker.ts",
+    platform: "browser",
+    transform: {
+      target: "es2022",
+      define: Object.fromEntries(
+        Object.entries(values).map(([name, value]) => [name, JSON.stringify(value)]),
+      ),
+    },
+  });
+  const { output: [chunk] } = await build.generate({ format: "iife", minify: true });
+  await build.close();
+  return { code: chunk.code, modules: chunk.moduleIds };
 }
 
 async function bundleScripts() {
@@ -91,7 +116,8 @@ function buildManifest(icon: string, pngIcon: string): string {
   return JSON.stringify({
     name: "svc console",
     short_name: "svc",
-    start_url: "/",
+    id: "/",
+    start_url: "/console/",
     scope: "/",
     display: "standalone",
     background_color: "#faf9f7",
@@ -125,6 +151,31 @@ ${
 <body>
 <div id="app"><p class="loading" role="status">Loading</p></div>
 <noscript>The console needs JavaScript. Without it, use <code>svc ctl</code> or the API at <a href="/docs">/docs</a>.</noscript>
+</body>
+</html>
+`;
+}
+
+/** Builds the page that the service worker shows while the service does not respond. */
+function buildOfflinePage({ style, icon }: { style: string; icon: string }): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
+<meta name="color-scheme" content="light dark">
+<title>svc</title>
+<link rel="icon" href="${icon}">
+<link rel="stylesheet" href="${style}">
+</head>
+<body>
+<main class="login">
+<div class="empty">
+<h1 class="empty-title">The service does not respond.</h1>
+<p>Check your connection, or whether the service is running.</p>
+<p><a href="">Try again</a></p>
+</div>
+</main>
 </body>
 </html>
 `;

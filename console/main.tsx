@@ -1,6 +1,8 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { ignoreDoublePresses } from "./live/button_press.ts";
+import { followSession } from "./live/devices.ts";
+import { startServiceWorker } from "./live/service_worker.ts";
 import { startSession } from "./live/session.ts";
 import { preloadPage } from "./pages.tsx";
 
@@ -12,4 +14,6 @@ if (root !== null) {
   render(<App />, root);
 }
 ignoreDoublePresses();
+startServiceWorker();
+followSession();
 void startSession();

@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
 import type { Schemas } from "./api.ts";
+import { getTell } from "./devices.ts";
 
 type InboxItem = Schemas["InboxItem"];
 
@@ -23,7 +24,8 @@ export async function enableNotifications(on: boolean): Promise<void> {
 
 /** Shows a notification for each new item, if the page is hidden. The tag keeps several tabs from showing it twice. */
 export function notifyNew(before: readonly InboxItem[] | undefined, after: readonly InboxItem[]): void {
-  if (!notificationsEnabled.value || !document.hidden || before === undefined) return;
+  // The push service notifies this browser of the same items.
+  if (!notificationsEnabled.value || getTell().needs_you || !document.hidden || before === undefined) return;
   const known = new Set(before.map(buildItemKey));
   for (const item of after) {
     const tag = buildItemKey(item);

@@ -8,6 +8,9 @@ export const sessionState = signal<SessionState>("starting");
 
 export const username = signal("");
 
+/** How often a user has signed in on this page. A resumed session does not count. */
+export const signIns = signal(0);
+
 /** A link that signs in as another user, until the user of this session accepts or declines it. */
 export const offeredLogin = signal<{ code: string; text: string } | null>(null);
 
@@ -66,6 +69,7 @@ async function enterByCode(code: string, replace = false): Promise<void> {
   }
   if (!response?.ok) return;
   localStorage.setItem(SESSION, body.session);
+  signIns.value++;
   enter(body.access_token);
 }
 
@@ -89,7 +93,15 @@ export async function signIn(name: string, password: string): Promise<void> {
     throw new ApiError(response.status, "login", explainFailure(response.status, body.detail));
   }
   localStorage.setItem(SESSION, body.session);
+  signIns.value++;
   enter(body.access_token);
+}
+
+const signOutListeners = new Set<() => void>();
+
+/** Calls `listener` when the user signs out in this browser. */
+export function onSignOut(listener: () => void): void {
+  signOutListeners.add(listener);
 }
 
 /** Signs out in this browser, and ends the session on the server. */
@@ -98,6 +110,7 @@ export async function signOut(): Promise<void> {
   leave("out");
   localStorage.removeItem(SESSION);
   clearDrafts();
+  for (const listener of signOutListeners) listener();
   if (half === null) return;
   leaving = post("/api/auth/logout", {}, half).catch(() => null);
   await leaving;

@@ -33,7 +33,7 @@ export function listGuides(): SetupGuide[] {
       return secret === undefined || path === undefined
         ? []
         : [{ path, content: secret.replaceAll("_", " ") }];
-    }),
+    }).filter(({ path }, at, all) => all.findIndex((one) => one.path === path) === at),
     yaml: formatLines("platforms:", lines),
   }));
   return [...engines, ...platforms].filter(({ kind }) => kind !== "echo");

@@ -191,7 +191,9 @@ export class AgentProcess {
     if (this.#early.length > 0) listener.output("stdout", this.#early);
     this.#early = new Uint8Array();
     const turn = addSkills(this.#setup, run, this.#place, request);
-    this.#dialogue?.turn(buildOrder(this.#setup, run, turn), (events) => this.#listener?.take(events));
+    // The files of a process that stays open are in its own directory.
+    const own = { ...run, runDir: this.#place.dir };
+    this.#dialogue?.turn(buildOrder(this.#setup, own, turn), (events) => this.#listener?.take(events));
   }
 
   parse(line: Line): AgentEvent[] {

@@ -47,10 +47,10 @@ export class SkillStore {
     this.#root = skills;
   }
 
-  /** Returns the skill of a source and keeps its files. `known` is one that a worker has. Throws SkillFault. */
-  async keep(source: SkillSource, known: Skill | null): Promise<Skill> {
-    const found = known ?? this.#recent.get(buildKey(source)) ?? null;
-    if (found !== null && this.#load(found.digest) !== null) {
+  /** Fetches the skill of a source, unless this process has fetched it lately, and keeps its files. Throws SkillFault. */
+  async keep(source: SkillSource): Promise<Skill> {
+    const found = this.#recent.get(buildKey(source));
+    if (found !== undefined && this.#load(found.digest) !== null) {
       // The maintenance removes unused files by their age.
       const now = new Date();
       await Deno.utime(this.#getPath(found.digest), now, now).catch(() => {});

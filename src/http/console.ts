@@ -12,7 +12,8 @@ export type ConsoleFiles = ReadonlyMap<string, ConsoleFile>;
 
 export const CONSOLE_PATHS = ["/", "/console", "/console/*"];
 
-// Blocks other hosts, inline code, and text that becomes markup (facts, console 2.1).
+// Blocks other hosts, inline code, and text that becomes markup (facts, console 2.1). The one policy for Trusted Types registers the
+// service worker.
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -25,7 +26,7 @@ const CONTENT_SECURITY_POLICY = [
   "base-uri 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
+  "trusted-types svc-worker",
 ].join("; ");
 
 const PAGE = "index.html";

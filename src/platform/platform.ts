@@ -74,7 +74,7 @@ export interface LastMessage {
 
 /**
  * Stores the last message before a gap whose history the service has not read yet. The service stores new messages meanwhile, and
- * after a restart they would hide the gap.
+ * after a restart they would hide the gap. A mailbox stores its position here.
  */
 export interface Gap {
   /** Returns "" without a gap. */

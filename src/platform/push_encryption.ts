@@ -22,7 +22,7 @@ interface Randomness {
   pair: CryptoKeyPair;
 }
 
-/** Encrypts a message for one browser (RFC 8291). Throws for keys that importBrowserKey() refuses. */
+/** Encrypts a message for one browser (RFC 8291). Throws for a public key that is not a point on the curve. */
 export async function encryptPush(
   text: string,
   { p256dh, auth }: SubscriptionKeys,
@@ -31,10 +31,11 @@ export async function encryptPush(
   if (countBytes(text) > PUSH_TEXT_MAX_BYTES) throw new Error("the message is too long for a push service");
   const used = salt ?? crypto.getRandomValues(new Uint8Array(SALT_BYTES));
   const { publicKey, privateKey } = pair ?? await generatePair();
-  const browserKey = await importBrowserKey(p256dh);
+  const theirs = concat(Buffer.from(p256dh, "base64url"));
+  const browserKey = await crypto.subtle.importKey("raw", theirs, CURVE, false, []);
   const shared = await crypto.subtle.deriveBits({ name: "ECDH", public: browserKey }, privateKey, 256);
   const own = new Uint8Array(await crypto.subtle.exportKey("raw", publicKey));
-  const info = concat("WebPush: info\0", Buffer.from(p256dh, "base64url"), own);
+  const info = concat("WebPush: info\0", theirs, own);
   const secret = await expand(new Uint8Array(shared), Buffer.from(auth, "base64url"), info, 256);
   const key = await expand(secret, used, concat("Content-Encoding: aes128gcm\0"), 128);
   const iv = await expand(secret, used, concat("Content-Encoding: nonce\0"), 96);
@@ -43,11 +44,6 @@ export async function encryptPush(
   const size = new Uint8Array(4);
   new DataView(size.buffer).setUint32(0, RECORD_BYTES);
   return concat(used, size, [own.length], own, new Uint8Array(record));
-}
-
-/** Imports the public key of a browser. Throws for a text that is not a point on the curve. */
-export function importBrowserKey(p256dh: string): Promise<CryptoKey> {
-  return crypto.subtle.importKey("raw", concat(Buffer.from(p256dh, "base64url")), CURVE, false, []);
 }
 
 function generatePair(): Promise<CryptoKeyPair> {

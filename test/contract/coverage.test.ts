@@ -234,7 +234,7 @@ const COMMANDS: Record<string, string> = {
   "export": "",
   "apply": "file! dry-run prune adopt plan force",
   "diff": "file!",
-  // contract 31
+  // contract 30
   "search": "<words...> in worker-id session-key since cursor",
   "conversation list": `session-key platform ${PAGE}`,
   "engine list": "",

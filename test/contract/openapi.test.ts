@@ -46,8 +46,9 @@ describe("/openapi.json (contract 5)", () => {
     expect(new Set(names).size).toBe(names.length);
     for (const { key, operation } of operations) {
       const open = key.includes("/api/auth/");
-      // The token of a run is enough to ask about a tool call.
-      const needsNoScope = open || (key.includes("/api/approvals") && key !== "GET /api/approvals");
+      // The token of a run is enough to ask about a tool call. A search covers what its caller can read.
+      const needsNoScope = open || (key.includes("/api/approvals") && key !== "GET /api/approvals") ||
+        ["GET /api/search", "GET /api/recall"].includes(key);
       expect([key, "x-required-scope" in operation]).toEqual([key, !needsNoScope]);
       const wanted = open
         ? ["400", "405", "429", "500", "503"]
@@ -89,6 +90,8 @@ describe("/openapi.json (contract 5)", () => {
       Object.values(one.responses).some((response) => "Warning" in ((response as Headed).headers ?? {}))
     );
     expect(warns.map((one) => one.operationId).sort()).toEqual([
+      "recall",
+      "search.find",
       "secret.put",
       "worker.create",
       "worker.update",

@@ -114,3 +114,23 @@ it("drops late output of an earlier turn, and a turn that ends before its thread
   }]);
   expect(early.said.at(-1)).toMatchObject({ method: "thread/start" });
 });
+
+it("sets the skills of the worker before it starts a thread, and fails the turn of a Codex that takes none", () => {
+  const order = { ...ORDER, skills: { dir: "/run/input/skills", names: ["weigh-parcels"] } };
+  const { said, hear } = begun(order);
+  hear({ id: 1, result: {} });
+  expect(said.at(-1)).toEqual({
+    id: 2,
+    method: "skills/extraRoots/set",
+    params: { extraRoots: ["/run/input/skills"] },
+  });
+  hear({ id: 2, result: {} });
+  expect(said.at(-1)).toMatchObject({ id: 3, method: "thread/start" });
+  const old = begun(order);
+  old.hear({ id: 1, result: {} });
+  expect(old.hear({ id: 2, error: { code: -32_601, message: "unknown method" } })).toMatchObject([{
+    ...{ kind: "done", ok: false },
+    failure: { kind: "unsupported", words: "it takes no skills: unknown method" },
+  }]);
+  expect(old.said.at(-1)).toMatchObject({ method: "skills/extraRoots/set" });
+});

@@ -88,12 +88,14 @@ describe("the console", () => {
 
   it("sends requests only to its own server, through one session", () => {
     expect(findLines(/["'`](https?|wss?):\/\//)).toEqual([]);
-    expect(findLines(/(?<!\w)fetch\(/, /^console\/live\/session\.ts$/)).toEqual([]);
+    expect(findLines(/(?<!\w)fetch\(/, /^console\/(live\/session|service_worker)\.ts$/)).toEqual([]);
     expect(
       findLines(/XMLHttpRequest|WebSocket|EventSource\(|sendBeacon/, /^console\/pages\/chat\/upload\.ts$/),
     )
       .toEqual([]);
-    expect(findLines(/localStorage/, /^console\/live\/(session|notifications|columns)\.ts$/)).toEqual([]);
+    expect(findLines(/localStorage/, /^console\/live\/(session|notifications|columns|devices)\.ts$/)).toEqual(
+      [],
+    );
   });
 
   // The API describes every platform, so a new one needs no change here. Webhooks have separate pages.
@@ -122,9 +124,9 @@ describe("the console", () => {
     expect(colored).toEqual([]);
   });
 
-  it("reaches every file from its entry", () => {
+  it("reaches every file from its entries", () => {
     const edges = imports();
-    const found = new Set(["console/main.tsx"]);
+    const found = new Set(["console/main.tsx", "console/service_worker.ts"]);
     for (const file of found) {
       for (const { from, to } of edges) if (from === file && to.startsWith("console/")) found.add(to);
     }

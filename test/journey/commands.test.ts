@@ -93,7 +93,7 @@ describe("svc ctl, every command once (interface 4.2, contract 6)", () => {
       const script = new Script(app, form);
       await walkAllCommands({
         dataDir: app.dataDir,
-        call: (route, body) => app.call(route, body),
+        call: (route, body, headers) => app.call(route, body, headers),
         settle: () => app.settle(),
         stranger: () => createStranger(app.db),
         until: (event) => app.until(event),

@@ -94,7 +94,8 @@ describe("every example", () => {
       const under = text.startsWith("  ") ? "platforms:\n" : "";
       const checked = configSchema.safeParse(
         parseYaml(
-          under + text.replace(/whsec_[^\s"']*/g, SECRET).replace(/(token|secret)_file: \S+/g, "$1: 1:x"),
+          under +
+            text.replace(/whsec_[^\s"']*/g, SECRET).replace(/(token|secret|password)_file: \S+/g, "$1: 1:x"),
         )
           .document.toJS(),
       );

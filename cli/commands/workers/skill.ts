@@ -59,12 +59,15 @@ export const group: AnyCommand[] = [
     options: { ref: REF, yes: YES },
     examples: ["skill update Ada", "skill update Ada weigh-parcels --ref v3"],
     async run(context) {
-      const { args: [id = "", name], options: { ref, yes } } = context;
+      const { client, out, args: [id = "", name], options: { ref, yes } } = context;
       const skills = await listSkills(context, id);
       const chosen = name === undefined ? skills : [requireSkill(context, skills, name)];
       for (const { name, url, path } of chosen) {
         await update(context, id, { ...toGiven({ ref }), name, url, path }, yes);
       }
+      if (isForPeople(out)) return;
+      const { json, value } = await client.call("GET /api/workers/:id", { params: { id } });
+      out.object(json, value, id);
     },
   }),
   command({
@@ -113,12 +116,17 @@ async function check({ client }: Pick<BaseContext, "client">, id: string, body: 
   return (await client.call("POST /api/workers/:id/skills/check", { params: { id }, body })).value;
 }
 
+// Programs that read JSON or ids get the worker on stdout, and the changes are on stderr.
+function isForPeople({ format }: BaseContext["out"]): boolean {
+  return format !== "json" && format !== "ids";
+}
+
 async function update(context: BaseContext, id: string, body: CheckBody, yes?: boolean): Promise<void> {
   const { client, out, io } = context;
   const { skill, before, diff, truncated, ...counts } = await check(context, id, body);
   const { name = "" } = body;
   if (before?.ref === skill.ref) return context.note(`${name} is up to date (${skill.ref})`);
-  const isText = out.format !== "json" && out.format !== "ids";
+  const isText = isForPeople(out);
   const print = (text: string) => isText ? out.raw(text) : io.err(text);
   const isTerminal = isText ? io.outIsTerminal : io.errIsTerminal;
   print(isTerminal ? diff.split("\n").map((line) => escapeLine(line, false)).join("\n") : diff);
@@ -129,6 +137,5 @@ async function update(context: BaseContext, id: string, body: CheckBody, yes?: b
   }
   // Another client may have changed the list meanwhile.
   const skills = (await listSkills({ client }, id)).map((one) => one.name === name ? skill : one);
-  const { json, value } = await client.call("PUT /api/workers/:id", { params: { id }, body: { skills } });
-  if (!isText) out.object(json, value, id);
+  await client.call("PUT /api/workers/:id", { params: { id }, body: { skills } });
 }

@@ -1,12 +1,11 @@
 import { LogOut } from "lucide-preact";
-import { canNotify, enableNotifications, notificationsEnabled } from "../../live/notifications.ts";
 import { useGet } from "../../live/resource.ts";
 import { signOut, username } from "../../live/session.ts";
 import { Button } from "../../parts/button.tsx";
-import { Checkbox } from "../../parts/field.tsx";
 import { LoadState } from "../../parts/notice.tsx";
 import { Facts, Heading, Section } from "../../parts/page.tsx";
 import { Ago } from "../../parts/time.tsx";
+import { Devices } from "./devices.tsx";
 import { PasswordForm } from "./password.tsx";
 import { Tokens } from "./tokens.tsx";
 
@@ -28,13 +27,7 @@ export function Page() {
                 "Last sign-in": <Ago at={user.last_login_at} />,
               }}
             />
-            {canNotify() && (
-              <Checkbox
-                label="Notify me in this browser about new inbox items"
-                checked={notificationsEnabled.value}
-                onChange={(on) => void enableNotifications(on)}
-              />
-            )}
+            <Devices userId={user.id} />
             <Tokens userId={user.id} />
             <Section title="Password">
               {user.origin === "oidc"

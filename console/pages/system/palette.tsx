@@ -1,6 +1,7 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { Schemas } from "../../live/api.ts";
+import { narrow } from "../../live/narrow.ts";
 import { type FoundTexts, loadConversations, type SearchHit, searchTexts } from "../../live/search.ts";
 import { workers } from "../../live/workers.ts";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -80,9 +81,12 @@ export function Palette({ entries, onClose }: PaletteProps) {
           onKeyDown={onKeyDown}
         />
         <PaletteList id={id} shown={shown} chosen={chosen} onChoose={choose} />
-        <p class="hint" role="status">
-          {describeState({ words, count: shown.length, searching, isPartial: found.isPartial })}
-        </p>
+        <div class="palette-foot">
+          <p class="hint" role="status">
+            {describeState({ words, count: shown.length, searching, isPartial: found.isPartial })}
+          </p>
+          <button type="button" class="small" onClick={onClose}>Close</button>
+        </div>
       </div>
     </Dialog>
   );
@@ -99,7 +103,7 @@ function describeState({ words, count, searching, isPartial }: PaletteState): st
   if (searching) return "Searching…";
   if (count === 0) return `Nothing found for ${words.trim()}.`;
   if (isPartial) return "Only the newest texts were searched. Use a longer word to search all.";
-  return "↑ ↓ to choose, Enter to open, Esc to close";
+  return narrow.value ? "" : "↑ ↓ to choose, Enter to open, Esc to close";
 }
 
 interface PaletteListProps {

@@ -9,7 +9,7 @@ import {
   type PushKey,
 } from "../../domain/account/device.ts";
 import { mayCall, type Person } from "../../domain/call/scope.ts";
-import { importBrowserKey } from "../../platform/push_encryption.ts";
+import { encryptPush } from "../../platform/push_encryption.ts";
 import { deriveVapidKey } from "../../platform/vapid.ts";
 import {
   deleteDevice as deleteDeviceRow,
@@ -64,7 +64,7 @@ export async function planDevice(
   const { endpoint, keys, tell } = input;
   const url = new URL(endpoint);
   if (url.protocol !== "https:" && !push.allow_private) throw invalid("endpoint", "must start with https://");
-  await importBrowserKey(keys.p256dh).catch(() => {
+  await encryptPush("", keys).catch(() => {
     throw invalid("keys.p256dh", "must be a point on the curve P-256");
   });
   const now = clock.now();

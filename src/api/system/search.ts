@@ -8,6 +8,7 @@ import {
   isIndexed,
   type RecallQuery,
   SEARCH_IN,
+  SEARCH_MAX_MS,
   SEARCH_PAGE_ROWS,
   SEARCH_READ_MAX_ROWS,
   SEARCHED,
@@ -99,7 +100,7 @@ async function find(db: Database, { cursor }: RecallQuery, scope: SearchScope): 
   if (plan === null) return EMPTY;
   const floor = scope.words.some(isIndexed) ? null : await findSearchFloor(db, plan, SEARCH_READ_MAX_ROWS);
   const bounded = floor === null ? plan : { ...plan, floor: Math.max(floor, plan.floor) };
-  const start = cursor === undefined ? Number.MAX_SAFE_INTEGER : await findSearchPlace(db, cursor);
+  const start = await findSearchPlace(db, cursor);
   const { hits, next, isCut } = await collect(db, bounded, start);
   const isPartial = isCut || floor !== null;
   return {
@@ -109,8 +110,7 @@ async function find(db: Database, { cursor }: RecallQuery, scope: SearchScope): 
   };
 }
 
-const PARTIAL = `partial: only the newest ${SEARCH_READ_MAX_ROWS} rows were searched. ` +
-  "Use a word of three characters or more, or a filter.";
+const PARTIAL = "partial: only the newest rows were searched. Use a longer word or a filter.";
 
 interface Collection {
   hits: SearchHit[];
@@ -120,14 +120,19 @@ interface Collection {
   isCut: boolean;
 }
 
-// The index finds the rows with the parts of a word. Only their texts show whether they have the word.
+// The index finds the rows with the parts of a word. Only their texts show whether they have the word. A query of the index blocks the
+// process and reads whole lists when frequent words never meet, so each one covers a range of numbers.
 async function collect(db: Database, plan: SearchPlan, start: number): Promise<Collection> {
   const patterns = buildPatterns(plan.scope.words);
   const hits: SearchHit[] = [];
+  const startedAt = performance.now();
   let last = "";
-  let before: number | null = start;
-  for (let read = 0; read < SEARCH_READ_MAX_ROWS;) {
-    const part = await readCandidates(db, plan, before, FIRST_READ_ROWS + read);
+  let range = RANGE_ROWS;
+  let read = 0;
+  for (let before = start; before > plan.floor;) {
+    const from = Math.max(plan.floor, before - range);
+    const queriedAt = performance.now();
+    const part = await readCandidates(db, plan, { from, before }, FIRST_READ_ROWS + read);
     for (const { number: _number, cursor, text, ...row } of part.rows) {
       const excerpt = cutExcerpt(text, patterns);
       if (excerpt === null) continue;
@@ -135,16 +140,25 @@ async function collect(db: Database, plan: SearchPlan, start: number): Promise<C
       hits.push({ ...pickHit(row), ...excerpt });
       last = cursor;
     }
-    if (part.last === null) return { hits, next: null, isCut: false };
-    before = part.last;
+    before = part.before;
     read += part.read;
+    const now = performance.now();
+    if (before > plan.floor && (read >= SEARCH_READ_MAX_ROWS || now - startedAt > SEARCH_MAX_MS)) {
+      return { hits, next: null, isCut: true };
+    }
+    if (now - queriedAt < QUERY_MS) range *= 4;
+    else range = Math.max(RANGE_ROWS, range / 2);
     await yieldToLoop();
   }
-  return { hits, next: null, isCut: true };
+  return { hits, next: null, isCut: false };
 }
 
 // A row after the page shows whether there is a next page.
 const FIRST_READ_ROWS = SEARCH_PAGE_ROWS + 1;
+/** Numbers that the first query covers. */
+const RANGE_ROWS = 20_000;
+/** A faster query makes the next range larger. */
+const QUERY_MS = 20;
 
 function pickHit({ id, kind, at, session_key, worker_id }: Omit<SearchHit, "excerpt" | "ranges">) {
   return { id, kind, at, session_key, worker_id };

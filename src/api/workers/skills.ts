@@ -66,7 +66,8 @@ export async function fetchSkills(
     const place = `${field}.${index}`;
     const same = sources.findIndex((one) => isSameSource(one, source));
     if (same < index) throw invalid(place, `is the same as ${field}.${same}. Remove one of them.`);
-    const skill = await keepSkill(deps, source, findBySource(known, source), `${place}.`);
+    // A run fetches one again that a worker has, if it is not kept.
+    const skill = findBySource(known, source) ?? await keepSkill(deps, source, `${place}.`);
     const other = skills.findIndex(({ name }) => name === skill.name);
     if (other >= 0) {
       throw invalid(place, `is called ${skill.name}, like ${field}.${other}. Remove one of them.`);
@@ -90,7 +91,7 @@ export async function checkSkill(
   const worker = requireFound(await findWorker(deps.db, id), "worker", id);
   try {
     const source = { url, ref: await resolveSkillRef(url, ref), path };
-    const skill = await keepSkill(deps, source, findBySource(await listAllSkills(deps.db), source), "");
+    const skill = findBySource(worker.skills, source) ?? await keepSkill(deps, source, "");
     const before = worker.skills.find((one) => one.name === (name ?? skill.name)) ?? null;
     if (name !== undefined && before === null) throw invalid("name", `the worker has no skill ${name}`);
     const { stat: { files_changed, insertions, deletions }, diff, isCut } = await deps.skills.compare(
@@ -107,7 +108,6 @@ export async function checkSkill(
 async function keepSkill(
   { paths, skills }: Deps<"paths" | "skills">,
   source: SkillSource,
-  known: Skill | null,
   path: string,
 ): Promise<Skill> {
   const file = findSkillFile(source.url);
@@ -115,7 +115,7 @@ async function keepSkill(
     throw invalid(`${path}url`, "is in the service's data directory");
   }
   try {
-    return await skills.keep(source, known);
+    return await skills.keep(source);
   } catch (error) {
     if (error instanceof SkillFault) throw invalid(`${path}${error.field}`, error.message);
     throw error;

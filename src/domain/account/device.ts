@@ -26,8 +26,14 @@ const buildKeySchema = (bytes: number) =>
     { error: `must be ${bytes} bytes in base64url` },
   );
 
-/** The messages that a device receives. All are off by default. */
 const tellSchema = z.strictObject({
+  needs_you: z.boolean(),
+  finished: z.boolean(),
+  text: z.boolean(),
+}).meta({ id: "DeviceTell" });
+
+/** The messages that a device receives. All are off by default. */
+const tellInput = z.strictObject({
   needs_you: z.boolean().default(false).meta({ description: "new items of the inbox" }),
   finished: z.boolean().default(false).meta({
     description: "runs that its user asked for and that completed",
@@ -35,7 +41,7 @@ const tellSchema = z.strictObject({
   text: z.boolean().default(false).meta({
     description: "the message also contains the text of the question, the error or the result",
   }),
-}).meta({ id: "DeviceTell" });
+});
 
 /** A browser that receives Web Push for its user (contract 32). */
 export const deviceSchema = z.strictObject({
@@ -59,7 +65,7 @@ export const deviceCreateSchema = z.strictObject({
     description: "accepted and not used: the push service says when the subscription has ended",
   }),
   keys: z.strictObject({ p256dh: buildKeySchema(POINT_BYTES), auth: buildKeySchema(AUTH_BYTES) }),
-  tell: tellSchema,
+  tell: tellInput,
   name: line(DEVICE_NAME_MAX_BYTES).optional().meta({ description: "default: the host of the push service" }),
 }).meta({
   id: "DeviceCreate",

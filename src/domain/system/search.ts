@@ -22,6 +22,9 @@ export const SEARCH_PAGE_ROWS = 50;
 /** Rows whose text one request reads: those with words of one or two characters, which the index cannot find. */
 export const SEARCH_READ_MAX_ROWS = 20_000;
 
+/** The time of one search. */
+export const SEARCH_MAX_MS = 2_000;
+
 /** Characters of an excerpt. */
 const EXCERPT_MAX_CHARACTERS = 240;
 

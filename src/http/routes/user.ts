@@ -85,6 +85,7 @@ export const deviceRoutes = [
     access: "token",
     operation: "device.key",
     summary: "Get the key with which a browser subscribes to notifications",
+    refusals: [409],
     response: pushKeySchema,
     handle: ({ api }) => api.device.getKey(),
   }),

@@ -1,7 +1,7 @@
 // Finds what devices should receive: new inbox items and completed runs become waiting pushes.
 import { createId } from "../../base/id.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
-import { INBOX_SINCE_DEFAULT_MS } from "../../domain/system/inbox.ts";
+import { getInboxScope, INBOX_SINCE_DEFAULT_MS } from "../../domain/system/inbox.ts";
 import {
   findWants,
   forgetDeviceState,
@@ -68,7 +68,9 @@ async function addInboxItems({ db, clock, secrets }: DeviceEventOptions): Promis
     const added = items.filter(({ kind, id, at }) =>
       known === null ? at >= device.created_at : !known.has(`${kind} ${id}`)
     );
-    statements.push(...buildPushes(device.id, added, now));
+    // A push about several items has to be for users who may read all of them.
+    const byScope = Map.groupBy(added, ({ kind }) => getInboxScope(kind));
+    for (const some of byScope.values()) statements.push(...buildPushes(device.id, some, now));
   }
   await db.write(statements);
 }

@@ -77,7 +77,11 @@ function parseResult(text: string): MethodResult[] {
   const [verdict, ...pairs] = splitOutsideQuotes(text, " ").map(parsePair);
   if (verdict === undefined) return [];
   const properties = new Map<string, string[]>();
-  for (const { key, value } of pairs) properties.set(key, [...properties.get(key) ?? [], value]);
+  for (const { key, value } of pairs) {
+    const values = properties.get(key);
+    if (values === undefined) properties.set(key, [value]);
+    else values.push(value);
+  }
   return [{ method: verdict.key.replace(/\/\d+$/, ""), result: verdict.value.toLowerCase(), properties }];
 }
 

@@ -1,6 +1,7 @@
 import { createConnectedPlatform } from "../connected_platform.ts";
 import type { PlatformBase } from "../manifest.ts";
-import type { Platform } from "../platform.ts";
+import { cutReply } from "../message_parts.ts";
+import type { Part, Platform } from "../platform.ts";
 import { withMailbox } from "./imap.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { EmailSettings } from "./manifest.ts";
@@ -12,7 +13,7 @@ import { checkServer } from "./smtp.ts";
 export function createEmail(base: PlatformBase, settings: EmailSettings): Platform {
   const { address, trusted_authserv, imap, smtp } = settings;
   const reader = new MailReader(settings);
-  return createConnectedPlatform({
+  const platform = createConnectedPlatform({
     base,
     required: {
       address,
@@ -38,4 +39,13 @@ export function createEmail(base: PlatformBase, settings: EmailSettings): Platfo
       return `${imap.mailbox} of ${imap.user} has ${count} mails, and SMTP accepts the login`;
     },
   });
+  return { ...platform, cut: (content, media) => cutMail(cutReply(content, media, base.limits)) };
+}
+
+/** Joins a text and its file: a mail has space for both. */
+function cutMail(parts: Part[]): Part[] {
+  const [first, second, ...rest] = parts;
+  const isPair = first?.media === null && first.asFile === undefined && second !== undefined &&
+    second.media !== null;
+  return isPair && rest.length === 0 ? [{ text: first.text, media: second.media }] : parts;
 }

@@ -13,7 +13,8 @@ const decoder = new TextDecoder();
  */
 export function parseHeader(bytes: Uint8Array): HeaderField[] | null {
   const fields: HeaderField[] = [];
-  for (const line of decoder.decode(bytes).split(/\r\n|\r|\n/)) {
+  // The last line can be incomplete.
+  for (const line of decoder.decode(bytes).split(/\r\n|\r|\n/).slice(0, -1)) {
     if (line === "") return fields;
     const last = fields.at(-1);
     if (/^[ \t]/.test(line)) {

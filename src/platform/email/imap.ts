@@ -27,6 +27,7 @@ export class EmailError extends PlatformError {
 /** Logs in to the IMAP server. Throws EmailError for a refusal, DeliveryError without a connection. */
 export async function openImap(
   { host, port, tls, user, password }: EmailSettings["imap"],
+  signal?: AbortSignal,
 ): Promise<ImapFlow> {
   const isImplicit = tls === "implicit";
   const client = new ImapFlow({
@@ -45,12 +46,16 @@ export async function openImap(
   });
   // Each command that waits rejects, too. Without a listener, the error would end the service.
   client.on("error", () => {});
+  const close = () => client.close();
+  signal?.addEventListener("abort", close);
   try {
     await client.connect();
     return client;
   } catch (error) {
     client.close();
     throw toEmailError("IMAP", error);
+  } finally {
+    signal?.removeEventListener("abort", close);
   }
 }
 

@@ -3,8 +3,9 @@ import type { FetchMessageObject, ImapFlow } from "imapflow";
 import { sleep } from "../../base/clock.ts";
 import { createLogger } from "../../base/log.ts";
 import type { SessionDeps } from "../connected_platform.ts";
+import { DeliveryError } from "../platform.ts";
 import { storeOrDrop } from "../receive_guard.ts";
-import { openImap, toEmailError } from "./imap.ts";
+import { EmailError, openImap, toEmailError } from "./imap.ts";
 import type { EmailSettings } from "./manifest.ts";
 import { MAIL_HEADER_MAX_BYTES, type MailReader } from "./message.ts";
 import { addRecent, isRecent, type Position, readPosition, savePosition } from "./position.ts";
@@ -32,7 +33,7 @@ export class Mailbox {
   /** Connects, stores new mails, and waits for more until the connection fails or the platform stops. */
   async run(resetBackoff: () => void): Promise<void> {
     const { settings: { imap }, connection, signal } = this.#deps;
-    const client = await openImap(imap);
+    const client = await openImap(imap, signal);
     const close = () => client.close();
     signal.addEventListener("abort", close);
     try {
@@ -56,12 +57,16 @@ export class Mailbox {
 
   /** A new mailbox starts after its present mails. In a mailbox with new numbers, the mails since the last one are read. */
   async #findPosition(client: ImapFlow, validity: string, uidNext: number): Promise<Position> {
-    const { gap } = this.#deps;
-    const last = await readPosition(gap);
+    const { gap, clock } = this.#deps;
+    const last = await store(() => readPosition(gap));
     if (last?.validity === validity) return last;
-    const start = { validity, uid: uidNext - 1, at: last?.at ?? 0, recent: last?.recent ?? [] };
+    // Without it, the service would answer all mails that the mailbox has.
+    if (!Number.isInteger(uidNext)) throw new EmailError("IMAP names no UIDNEXT", "unreachable", true);
+    // IMAP counts in seconds.
+    const now = Math.floor(clock.now() / 1000) * 1000;
+    const start = { validity, uid: uidNext - 1, at: last?.at ?? now, recent: last?.recent ?? [] };
     const position = last === null ? start : await this.#readAgain(client, { ...start, uid: 0 }, uidNext);
-    await savePosition(gap, position);
+    await store(() => savePosition(gap, position));
     return position;
   }
 
@@ -83,7 +88,7 @@ export class Mailbox {
       // The range always includes the newest mail.
       if (uid <= start.uid || signal.aborted) continue;
       position = { ...await this.#handle(client, position, { uid, from: 0 }), uid };
-      await savePosition(gap, position);
+      await store(() => savePosition(gap, position));
     }
     return position;
   }
@@ -102,7 +107,7 @@ export class Mailbox {
     const { validity } = position;
     const heard = await this.#skipAfterTries(uid, () => reader.read(client, { ...mail, validity }));
     if (heard === null || isRecent(position, heard.mark)) return handled;
-    await storeOrDrop("e-mail", receive, heard.incoming);
+    await store(() => storeOrDrop("e-mail", receive, heard.incoming));
     return addRecent(handled, heard.mark);
   }
 
@@ -166,4 +171,16 @@ async function fetchHead(client: ImapFlow, uid: number): Promise<FetchMessageObj
 function isAboutMail(error: unknown): boolean {
   const { responseStatus = "", code = "" } = error as { responseStatus?: string; code?: string };
   return ["NO", "BAD"].includes(responseStatus) || /TooLarge|TooMany|^ParserError/.test(code);
+}
+
+/** Runs a step of the database. Its error is not one of the mail server. */
+async function store<T>(step: () => Promise<T>): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    throw new DeliveryError(
+      "unreachable",
+      `Cannot store a mail: ${error instanceof Error ? error.message : error}`,
+    );
+  }
 }

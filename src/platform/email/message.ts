@@ -4,8 +4,8 @@ import { createLogger } from "../../base/log.ts";
 import { DeliveryError, type IncomingMessage, type NamedBytes } from "../platform.ts";
 import { verifySender } from "./authentication.ts";
 import { findAutomatic } from "./automatic.ts";
-import { type MailContent, parseContent } from "./content.ts";
-import { type HeaderField, listMessageIds, listValues, parseHeader } from "./header.ts";
+import { type MailContent, NO_CONTENT, parseContent } from "./content.ts";
+import { type HeaderField, listMessageIds, parseHeader } from "./header.ts";
 import { MAIL_MAX_BYTES, withMailbox } from "./imap.ts";
 import type { EmailSettings } from "./manifest.ts";
 import { markMail } from "./position.ts";
@@ -70,18 +70,22 @@ export class MailReader {
       return null;
     }
     const { thread, repliesTo, isFirst } = findThread(header, this.#domain, id);
-    const { text, attachments, unreadable } = await this.#readContent(client, id, mail);
-    const answered = readAnswered(header);
+    const content = await this.#readContent(client, id, mail);
+    const answered = readAnswered(header, content.subject);
     this.#answered.set(id, answered);
     const incoming: IncomingMessage = {
       chat: sender.address,
       thread,
       id,
-      sender: { id: sender.address, name: sender.name },
-      text: isFirst ? addSubject(text, answered.subject) : text,
-      files: attachments.map(({ name, bytes }, at) => ({ ref: `${id}/${at}`, name, size: bytes.length })),
+      sender: { id: sender.address, name: content.name || sender.name },
+      text: isFirst ? addSubject(content) : content.text,
+      files: content.attachments.map(({ name, bytes }, at) => ({
+        ref: `${id}/${at}`,
+        name,
+        size: bytes.length,
+      })),
       excerpts: [],
-      unreadable,
+      unreadable: content.unreadable,
       isDirect: true,
       isMentioned: true,
       repliesTo,
@@ -101,12 +105,9 @@ export class MailReader {
   }
 
   async #readContent(client: ImapFlow, id: string, { uid, size = 0 }: FetchedMail): Promise<MailContent> {
-    const tooLarge = {
-      text: "",
-      attachments: [],
-      unreadable: [`a mail of more than ${MAIL_MAX_BYTES / 1024 / 1024} MB`],
-    };
-    if (size > MAIL_MAX_BYTES) return tooLarge;
+    if (size > MAIL_MAX_BYTES) {
+      return { ...NO_CONTENT, unreadable: [`a mail of more than ${MAIL_MAX_BYTES / 1024 / 1024} MB`] };
+    }
     const mail = await client.fetchOne(uid, { uid: true, source: true }, { uid: true });
     const content = await parseContent((mail && mail.source) || new Uint8Array());
     if (content.attachments.length > 0) this.#contents.set(id, content);
@@ -134,8 +135,9 @@ export class MailReader {
       const mail = await client.fetchOne(uid, { uid: true, source: { maxLength: MAIL_HEADER_MAX_BYTES } }, {
         uid: true,
       });
-      const header = mail && mail.source ? parseHeader(mail.source) : null;
-      return header === null ? null : readAnswered(header);
+      if (!mail || mail.source === undefined) return null;
+      const header = parseHeader(mail.source);
+      return header === null ? null : readAnswered(header, (await parseContent(mail.source)).subject);
     });
   }
 
@@ -153,14 +155,16 @@ export class MailReader {
   }
 }
 
-function readAnswered(header: readonly HeaderField[]): AnsweredMail {
+function readAnswered(header: readonly HeaderField[], subject: string): AnsweredMail {
   return {
-    subject: (listValues(header, "subject")[0] ?? "").slice(0, SUBJECT_MAX_CHARACTERS),
+    subject: subject.slice(0, SUBJECT_MAX_CHARACTERS),
     messageId: listMessageIds(header, "message-id")[0] ?? "",
     references: listMessageIds(header, "references"),
   };
 }
 
-function addSubject(text: string, subject: string): string {
-  return text.trim() === "" ? subject : text;
+/** Adds the subject of a new conversation, except to a command. A mail without a text has only its subject. */
+function addSubject({ text, subject }: MailContent): string {
+  if (text.trim() === "" || subject.trim() === "") return text.trim() === "" ? subject : text;
+  return /^[/!]/.test(text) ? text : `${text}\n\nSubject: ${subject}`;
 }

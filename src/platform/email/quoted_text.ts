@@ -48,7 +48,8 @@ const TIME_OR_ADDRESS = /[^\s<]@[^\s>]|\d{1,2}[:.h]\d{2}|\d{4}/;
 /** Removes a line such as "On Friday Ada wrote:" in front of a quote. Programs break it after some words. */
 function removeAttribution(kept: string[]): void {
   let at = kept.length - 1;
-  while (at >= 0 && kept[at]?.trim() === "") at--;
+  // More empty lines than these don't belong to an attribution, and a search through all of them would take square time.
+  while (at >= kept.length - ATTRIBUTION_MAX_LINES && kept[at]?.trim() === "") at--;
   const last = kept[at]?.trim() ?? "";
   if (!/[:：]$/.test(last)) return;
   const lines = Array.from({ length: ATTRIBUTION_MAX_LINES }, (_, more) => at - more).filter((one) =>

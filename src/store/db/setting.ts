@@ -24,7 +24,10 @@ type SettingName =
   | "device_cursor"
   /** JSON list of the inbox items that devices know. */
   | "device_inbox"
-  /** The last message of a platform before a gap that is not read yet, "" for none. */
+  /**
+   * The last message of a platform before a gap that is not read yet, "" for none. Of a mailbox, the position after its last handled
+   * mail, as JSON.
+   */
   | `gap:${string}`
   /** JSON object from old to new ids of a platform's chats. */
   | `moved:${string}`

@@ -6,7 +6,7 @@ import {
 } from "../../domain/system/search.ts";
 import { buildFirstIdAt, buildPattern, CLOCK_SLACK_MS } from "../db/filter.ts";
 import type { Database, Value } from "../db/database.ts";
-import { buildKindTerm, buildTerm } from "../migrations/schema_search.ts";
+import { BLOCK_ROWS, buildBlockTerm, buildKindTerm, buildTerm } from "../migrations/schema_search.ts";
 
 /** The rows that a search may find. */
 export interface SearchScope {
@@ -56,8 +56,8 @@ interface SearchPart {
   rows: SearchRow[];
   /** Candidates, including those without the words and those that the reader cannot see. */
   read: number;
-  /** The number of the last candidate, or null at the end. */
-  last: number | null;
+  /** The candidates before this number were not read. */
+  before: number;
 }
 
 /** A query of the index: an expression of FTS5, or null for all rows. */
@@ -77,7 +77,11 @@ export async function planSearch(db: Database, scope: SearchScope): Promise<Sear
     const names = [`session:${sessionKey}`, ...(withGlobal ? ["session:global"] : [])];
     const terms = await listTerms(db, names);
     if (terms.length === 0) return null;
-    parts.push(`(${terms.map(quote).join(" OR ")})`);
+    const conversation = `(${terms.map(quote).join(" OR ")})`;
+    const floor = since === null ? 0 : await findNumberAt(db, since);
+    // Reading a short conversation is faster than a search for its few rows in the lists of frequent trigrams.
+    if (await isShort(db, conversation)) return { scope, match: conversation, floor };
+    parts.push(conversation);
   }
   if (workerId !== null) {
     const terms = await listTerms(db, [`worker:${workerId}`]);
@@ -95,9 +99,19 @@ export async function planSearch(db: Database, scope: SearchScope): Promise<Sear
   return { scope, match, floor };
 }
 
+const SHORT_ROWS = 2_000;
+
+async function isShort(db: Database, match: string): Promise<boolean> {
+  const sql = "select rowid from search_text where search_text match ? order by rowid desc limit 1 offset ?";
+  return await db.readValue<number>(sql, [match, SHORT_ROWS]) === null;
+}
+
+// Every third one is enough, since the texts are read anyway. Each term costs time in long lists.
 function listTrigrams(word: string): string[] {
   const characters = [...word];
-  return characters.slice(2).map((_, at) => characters.slice(at, at + 3).join(""));
+  const last = characters.length - 3;
+  const starts = Array.from({ length: Math.ceil(characters.length / 3) }, (_, n) => Math.min(n * 3, last));
+  return starts.map((at) => characters.slice(at, at + 3).join(""));
 }
 
 function quote(text: string): string {
@@ -119,8 +133,11 @@ async function findNumberAt(db: Database, since: number): Promise<number> {
   return await db.readValue<number>(sql, [first]) ?? Number.MAX_SAFE_INTEGER;
 }
 
-/** Finds the place after the row of a cursor, also when the row is gone. */
-export async function findSearchPlace(db: Database, cursor: string): Promise<number> {
+/** Returns the number after the newest row or, with a cursor, that of its row, also when the row is gone. */
+export async function findSearchPlace(db: Database, cursor: string | undefined): Promise<number> {
+  if (cursor === undefined) {
+    return (await db.readValue<number>("select max(number) from search_entry") ?? 0) + 1;
+  }
   const before = "select number + 1 from search_entry where id < ? order by id desc limit 1";
   return await db.readValue<number>("select number from search_entry where id = ?", [cursor]) ??
     await db.readValue<number>(before, [cursor]) ?? 0;
@@ -137,16 +154,19 @@ export async function findSearchFloor(
   return next === null ? null : next + 1;
 }
 
-/** Reads up to `most` of the newest candidates before a number, and those rows that the reader can see. */
+/** Reads up to `most` of the newest candidates in a range of numbers, and those rows that the reader can see. */
 export async function readCandidates(
   db: Database,
-  { scope, match, floor }: SearchPlan,
-  before: number,
+  { scope, match }: SearchPlan,
+  { from, before }: { from: number; before: number },
   most: number,
 ): Promise<SearchPart> {
   const filters = scope.words.filter(hasOneCase).map(buildPattern);
   const limit = Math.min(most, filters.length > 0 ? CANDIDATES_READ : ROWS_READ);
-  const candidates = buildCandidatesSql(match, floor, before);
+  const bounded = match === null
+    ? null
+    : `(${match}) AND (${(await listBlockTerms(db, from, before)).join(" OR ")})`;
+  const candidates = buildCandidatesSql(bounded, from, before);
   const numbers = await db.readColumn<number>(`${candidates.sql} limit ?`, [...candidates.args, limit]);
   const visible = buildVisibleSql(scope);
   const rows = await db.read<SearchRow>(
@@ -163,8 +183,17 @@ export async function readCandidates(
     [JSON.stringify(numbers), ...visible.args, ...filters, ROWS_READ],
   );
   const isFull = rows.length === ROWS_READ;
-  const last = isFull ? rows.at(-1)?.number : numbers.length < limit ? undefined : numbers.at(-1);
-  return { rows, read: numbers.length, last: last ?? null };
+  const last = isFull ? rows.at(-1)?.number : numbers.length === limit ? numbers.at(-1) : from;
+  return { rows, read: numbers.length, before: last ?? from };
+}
+
+function listBlockTerms(db: Database, from: number, before: number): Promise<string[]> {
+  const first = Math.floor(from / BLOCK_ROWS);
+  const last = Math.floor((before - 1) / BLOCK_ROWS);
+  return db.readColumn<string>(
+    `select '"' || ${buildBlockTerm("value")} || '"' as term from json_each(?)`,
+    [JSON.stringify(Array.from({ length: last - first + 1 }, (_, n) => first + n))],
+  );
 }
 
 // `like` ignores the case of ASCII letters alone.

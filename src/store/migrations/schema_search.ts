@@ -1,10 +1,21 @@
 import { SEARCHED_MAX_CHARACTERS, type SearchKind, type SearchSource } from "../../domain/system/search.ts";
 
 // A term of the index has three characters, from planes of Unicode for private use.
-const TERM_STARTS = { low: 0xf0000, middle: 0xf1000, high: 0xf2000, kind: 0xf3000 };
+const TERM_STARTS = { low: 0xf0000, middle: 0xf1000, high: 0xf2000, kind: 0xf3000, block: 0xf4000 };
 
 /** The search of each kind by its number in the index. */
 const KINDS: Readonly<Record<SearchKind, number>> = { message: 1, result: 2, memory: 3 };
+
+/**
+ * Rows with the same block term. FTS5 reads whole lists to find that two terms never meet, unless a block term bounds them.
+ */
+export const BLOCK_ROWS = 16_384;
+
+/** SQL of the term of a block. */
+export function buildBlockTerm(block: string): string {
+  const { low, middle, block: mark } = TERM_STARTS;
+  return `char(${mark}, ${middle} + ((${block}) >> 12), ${low} + ((${block}) & 4095))`;
+}
 
 /** SQL of the term of a kind. */
 export function buildKindTerm(kind: SearchKind): string {
@@ -23,7 +34,7 @@ export function buildTerm(name: string): string {
 const SEARCH_IS_ON = "not exists (select 1 from setting where name = 'search_off')";
 
 /**
- * The index of the search (decision 0037). `search_entry` numbers the rows that can be found, in the order of their ids, and
+ * The index of the search (decision 0039). `search_entry` numbers the rows that can be found, in the order of their ids, and
  * `search_text` has the texts by number. The triggers write both in the batch of the row, so deletion and retention clear them, too.
  */
 export const SEARCH_SCHEMA: string[] = [
@@ -45,7 +56,7 @@ export const SEARCH_SCHEMA: string[] = [
   `create unique index search_entry_memory on search_entry (scope, key) where source = 'memory'`,
 
   `create virtual table search_text using fts5(
-    text, kind, session, worker,
+    text, kind, session, worker, block,
     tokenize = 'trigram', detail = none, content = '', contentless_delete = 1)`,
   // Every write adds a segment to the index. With the default of 4, merging segments takes more time of the writes.
   `insert into search_text (search_text, rank) values ('automerge', 8)`,
@@ -106,9 +117,10 @@ function indexTexts(
     when new.source = '${source}' begin
       insert into search_term (name) select 'session:' || ${session} ${from} and ${session} <> '' on conflict do nothing;
       insert into search_term (name) select 'worker:' || ${worker} ${from} and ${worker} <> '' on conflict do nothing;
-      insert or replace into search_text (rowid, text, kind, session, worker)
+      insert or replace into search_text (rowid, text, kind, session, worker, block)
         select new.number, substr(${text}, 1, ${SEARCHED_MAX_CHARACTERS}), ${buildKindTerm(kind)},
-          ${buildTerm(`'session:' || ${session}`)}, ${buildTerm(`'worker:' || ${worker}`)}
+          ${buildTerm(`'session:' || ${session}`)}, ${buildTerm(`'worker:' || ${worker}`)},
+          ${buildBlockTerm(`new.number / ${BLOCK_ROWS}`)}
         ${from} and ${text} <> '';
     end`
   );

@@ -84,7 +84,7 @@ describe("every list (interface 8) [BKP-5]", () => {
     // Histories and the coordinator's runs have `limit`, up to 1,000 and 100. Departments are returned completely.
     // The configuration limits engines, and the query limits usage. The inbox has at most 100 of each kind.
     // The configuration limits platforms, and each has at most 1,000 senders.
-    // A preview has at most 50 times.
+    // A preview has at most 50 times, and a page of a search 50 rows.
     expect(others.sort()).toEqual([
       "/api/departments",
       "/api/engines",
@@ -92,7 +92,9 @@ describe("every list (interface 8) [BKP-5]", () => {
       "/api/local/sessions/:id/messages",
       "/api/platforms",
       "/api/platforms/:name/senders",
+      "/api/recall",
       "/api/schedules/preview",
+      "/api/search",
       "/api/system/executions",
       "/api/system/series",
       "/api/usage",

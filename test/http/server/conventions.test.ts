@@ -286,7 +286,7 @@ describe("wire conventions (contract 1)", () => {
       );
       // Routes of runners, and those of the engine of a run, refuse other callers first.
       const isOfRuns = access === "write:runs" || path.startsWith("/api/approvals/") ||
-        `${method} ${path}` === "POST /api/approvals";
+        ["POST /api/approvals", "GET /api/recall"].includes(`${method} ${path}`);
       expect(isOfRuns ? [403] : [400, 404], `${method} ${path}`).toContain(reply.status);
       if (reply.status === 400) {
         expect(JSON.stringify(reply.body), `${method} ${path}`).not.toContain('"path":"token"');

@@ -18,6 +18,7 @@ const CHANGES_NOTHING = [
   "POST /api/fleet/plan",
   "POST /api/messages/explain",
   "POST /api/system/config/check",
+  "POST /api/workers/:id/skills/check",
   "POST /api/auth/refresh",
   "POST /api/auth/console",
   // Reports of a runner are events of the run.

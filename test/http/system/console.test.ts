@@ -17,7 +17,7 @@ describe("/ and /console (contract 17)", () => {
       expect(response.headers.get("cache-control")).toBe("no-cache");
       const policy = response.headers.get("content-security-policy") ?? "";
       expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self';/);
-      expect(policy).toContain("require-trusted-types-for 'script'; trusted-types 'none'");
+      expect(policy).toContain("require-trusted-types-for 'script'; trusted-types svc-worker");
       expect(policy).toContain("frame-ancestors 'none'");
       const page = await response.text();
       expect(page).not.toMatch(/https?:|<style|style=|onload|<script>/);

@@ -106,6 +106,8 @@ export class MailServers implements AsyncDisposable {
       "fail",
       `/^([^@]*@)?(.+)$/ PREPEND Authentication-Results: ${MX}; dmarc=fail header.from=$2; spf=softfail smtp.mailfrom=$2\n`,
     );
+    // A server removes what a sender writes in its name (RFC 8601, 5).
+    await write("strict", `/^Authentication-Results: *${MX}/ IGNORE\n`);
     await write("postfix/main.cf", formatMain(dir));
     await write("postfix/master.cf", formatMaster(dir, this.ports));
   }
@@ -255,11 +257,13 @@ function formatMaster(dir: string, ports: MailServers["ports"]): string {
   ];
   return `${checked("pass")}
 ${checked("fail")}
-${take(ports.none, [])}
+${take(ports.none, ["cleanup_service_name=strict"])}
 ${take(ports.submission, ["smtpd_tls_security_level=may", ...login])}
 ${take(ports.submissions, ["smtpd_tls_wrappermode=yes", ...login])}
 pickup unix n - n 60 1 pickup
 cleanup unix n - n - 0 cleanup
+strict unix n - n - 0 cleanup
+  -o { header_checks = regexp:${dir}/strict }
 qmgr unix n - n 300 1 qmgr
 tlsmgr unix - - n 1000? 1 tlsmgr
 rewrite unix - - n - - trivial-rewrite

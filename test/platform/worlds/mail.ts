@@ -83,14 +83,9 @@ export class MailWorld {
 
   /** Lists the mails that a person got from the bot, in their order. */
   async mails(person = this.ada): Promise<ReceivedMail[]> {
-    const found: { at: number; raw: string; mail: ParsedMail }[] = [];
-    for (const raw of listMaildir(this.folderOf(person))) {
-      const mail = await simpleParser(raw);
-      found.push({ raw, mail, at: mail.date?.getTime() ?? 0 });
-    }
-    return found.filter(({ mail }) => mail.from?.value[0]?.address === this.address).sort((a, b) =>
-      a.at - b.at
-    );
+    const found: ReceivedMail[] = [];
+    for (const raw of listMaildir(this.folderOf(person))) found.push({ raw, mail: await simpleParser(raw) });
+    return found.filter(({ mail }) => mail.from?.value[0]?.address === this.address);
   }
 
   async texts(person = this.ada): Promise<string[]> {
@@ -116,13 +111,22 @@ export class MailWorld {
   }
 }
 
+/** Lists the mails of a mailbox, oldest first. Leaves out a mail that Dovecot moves from new to cur meanwhile. */
 function listMaildir(folder: string): string[] {
-  return ["new", "cur"].flatMap((part) => {
-    const path = join(folder, part);
+  const mails = ["new", "cur"].flatMap((part) => listNames(join(folder, part))).flatMap((path) => {
     try {
-      return [...Deno.readDirSync(path)].map(({ name }) => Deno.readTextFileSync(join(path, name)));
+      return [{ at: Deno.statSync(path).mtime?.getTime() ?? 0, raw: Deno.readTextFileSync(path) }];
     } catch {
       return [];
     }
   });
+  return mails.sort((a, b) => a.at - b.at).map(({ raw }) => raw);
+}
+
+function listNames(folder: string): string[] {
+  try {
+    return [...Deno.readDirSync(folder)].map(({ name }) => join(folder, name));
+  } catch {
+    return [];
+  }
 }

@@ -64,3 +64,41 @@ it.each(KINDS)(
     expect(await read("modes.txt")).toMatch(/^(444 .*\n)+$/);
   },
 );
+
+// Answers like `codex app-server`, and keeps what it finds in the directory of its skills.
+const APP_SERVER = `#!/bin/sh
+[ "$1" = --version ] && { echo 1.0; exit 0; }
+while read -r line; do
+  id=$(printf '%s' "$line" | sed 's/^{"id":\\([0-9]*\\).*/\\1/')
+  case $line in
+    *'"initialize"'*) echo '{"id":'$id',"result":{}}' ;;
+    *extraRoots*)
+      ls "$(printf '%s' "$line" | sed 's/.*\\["\\(.*\\)"\\].*/\\1/')" > roots.txt 2>&1
+      echo '{"id":'$id',"result":{}}' ;;
+    *thread/start*) echo '{"id":'$id',"result":{"thread":{"id":"t1"}}}' ;;
+    *turn/start*)
+      echo '{"id":'$id',"result":{"turn":{"id":"u1"}}}'
+      echo '{"method":"item/completed","params":{"threadId":"t1","item":{"type":"agentMessage","id":"i","text":"done"}}}'
+      echo '{"method":"turn/completed","params":{"threadId":"t1","turn":{"id":"u1","status":"completed"}}}' ;;
+  esac
+done
+`;
+
+it("a Codex that stays open finds the skills in the directory of its process (contract 28)", async () => {
+  await using folder = await createTempDir();
+  const command = join(folder.path, "codex");
+  await Deno.writeTextFile(command, APP_SERVER, { mode: 0o755 });
+  const env = { CODEX_API_KEY: "key-0123456789" };
+  await using world = await openSkillApp({
+    files: FILES,
+    config: { engines: { default: "codex", codex: { command, env, warm: {} } } },
+  });
+  const { body: ada } = await world.create([world.weigh]);
+  // Only the processes of conversations stay open.
+  const { id } = await world.app.call("POST /api/local/sessions", { worker_id: ada.id });
+  await world.app.call(`POST /api/local/sessions/${id}/messages`, { content: "Weigh." });
+  await world.app.settle(60_000);
+  const [run] = await world.app.call("GET /api/executions");
+  expect(run, JSON.stringify(run)).toMatchObject({ status: "completed", result: "done" });
+  expect(await Deno.readTextFile(join(ada.work_dir, "roots.txt"))).toBe("weigh-parcels\n");
+});

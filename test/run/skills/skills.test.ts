@@ -33,10 +33,12 @@ describe("the skills of a run (contract 28)", () => {
     const { body: ada } = await world.create([world.weigh]);
     const path = join(world.app.dataDir, "skills", ada.skills[0].digest);
     await poison(path);
+    const before = world.forge.requests.length;
     const run = await world.run(ada, READ);
     expect(run).toMatchObject({ status: "completed", result: expect.stringContaining("Weigh it twice.") });
     expect((await Deno.lstat(path)).isFile).toBe(true);
     const asked = world.forge.requests.length;
+    expect(asked).toBeGreaterThan(before);
     await world.run(ada, READ);
     expect(world.forge.requests.length).toBe(asked);
   });

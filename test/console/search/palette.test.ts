@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { findViolations } from "../harness/axe.ts";
-import { describeConsole, PHONE } from "../harness/browser.ts";
-import { createUser, WORD } from "../harness/model/people.ts";
+import { findViolations } from "../../harness/axe.ts";
+import { describeConsole, PHONE } from "../../harness/browser.ts";
+import { createUser, WORD } from "../../harness/model/people.ts";
 
 describeConsole("the palette on Ctrl-K (contract 31)", ({ open, visit }) => {
   it("finds workers, conversations, runs, messages, pages and commands by keyboard only, and axe finds nothing", async () => {
