@@ -152,7 +152,7 @@ it("import reads no link that leaves the directory, no pipe and no huge file, an
   expect(list).toContain("  workspace/USER.md: it is not a file\n");
   expect(list).toContain("  workspace/MEMORY.md: it is larger than 262144 bytes\n");
   expect(list).toContain(
-    "  files of agent ops: its workspace /home/ada/.openclaw/workspace-ops is not inside",
+    "  files of agent ops: its workspace (/home/ada/.openclaw/workspace-ops) is not inside",
   );
   expect(list).toContain(
     "  state/openclaw.sqlite: it is larger than 536870912 bytes, so no schedule is imported\n",
@@ -220,7 +220,8 @@ it("import reads JSON with comments, commas at the end, bare keys and single quo
     `${folder.path}/openclaw.json`,
     `// the agents
     { agents: { list: [{ id: 'main', name: 'A "b" // c', }, ], }, /* no
-    more */ channels: { telegram: { allowFrom: [42, "tg:43",], botToken: "\${BOT}" } }, }`,
+    more */ channels: { telegram: { allowFrom: [42, "tg:43",], botToken: "\${BOT}" } },
+    authKind: "telegram", }`,
   );
   const { code, out, err } = await ctl(null, ["import", "openclaw", folder.path, "--json"]);
   expect([code, JSON.parse(out).workers]).toEqual([0, [{ name: 'A "b" // c' }]]);

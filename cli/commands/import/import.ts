@@ -61,11 +61,11 @@ async function printImport(
   const known = [...imported.secrets].flatMap(([name, value]) => value === null ? [] : [{ name, value }]);
   if (dryRun) {
     const lines = [
-      ...imported.workers.map(({ name }) => `+ worker ${name}`),
-      ...imported.schedules.map(({ name }) => `+ schedule ${name}`),
+      ...imported.workers.map(({ name }) => `+ worker ${imported.mask(name)}`),
+      ...imported.schedules.map(({ name }) => `+ schedule ${imported.mask(name)}`),
       ...(withSecrets ? known.map(({ name }) => `+ secret ${name}`) : []),
     ];
-    for (const line of lines) out.line(imported.mask(line));
+    for (const line of lines) out.line(io.outIsTerminal ? escapeControls(line) : line);
   } else {
     for (const { name, value } of withSecrets ? known : []) {
       await client.call("PUT /api/secrets/:name", { params: { name }, body: { value } });
@@ -76,19 +76,13 @@ async function printImport(
 }
 
 function buildFleet(imported: Imported, source: string) {
-  const mask = (value: unknown): unknown => {
-    if (typeof value === "string") return imported.mask(value);
-    if (Array.isArray(value)) return value.map(mask);
-    if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, mask(one)]));
-  };
   const workers = imported.workers.map(({ name, memory, mcp }) => ({
     name,
     ...(memory === "" ? {} : { memory }),
     ...(Object.keys(mcp).length === 0 ? {} : { mcp }),
   }));
   const { schedules } = imported;
-  return mask({ fleet: source, workers, ...(schedules.length === 0 ? {} : { schedules }) });
+  return imported.maskAll({ fleet: source, workers, ...(schedules.length === 0 ? {} : { schedules }) });
 }
 
 /** Prints the lines for the configuration, the secrets to set, and what has no equal. */
@@ -97,10 +91,12 @@ function printNotes(
   imported: Imported,
   { unset, formatYaml }: { unset: readonly string[] | null; formatYaml: (value: unknown) => string },
 ): void {
-  const print = (line: string) => note(escapeControls(imported.mask(line)));
+  const print = (line: string) => note(escapeControls(line));
   if (Object.keys(imported.platforms).length > 0) {
     print("For the configuration of the service (config.yaml):");
-    for (const line of formatYaml({ platforms: imported.platforms }).trimEnd().split("\n")) {
+    for (
+      const line of formatYaml(imported.maskAll({ platforms: imported.platforms })).trimEnd().split("\n")
+    ) {
       print(`  ${line}`);
     }
   }
@@ -110,5 +106,5 @@ function printNotes(
     for (const [name] of missing) print(`  svc ctl secret set ${name}`);
   }
   if (imported.leftOut.length > 0) print("Not imported:");
-  for (const line of imported.leftOut) print(`  ${toLine(line)}`);
+  for (const line of imported.leftOut) print(`  ${toLine(imported.mask(line))}`);
 }

@@ -115,6 +115,16 @@ export class Imported {
     return values.reduce((masked, value) => masked.replaceAll(value, "[secret]"), text);
   }
 
+  /** Replaces the known secrets in every text of a value, but not in references to secrets of the import. */
+  maskAll(value: unknown): unknown {
+    if (typeof value === "string") {
+      return this.secrets.has(value.replace(/^secret:/, "")) ? value : this.mask(value);
+    }
+    if (Array.isArray(value)) return value.map((one) => this.maskAll(one));
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, this.maskAll(one)]));
+  }
+
   /** Returns `secret:<name>` for a value. A person sets one that the directory does not have, or the service does not take. */
   nameSecret(wanted: string, given: string | null): string {
     this.hide(given);

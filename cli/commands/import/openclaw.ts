@@ -117,7 +117,9 @@ async function findWorkspace(
   }
   imported.leaveOut(
     `files of agent ${id}`,
-    `its workspace ${path} is not inside the directory. Copy it to ${join(dir.path, `workspace-${plainId}`)}`,
+    `its workspace (${path}) is not inside the directory. Copy it to ${
+      join(dir.path, `workspace-${plainId}`)
+    }`,
   );
   return null;
 }
