@@ -49,6 +49,7 @@ function findPrototypeKey(document: Document.Parsed): Node | null {
   return found;
 }
 
-export function formatYaml(value: unknown): string {
-  return stringify(value);
+/** Formats a value as YAML. `literal` keeps the lines of texts as they are. */
+export function formatYaml(value: unknown, { literal = false } = {}): string {
+  return stringify(value, literal ? { blockQuote: "literal", lineWidth: 0 } : {});
 }

@@ -79,7 +79,16 @@ const NO_IDS = new Set([
     "session approvals",
   ],
   ...["chat", "login", "logout", "whoami", "context list", "context use", "usage", "queue cancel", "audit"],
-  ...["system resume", "system check-config", "schedule preview", "export", "apply", "diff"],
+  ...[
+    "system resume",
+    "system check-config",
+    "schedule preview",
+    "export",
+    "apply",
+    "diff",
+    "import openclaw",
+    "import hermes",
+  ],
 ]);
 
 describe("svc ctl, every command once (interface 4.2, contract 6)", () => {

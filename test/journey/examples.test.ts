@@ -41,6 +41,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
   [/^svc ctl (execution (diff|push|discard)|worker trees)/, "needs a repository: test/harness/model/walk.ts"],
   [/^svc ctl skill (?!list)/, "needs a repository of skills: test/cli/skill.test.ts"],
   [/^svc ctl mcp (add|remove)/, "needs an engine with MCP: test/http/workers/mcp.test.ts"],
+  [/^svc ctl import /, "needs the directory of another program: test/cli/import.test.ts"],
   [/^svc ctl chat '@Shouty/, "needs the engine of its page: test/journey/readme.test.ts"],
   [/^svc ctl chat$/, "stays until Ctrl-D: test/cli/chat.test.ts"],
 ];

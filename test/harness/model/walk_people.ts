@@ -107,6 +107,10 @@ export async function walkQueue(world: WalkWorld, worker: string, execution: str
   const fleet = "departments: [{ name: Newsroom }]";
   await world.run("apply", ["-f", "-"], /^$/, fleet);
   await world.run("diff", ["-f", "-"], /^$/, fleet);
+  for (const source of ["openclaw", "hermes"]) {
+    const directory = new URL(`../../fixtures/import/${source}`, import.meta.url).pathname;
+    await world.run(`import ${source}`, [directory], /Not imported/);
+  }
   await world.settle();
 }
 
