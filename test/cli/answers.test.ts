@@ -132,7 +132,9 @@ describe("create requests (contract 8.6)", () => {
   it("equal the requests that the server executes once per idempotency key", () => {
     const routes = (ROUTES as readonly AnyRoute[]).filter(({ idempotent }) => idempotent);
     expect([...CREATE_ENDPOINTS].sort()).toEqual(
-      routes.map(({ method, path }) => `${method} ${path}`).sort(),
+      // The command line sends no requests of OpenAI's clients.
+      routes.filter(({ path }) => path.startsWith("/api/")).map(({ method, path }) => `${method} ${path}`)
+        .sort(),
     );
   });
 

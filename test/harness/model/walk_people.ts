@@ -101,6 +101,7 @@ export async function walkQueue(world: WalkWorld, worker: string, execution: str
   const other = await world.call("POST /api/questions", { message_id: "m", text: "And now?" });
   await world.run("question cancel", [other.id]);
   await world.run("conversation list");
+  await world.call("PUT /api/memory/entry", { scope: "global", key: "found", value: "hello" });
   await world.run("search", ["hello"]);
   await world.run("export");
   await world.run("route explain", ["@Ada hello"]);
