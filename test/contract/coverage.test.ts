@@ -234,7 +234,10 @@ const COMMANDS: Record<string, string> = {
   "export": "",
   "apply": "file! dry-run prune adopt plan force",
   "diff": "file!",
-  // contract 30
+  // contract 34
+  "import openclaw": "<dir> dry-run with-secrets",
+  "import hermes": "<dir> dry-run with-secrets",
+  // contract 31
   "search": "<words...> in worker-id session-key since cursor",
   "conversation list": `session-key platform ${PAGE}`,
   "engine list": "",

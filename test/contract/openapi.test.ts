@@ -46,9 +46,9 @@ describe("/openapi.json (contract 5)", () => {
     expect(new Set(names).size).toBe(names.length);
     for (const { key, operation } of operations) {
       const open = key.includes("/api/auth/");
-      // The token of a run is enough to ask about a tool call. A search covers what its caller can read.
+      // The token of a run is enough to ask about a tool call. A search covers what its caller can read, and a device is of its user.
       const needsNoScope = open || (key.includes("/api/approvals") && key !== "GET /api/approvals") ||
-        ["GET /api/search", "GET /api/recall"].includes(key);
+        /^\w+ \/api\/(search|recall|push\/key)$/.test(key);
       expect([key, "x-required-scope" in operation]).toEqual([key, !needsNoScope]);
       const wanted = open
         ? ["400", "405", "429", "500", "503"]

@@ -111,7 +111,7 @@ describe("an agent with the default scopes (docs/explanation/security.md) [SCP-1
     const evil = await app.call("POST /api/workers", { name: "Agent", engine: "agent" });
     const own = await app.call("POST /api/local/sessions", { worker_id: evil.id });
     await app.call(`POST /api/local/sessions/${own.id}/messages`, { content: "try it" });
-    await app.settle(60_000);
+    await app.settle(240_000);
 
     const kept = async (name: string) => (await Deno.readTextFile(join(folder.path, name))).trim();
     for (const [index, [code, command]] of TRIES.entries()) {
