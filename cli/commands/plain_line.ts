@@ -45,7 +45,7 @@ function parseWords(spec: AnyCommand, words: string[]): ParsedLine | null {
   }
   const names = spec.args ?? [];
   const needed = names.filter((name) => !name.startsWith("[")).length;
-  const most = names.at(-1)?.endsWith("...]") ? Infinity : names.length;
+  const most = /\.\.\.\]?$/.test(names.at(-1) ?? "") ? Infinity : names.length;
   return args.length < needed || args.length > most ? null : { spec, args, given };
 }
 
