@@ -14,6 +14,9 @@ async function checkRunner(command: string[], ...flags: string[]): Promise<{ cod
   return { code, text: new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr) };
 }
 
+// Each case starts a process. All together take a minute on a loaded machine.
+const TIMEOUT_MS = 300_000;
+
 const hasPython = await new Deno.Command("python3", { args: ["--version"], stdout: "null", stderr: "null" })
   .output().then(({ success }) => success, () => false);
 const skipped = hasPython ? "" : " (skipped: python3 is missing)";
@@ -24,13 +27,13 @@ describe("the conformance program for runners (contract 28)", () => {
     expect(text.split("\n").filter((line) => line.startsWith("FAIL")).join("\n")).toBe("");
     expect(text).toMatch(/\n\d\d passed, 0 failed\n/);
     expect(code).toBe(0);
-  });
+  }, TIMEOUT_MS);
 
   it.runIf(hasPython)(`passes a runner in Python that was written from the document${skipped}`, async () => {
     const { code, text } = await checkRunner(["python3", PYTHON_RUNNER]);
     expect(text.split("\n").filter((line) => line.startsWith("FAIL")).join("\n")).toBe("");
     expect(code).toBe(0);
-  });
+  }, TIMEOUT_MS);
 
   it.runIf(hasPython).each([
     [

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { WireOrder } from "../../../src/domain/workers/runner.ts";
 import { ConformanceService, pause, type ServedRun, TOKEN } from "./service.ts";
 
-const WAIT_MAX_MS = 25_000;
+const WAIT_MAX_MS = 45_000;
 const QUIET_MS = 700;
 
 /** A named check, which throws when the runner breaks the protocol. */

@@ -74,6 +74,41 @@ export const LIFE_CASES: ConformanceCase[] = [
     },
   },
   {
+    name: "two runs in one directory do not overlap",
+    async check(bench) {
+      const work_dir = `${bench.workRoot}/workers/shared`;
+      const script = `echo start >> ${bench.file("steps")}; sleep 0.7; echo end >> ${bench.file("steps")}`;
+      const ids = [bench.add(script, { work_dir }), bench.add(script, { work_dir })];
+      await bench.start();
+      for (const id of ids) await bench.waitForEnd(id);
+      expectEqual("steps", await bench.read("steps"), "start\nend\nstart\nend\n");
+    },
+  },
+  {
+    name: "a second process in the same directory claims nothing and exits with a code other than 0",
+    async check(bench) {
+      const { service } = bench;
+      await bench.start();
+      await bench.wait("a claim", () => service.claims.length > 0);
+      const code = await bench.waitForExit(await bench.start());
+      expectTrue("the exit code is 0", code !== 0);
+      expectEqual("processes that claim", new Set(service.claims.map(({ process }) => process)).size, 1);
+    },
+  },
+  {
+    name: "a runner without boxes fails a run that needs one with isolation, and starts nothing",
+    async check(bench) {
+      const isolation = { box: {}, network: null, max_network: "host" as const, hidden: [] };
+      const id = bench.add(`echo x >> ${bench.file("starts")}`, { isolation });
+      await bench.start();
+      const [end] = (await bench.waitForEnd(id)).ends;
+      // The runner may have boxes. Then its own tests show what a box hides.
+      if (bench.service.claims[0]?.box) return;
+      expectEqual("outcome", [end?.outcome.status, end?.outcome.failure], ["failed", "isolation"]);
+      expectEqual("starts", await bench.read("starts"), "");
+    },
+  },
+  {
     name: "a claim has a new request_id, and the epoch of the last answer",
     async check(bench) {
       const { service } = bench;

@@ -1,21 +1,17 @@
 #!/usr/bin/env python3
 """A second runner, written from docs/reference/runner-protocol.md alone. It runs programs with `sh`, on Linux."""
-import json, os, shutil, signal, subprocess, sys, threading, time, urllib.error, urllib.request, uuid
+import collections, fcntl, json, os, shutil, signal, subprocess, sys, threading, time, urllib.error, urllib.request, uuid
 
 URL, ROOT = os.environ["SVC_RUNNER_URL"], os.environ["SVC_RUNNER_WORK_ROOT"]
 TOKEN = open(os.environ["SVC_RUNNER_TOKEN_FILE"]).read().strip()
 PROCESS, GRACE_S, STOP_S, PART = str(uuid.uuid4()), 5, 30, 512 * 1024
 NO_USAGE = {"input_tokens": None, "output_tokens": None, "cost_usd": None}
-runs, lock = {}, threading.RLock()
+runs, lock, directories = {}, threading.RLock(), collections.defaultdict(threading.Lock)
 state = {"epoch": 0, "times": None, "stops": 0}
 
 
-class Refused(Exception):
-    pass
-
-
-class Unanswered(Exception):
-    pass
+Refused = type("Refused", (Exception,), {})
+Unanswered = type("Unanswered", (Exception,), {})
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -58,15 +54,19 @@ def send(path, body, timeout, of_run=False, raw=False):
         raise Unanswered(str(error))
 
 
+def wait_until(check, seconds):
+    until = time.monotonic() + seconds
+    while not check() and time.monotonic() < until:
+        time.sleep(0.02)
+
+
 def repeat(path, body, timeout, go_on, **more):
     pause = 0.25
     while True:
         try:
             return send(path, body, timeout, **more)
         except Unanswered:
-            until = time.monotonic() + pause
-            while time.monotonic() < until and go_on():
-                time.sleep(0.02)
+            wait_until(lambda: not go_on(), pause)
             if not go_on():
                 raise
             pause = min(pause * 2, 5)
@@ -86,10 +86,8 @@ def kill_marked(run_id, number):
 
 
 def end_processes(run_id, grace=GRACE_S):
-    until = time.monotonic() + grace
     kill_marked(run_id, signal.SIGTERM)
-    while time.monotonic() < until and kill_marked(run_id, 0):
-        time.sleep(0.05)
+    wait_until(lambda: not kill_marked(run_id, 0), grace)
     while kill_marked(run_id, signal.SIGKILL):
         time.sleep(0.02)
 
@@ -233,7 +231,8 @@ class Run:
         try:
             with open(f"{ROOT}/open/{self.id}", "w") as file:
                 file.write(self.run_id)
-            outcome = self.work()
+            with directories[os.path.realpath(self.order["work_dir"])]:
+                outcome = self.work()
         except Exception as error:
             outcome = fail("spawn_failed", f"Cannot start: {error!r}")
         self.done = True
@@ -377,6 +376,11 @@ def stop(*_):
 def main():
     for name in ("open", "files", "workers"):
         os.makedirs(f"{ROOT}/{name}", mode=0o700, exist_ok=True)
+    own = open(f"{ROOT}/lock", "w")
+    try:
+        fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit("another runner uses this directory")
     signal.signal(signal.SIGTERM, stop)
     for name in [one for one in os.listdir(f"{ROOT}/open") if not one.endswith(".context")]:
         end_processes(open(f"{ROOT}/open/{name}").read(), 0)
@@ -386,14 +390,10 @@ def main():
             file.write(str(uuid.uuid4()))
     threading.Thread(target=beat, daemon=True).start()
     code = claim_all(open(f"{ROOT}/place").read())
-    until = time.monotonic() + STOP_S
-    while runs and state["stops"] < 2 and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_until(lambda: not runs or state["stops"] > 1, STOP_S)
     for run in list(runs.values()):
         run.interrupt("shutdown")
-    until = time.monotonic() + GRACE_S + 12
-    while runs and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_until(lambda: not runs, GRACE_S + 12)
     sys.exit(code)
 
 
