@@ -29,7 +29,8 @@ import { ReportSender } from "./report_sender.ts";
 const log = createLogger("runner");
 
 const END_TIMEOUT_MS = 30_000;
-const REFUSED = buildFailedOutcome(
+// The service refuses fields that are not in its schema.
+const { engineUse: _unsent, ...REFUSED } = buildFailedOutcome(
   "engine_error",
   "The service refused the outcome that the runner sent. See the runner's log",
 );

@@ -9,8 +9,8 @@ const PAGES = [
 
 const WORDS_MAX = 1_500;
 
-/** Pages that are one table, are generated, or whose sections the code cites by number. */
-const LONG = ["cli", "contract", "limits"].map((name) => `docs/reference/${name}.md`)
+/** Pages that are one table, are generated, whose sections the code cites by number, or that a program is written from. */
+const LONG = ["cli", "contract", "limits", "runner-protocol"].map((name) => `docs/reference/${name}.md`)
   .concat("docs/reliability.md");
 
 const KINDS = ["decisions", "explanation", "how-to", "reference", "tutorials"];
