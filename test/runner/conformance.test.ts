@@ -21,7 +21,7 @@ const hasPython = await new Deno.Command("python3", { args: ["--version"], stdou
   .output().then(({ success }) => success, () => false);
 const skipped = hasPython ? "" : " (skipped: python3 is missing)";
 
-describe("the conformance program for runners (contract 28)", () => {
+describe("the conformance program for runners", () => {
   it("passes svc runner", async () => {
     const { code, text } = await checkRunner(["sh", `${FOLDER}svc_runner.sh`]);
     expect(text.split("\n").filter((line) => line.startsWith("FAIL")).join("\n")).toBe("");
