@@ -20,7 +20,7 @@ export const group: AnyCommand = requestCommand({
     cursor: option.text("--cursor <id>", "continue after this ID, which the previous page printed"),
   },
   columns: toColumns("at kind id session_key worker_id excerpt"),
-  examples: ["search invoice", "search nightly build --in results --since 7d", "search 部署 --json"],
+  examples: ["search invoice", "search nightly build --in results --since 7d", "search deploy --json"],
   input: (options, { args }) => ({ q: args.join(" "), ...toFields(options) }),
   after: printWarning,
 });

@@ -7,7 +7,7 @@ import { git, startGitServer } from "../../harness/service/git_server.ts";
 import { createTempDir } from "../../harness/service/process.ts";
 import { waitForValue } from "../../harness/wait.ts";
 
-// Each round starts a service twice. With SVC_TEST_FAULT_SEEDS all points have so many rounds, else some have one.
+// Each round starts a service twice. With SVC_TEST_FAULT_SEEDS each point has this number of rounds, else a few points have one.
 const SEEDS = Deno.env.get("SVC_TEST_FAULT_SEEDS");
 const ROUNDS = Number(SEEDS ?? 1);
 const POINTS_PER_RUN = 5;
