@@ -12,7 +12,7 @@ const SESSIONS = 1_000;
 const START_MS = Date.now() - 20 * 24 * 60 * 60 * 1_000;
 const REQUESTS = 60;
 const WRITES = 400;
-// Contract 28: for words that are in half of all rows, and for one conversation.
+// Contract 31: for words that are in half of all rows, and for one conversation.
 const SEARCH_MAX_MS = 50;
 const WRITE_MAX_MS = 0.2;
 
