@@ -238,7 +238,7 @@ boxed(
     const engine = {
       kind: "command",
       command: "sh",
-      args: ["-c", "cat; trap 'echo got INT; exit 3' INT; sleep 60 & wait"],
+      args: ["-c", "trap 'echo got INT; exit 3' INT; cat; sleep 60 & wait"],
     };
     await using app = await openApp({
       reach: outside.reach,

@@ -34,8 +34,8 @@ it(`${RUNS} runs leave no zombie, no descriptor and no memory behind [CHD-14]`, 
   };
   const warm = await round(Math.ceil(RUNS / 3));
   const after = await round(RUNS);
-  // Each waiting namespace has a few descriptors, and there may be none at the moment.
-  expect(after.descriptors).toBeLessThanOrEqual(warm.descriptors + 10);
+  // Each waiting namespace has a few descriptors, and there may be none at the moment. A leak would be one for each run.
+  expect(after.descriptors).toBeLessThanOrEqual(warm.descriptors + RUNS / 2);
   expect(after.memory - warm.memory).toBeLessThan(40e6);
   expect(await api.call("GET /api/system/overview")).toMatchObject({
     executions: { running: 0, pending: 0 },

@@ -79,6 +79,8 @@ describe("pushes to devices (contract 32)", () => {
     });
     expect(push?.headers).toMatchObject({ ttl: "86400", urgency: "normal" });
     expect(push?.contact).toBe("mailto:svc@localhost");
+    // The outcome is stored after the push service has answered.
+    await waitUntil("the outcome is stored", async () => (await listPushes(app))[0]?.status === "sent");
     const [, device] = await app.call("GET /api/push/devices");
     expect(device).toMatchObject({ name: "phone", last_push: "sent", last_error: "" });
   });
