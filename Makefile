@@ -48,7 +48,7 @@ ENGINES_BRIEF ?=
 test-engines: $(DEPS) ## Run the real agent CLIs (from npm, into .cache/) against a scripted model (ENGINES=claude,codex)
 	@$(DENO) run -A test/engines/install.ts $(subst $(comma), ,$(ENGINES) $(ENGINES_BRIEF))
 	@SVC_TEST_ENGINES=$(ENGINES) SVC_TEST_ENGINES_BRIEF=$(ENGINES_BRIEF) \
-	  $(VITEST) test/engines $(ARGS)
+	  $(VITEST) test/engines --retry=1 $(ARGS)
 
 .PHONY: check
 check: $(DEPS) ## Check format, lint, types and the rules of test/house
