@@ -14,13 +14,16 @@ export const RUN_VARIABLES = [
   "SVC_EXECUTION_ID",
   "SVC_TASK_ID",
   "SVC_MESSAGE_ID",
+  "TRACEPARENT",
 ];
 // Far beyond what the service writes. An agent may have replaced the file.
 const CONTEXT_FILE_MAX_BYTES = 256 * 1024 * 1024;
 
 /** Writes token, variables and context of a run for a process. */
 export function writeRunFiles(dir: string, { env, ownEnv, runDir }: EngineRun): void {
-  const lines = RUN_VARIABLES.map((name) => `export ${name}=${quoteShellWord(env[name] ?? "")}\n`);
+  const lines = RUN_VARIABLES.flatMap((name) =>
+    env[name] === undefined ? [] : [`export ${name}=${quoteShellWord(env[name])}\n`]
+  );
   const own = ownEnv.BASH_ENV ?? env.BASH_ENV ?? "";
   if (own !== "") {
     // Bash expands variables in BASH_ENV, and ignores a missing file.

@@ -1,11 +1,16 @@
 import { join } from "node:path";
-import { type App, openApp } from "./app.ts";
+import { type App, openApp, type TestSettings } from "./app.ts";
 import { listWorkerProcesses } from "../model/marked.ts";
 
 export const FAKE_OPEN_CLAUDE = new URL("../fakes/fake_open_claude.ts", import.meta.url).pathname;
 
 /** Starts a service whose Claude Code stays open, and one conversation; `warm` null omits the setting. */
-export async function openWarmService(warm: object | null = {}, engine: object = {}, memoryBytes = 0) {
+export async function openWarmService(
+  warm: object | null = {},
+  engine: object = {},
+  memoryBytes = 0,
+  settings: TestSettings = {},
+) {
   const dataDir = await Deno.makeTempDir({ prefix: "svc-test-" });
   const command = join(dataDir, "claude");
   await Deno.writeTextFile(command, `#!/bin/sh\nexec ${Deno.execPath()} run -A ${FAKE_OPEN_CLAUDE} "$@"\n`, {
@@ -13,7 +18,8 @@ export async function openWarmService(warm: object | null = {}, engine: object =
   });
   const claude = { command, permissions: "full", ...(warm === null ? {} : { warm }), ...engine };
   const engines = { default: "claude", claude, other: { ...claude, kind: "claude" } };
-  const app = await openApp({ dataDir, config: { limits: { stop_grace: "300ms" }, engines }, memoryBytes });
+  const config = { limits: { stop_grace: "300ms" }, ...settings, engines };
+  const app = await openApp({ dataDir, config, memoryBytes });
   const worker = await app.call("POST /api/workers", { name: "Ada" });
   const session = await app.call("POST /api/local/sessions", { worker_id: worker.id });
   const send = (content: string, to = session) =>

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Upstream } from "../../harness/fakes/upstream.ts";
 import { type App, openApp, type TestSettings } from "../../harness/service/app.ts";
 import type { Json } from "../../harness/service/client.ts";
+import { openWarmService, readPid } from "../../harness/service/open_world.ts";
 import { createTempDir } from "../../harness/service/process.ts";
 import { waitUntil } from "../../harness/wait.ts";
 import { Collector, type ReceivedSpan } from "./collector.ts";
@@ -163,6 +164,16 @@ describe("traces (contract 29)", () => {
     await world.app.settle();
     await waitUntil("the run of the schedule arrives", () => listRuns().length === 3);
     expect(listRuns()[2]?.parentSpanId ?? "").toBe("");
+  });
+
+  it("leave an agent open, whose bash gets the trace of each run", async () => {
+    await using collector = new Collector();
+    await using one = await openWarmService({}, {}, 0, { telemetry: { otlp: collector.url } });
+    const first = readPid(await one.say("pid"));
+    const run = await one.say("bash echo $TRACEPARENT");
+    expect(run.result).toContain(`-${run.id.replaceAll("-", "").slice(-16)}-`);
+    expect((await one.say("env TRACEPARENT")).result).toBe("nothing");
+    expect((await one.say("pid")).result).toBe(`${first} 4`);
   });
 
   it("of a dead collector cost no message anything, are bounded and counted, and arrive when it is back", async () => {
