@@ -129,17 +129,19 @@ function buildManifest(icon: string, pngIcon: string): string {
   });
 }
 
-function buildPage(part: { scripts: string[]; style: string; icon: string; pngIcon: string }): string {
-  const [entry = "", ...imports] = part.scripts;
-  return `<!doctype html>
+const HEAD = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
 <meta name="color-scheme" content="light dark">
+<title>svc</title>`;
+
+function buildPage(part: { scripts: string[]; style: string; icon: string; pngIcon: string }): string {
+  const [entry = "", ...imports] = part.scripts;
+  return `${HEAD}
 <meta name="theme-color" media="(prefers-color-scheme: light)" content="#faf9f7">
 <meta name="theme-color" media="(prefers-color-scheme: dark)" content="#16181b">
-<title>svc</title>
 <link rel="icon" href="${part.icon}">
 <link rel="apple-touch-icon" href="${part.pngIcon}">
 <link rel="manifest" href="/console/manifest.webmanifest">
@@ -158,13 +160,7 @@ ${
 
 /** Builds the page that the service worker shows while the service does not respond. */
 function buildOfflinePage({ style, icon }: { style: string; icon: string }): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
-<meta name="color-scheme" content="light dark">
-<title>svc</title>
+  return `${HEAD}
 <link rel="icon" href="${icon}">
 <link rel="stylesheet" href="${style}">
 </head>

@@ -12,6 +12,7 @@ import {
   Server,
   Users,
 } from "lucide-preact";
+import { COST_TABS, type DeepPlace, SYSTEM_TABS } from "./live/tabs.ts";
 
 export interface NavItem {
   href: string;
@@ -55,27 +56,12 @@ export const ITEMS: readonly NavItem[] = [
   },
 ];
 
-/** A page or a form that the navigation does not show. */
-interface DeepPlace {
-  href: string;
-  name: string;
-  scope: string;
-}
-
-const SYSTEM = "/console/system";
-
 /** Pages below the pages of the navigation. */
 export const PAGES_BELOW: readonly DeepPlace[] = [
   { href: "/console/tasks", name: "Tasks", scope: "read:tasks" },
-  { href: "/console/budgets", name: "Budgets", scope: "read:budgets" },
-  { href: `${SYSTEM}/usage`, name: "Usage", scope: "read:executions" },
-  { href: `${SYSTEM}/settings`, name: "Settings", scope: "write:system" },
-  { href: `${SYSTEM}/events`, name: "Events", scope: "read:system" },
-  { href: `${SYSTEM}/doctor`, name: "Doctor", scope: "read:system" },
-  { href: `${SYSTEM}/users`, name: "Users", scope: "read:users" },
-  { href: `${SYSTEM}/secrets`, name: "Secrets", scope: "write:secrets" },
-  { href: `${SYSTEM}/webhooks`, name: "Webhooks", scope: "read:webhooks" },
-  { href: `${SYSTEM}/backup`, name: "Backup", scope: "write:system" },
+  // The first tab is the page of the navigation.
+  ...COST_TABS.slice(1),
+  ...SYSTEM_TABS.slice(1),
   { href: "/console/account", name: "Your account", scope: "" },
 ];
 

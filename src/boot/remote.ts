@@ -8,6 +8,7 @@ import { buildLogWakeup } from "../http/stream/log_stream.ts";
 import { Placement } from "../pipeline/dispatch/placement.ts";
 import type { Rules } from "../run/ending.ts";
 import { ClaimRequests } from "../run/remote/claim_requests.ts";
+import type { RunTracer } from "../run/environment.ts";
 import { Recorder } from "../run/recorder.ts";
 import type { RunMasks } from "../run/run_masks.ts";
 import { createSentVariables } from "../run/variables.ts";
@@ -39,7 +40,7 @@ export function createRemote(
     steps: RecentActivity;
     times: LeaseTimes;
     masks: RunMasks;
-    traceRun: ((executionId: string) => Promise<string | null>) | undefined;
+    traceRun: RunTracer | undefined;
   },
 ): Remote {
   const {

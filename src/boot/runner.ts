@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { join, resolve } from "node:path";
+import { isLoopback } from "../base/address.ts";
 import { systemClock } from "../base/clock.ts";
 import { isUuid } from "../base/id.ts";
 import { buildDataPaths, type DataPaths } from "../base/paths.ts";
@@ -212,8 +213,7 @@ function parseUrl(text: string): string {
   if (url === null || !/^https?:$/.test(url.protocol)) {
     throw new ConfigError(`--url: ${JSON.stringify(text)} must look like https://host`);
   }
-  const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
-  if (url.protocol === "http:" && !isHere) {
+  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
     throw new ConfigError("--url: must start with https:, because each request carries the token");
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isLoopback } from "../base/address.ts";
 import { ROLES } from "../domain/call/vocabulary.ts";
 
 /** Public address for links, OpenID Connect and secure cookies. "" means the listening address. */
@@ -16,7 +17,7 @@ function isIssuer(text: string): boolean {
   const url = URL.parse(text);
   if (url === null || url.username !== "" || url.search !== "" || url.hash !== "") return false;
   return url.protocol === "https:" ||
-    url.protocol === "http:" && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname);
+    url.protocol === "http:" && isLoopback(url.hostname);
 }
 
 /** The OpenID provider; disabled while `issuer` is empty. */

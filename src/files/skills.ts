@@ -92,11 +92,10 @@ export class SkillStore {
 
   /** Removes what no worker needs and a kill has left, if it is older than `before` (Unix ms). */
   async removeUnused(used: ReadonlySet<string>, before: number): Promise<void> {
-    const names = await nullIfGone(Array.fromAsync(Deno.readDir(this.#root))) ?? [];
-    for (const { name } of names) {
+    for (const { name } of nullIfMissing(() => [...Deno.readDirSync(this.#root)]) ?? []) {
       if (used.has(name)) continue;
       const path = this.#getPath(name);
-      const info = await nullIfGone(Deno.lstat(path));
+      const info = nullIfMissing(() => Deno.lstatSync(path));
       if ((info?.mtime?.getTime() ?? Infinity) < before) await removeTree({ root: this.#root, path });
     }
   }
@@ -227,13 +226,4 @@ function formatCommit(branch: string, files: readonly SkillFile[]): Uint8Array {
 
 function quotePath(path: string): string {
   return `"${path.replaceAll(/["\\]/g, "\\$&")}"`;
-}
-
-async function nullIfGone<T>(work: Promise<T>): Promise<T | null> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return null;
-    throw error;
-  }
 }

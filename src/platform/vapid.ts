@@ -17,18 +17,8 @@ export interface VapidKey {
   privateKey: CryptoKey;
 }
 
-const DERIVED = new WeakMap<Uint8Array, Promise<VapidKey>>();
-
 /** Derives the key from the signing key, so it exists wherever the signing key does and no row stores it. */
-export function deriveVapidKey(signingKey: Uint8Array): Promise<VapidKey> {
-  const known = DERIVED.get(signingKey);
-  if (known !== undefined) return known;
-  const made = derive(signingKey);
-  DERIVED.set(signingKey, made);
-  return made;
-}
-
-async function derive(signingKey: Uint8Array): Promise<VapidKey> {
+export async function deriveVapidKey(signingKey: Uint8Array): Promise<VapidKey> {
   const root = await crypto.subtle.importKey("raw", Uint8Array.from(signingKey), "HKDF", false, [
     "deriveBits",
   ]);

@@ -42,6 +42,9 @@ interface RunEnvironment {
   servers: RunServer[];
 }
 
+/** Returns the traceparent that the programs of a run get. null for an unknown run. */
+export type RunTracer = (executionId: string) => Promise<string | null>;
+
 interface EnvironmentOptions {
   paths: DataPaths;
   /** Creates the token of a run that is valid for `lifeS` seconds. */
@@ -51,8 +54,8 @@ interface EnvironmentOptions {
   url: () => string;
   /** Resolves the variables of an engine and of a worker. Throws SetupError. */
   resolveVariables: VariableResolver;
-  /** Returns the traceparent of a run, or null while traces are off. */
-  traceRun?: ((executionId: string) => Promise<string | null>) | undefined;
+  /** undefined while traces are off. */
+  traceRun?: RunTracer | undefined;
   /** The server's environment. Only listed variables are passed on. */
   inherited: Record<string, string | undefined>;
 }

@@ -68,7 +68,6 @@ export function Palette({ entries, onClose }: PaletteProps) {
           role="combobox"
           aria-label="Search workers, conversations, runs, messages, pages and commands"
           aria-expanded="true"
-          list={undefined}
           aria-controls={`${id}-list`}
           aria-autocomplete="list"
           {...(chosen < 0 ? {} : { "aria-activedescendant": `${id}-${chosen}` })}

@@ -1,3 +1,4 @@
+import { isLoopback } from "../../base/address.ts";
 import { createId } from "../../base/id.ts";
 import { conflict, invalid, notFound, ServiceError } from "../../domain/call/error.ts";
 import type { DeleteResult } from "../../domain/call/deleted.ts";
@@ -118,7 +119,7 @@ export async function deleteDevice(
 // Browsers subscribe only on pages of a secure context.
 function checkAddress(publicUrl: string): void {
   const { protocol, hostname } = new URL(publicUrl);
-  if (protocol === "https:" || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)) return;
+  if (protocol === "https:" || isLoopback(hostname)) return;
   throw conflict(
     `Cannot send notifications to devices: browsers accept them from https only, and this service is at ${publicUrl}. Set server.public_url to its https address.`,
   );

@@ -189,11 +189,13 @@ export async function readCompletion(
     return { is: "failed", error: new RunFailure("bad_gateway", `The worker gave no answer: ${reason}`) };
   }
   const outcome = await findOutcome(db, message_id);
-  const { content, input_tokens, output_tokens } = outcome ??
-    { content: "", input_tokens: 0, output_tokens: 0 };
   return {
     is: "ended",
-    result: { content: content ?? "", input_tokens: input_tokens ?? 0, output_tokens: output_tokens ?? 0 },
+    result: {
+      content: outcome?.content ?? "",
+      input_tokens: outcome?.input_tokens ?? 0,
+      output_tokens: outcome?.output_tokens ?? 0,
+    },
   };
 }
 

@@ -44,7 +44,7 @@ export class RunCalls {
     return calls;
   }
 
-  /** Returns what notes the tools of a run, whose agents name no tool at its end: the first to start ends first. */
+  /** Returns callbacks that note the tools of a run. An agent does not say which tool has ended, so the oldest open one ends. */
   watchTools(
     executionId: string,
     now: () => number,

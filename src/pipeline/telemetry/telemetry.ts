@@ -3,6 +3,7 @@ import type { TelemetryConfig } from "../../config/telemetry.ts";
 import { buildTracesUrl } from "../../domain/system/telemetry.ts";
 import { formatTraceparent, placeRun } from "../../domain/system/trace.ts";
 import { RunCalls } from "../../domain/work/run_calls.ts";
+import type { RunTracer } from "../../run/environment.ts";
 import { findRunOrigin } from "../../store/events/trace.ts";
 import type { Stage, StageServices } from "../stage/stage.ts";
 import { SpanQueue, type SpanSender } from "./span_queue.ts";
@@ -19,8 +20,7 @@ export interface Telemetry {
   stage: Stage;
   calls: RunCalls;
   countDropped: () => number;
-  /** Returns the traceparent that the programs of a run get. null for an unknown run. */
-  traceRun: (executionId: string) => Promise<string | null>;
+  traceRun: RunTracer;
   /** Sends what waits once more, after the end of the stage. */
   stop: () => Promise<void>;
 }

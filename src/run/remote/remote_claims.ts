@@ -34,7 +34,7 @@ import {
 import { findIsolation, listRemoteWorkDirs } from "../../store/workers/worker.ts";
 import { buildBriefing, buildGrant } from "../briefing.ts";
 import type { Claim } from "../claim.ts";
-import { signRunToken } from "../environment.ts";
+import { type RunTracer, signRunToken } from "../environment.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { SentVariables } from "../variables.ts";
 import type { RunMasks } from "../run_masks.ts";
@@ -61,8 +61,8 @@ interface RemoteClaimsOptions {
     gateway: string | null;
     hasSecrets: boolean;
   }) => Promise<SentVariables>;
-  /** Returns the traceparent of a run, or null while traces are off. */
-  traceRun: ((executionId: string) => Promise<string | null>) | undefined;
+  /** undefined while traces are off. */
+  traceRun: RunTracer | undefined;
   /** Reads the secrets that a worker names now. */
   readSecrets: (workerId: string) => Promise<string[]>;
   /** Holds the secrets of runs in progress. */
