@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
+import { countBytes } from "../../../src/base/bytes.ts";
 import { load } from "../../../src/base/lazy_import.ts";
 import { usageError } from "../../terminal/exit.ts";
 import { escapeControls } from "../../terminal/visible.ts";
 import { type AnyCommand, command, type Context, option } from "../command.ts";
 import { SourceDir } from "./files.ts";
-import { countBytes, FLEET_MAX_BYTES, type Imported, toLine } from "./imported.ts";
+import { FLEET_MAX_BYTES, type Imported, toLine } from "./imported.ts";
 
 const options = {
   dryRun: option.flag(

@@ -1,4 +1,5 @@
 // The result of an import, in the form of a fleet file (contract 34).
+import { countBytes } from "../../../src/base/bytes.ts";
 import { normalizeName } from "../../../src/domain/call/name_key.ts";
 import { usageError } from "../../terminal/exit.ts";
 import { asSettings, asText, asTexts, type Settings } from "./files.ts";
@@ -187,7 +188,7 @@ function listTexts(value: unknown): string[] {
   return Array.isArray(value) ? asTexts(value) : asTexts(Object.values(asSettings(value)));
 }
 
-// A value that says nothing: everything else of a server may be a secret.
+// Such a value is no secret. Any other one of a server may be.
 function isPlain(value: string): boolean {
   return /^(true|false|\d{0,5})$/i.test(value);
 }
@@ -263,10 +264,6 @@ export function toLine(text: string): string {
 /** Removes the control characters that a text of the service cannot have. */
 export function toText(text: string): string {
   return text.toWellFormed().replace(/\r\n?/g, "\n").replace(/[^\P{Cc}\n\t]/gu, "");
-}
-
-export function countBytes(text: string): number {
-  return new TextEncoder().encode(text).length;
 }
 
 function cutText(text: string, maxBytes: number): string {

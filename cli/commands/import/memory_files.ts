@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { FileFault, type SourceDir } from "./files.ts";
-import { countBytes, type Imported, TEXT_MAX_BYTES, toText } from "./imported.ts";
+import { countBytes } from "../../../src/base/bytes.ts";
+import { type Imported, TEXT_MAX_BYTES, toText } from "./imported.ts";
 
 /**
  * Joins persona and memory files of an agent into the memory of a worker, in the order of `names`. What does not fit is
