@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { GATEWAY_NAME } from "../domain/workers/gateway.ts";
 import { type LauncherConfig, LAUNCHERS_MAX, LAUNCHES_PER_LAUNCHER_MAX } from "../domain/workers/launcher.ts";
-import { labels } from "../domain/workers/runner.ts";
+import { label, LABELS_MAX } from "../domain/workers/runner.ts";
 import { ConfigError, type ConfigSource, resolveConfigPath } from "./file.ts";
 import { formatPosition } from "./problem.ts";
 import { buildCountSchema, buildDurationSchema } from "./value.ts";
@@ -14,7 +14,7 @@ const command = z.array(z.string()).min(1, { error: "must name a program and its
   .refine(([program = ""]) => program !== "", { error: "must begin with the name of a program" });
 
 const launcherSchema = z.strictObject({
-  labels: labels.refine((all) => all.length > 0, { error: "must have at least one label" }),
+  labels: z.array(label).min(1, { error: "must have at least one label" }).max(LABELS_MAX),
   command,
   cancel: command.optional(),
   state: command.optional(),
