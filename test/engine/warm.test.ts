@@ -251,7 +251,9 @@ describe("an agent that stays open (contract 19)", () => {
     const runs = join(one.app.dataDir, "runs");
     // The service may be removing the directory of the first turn.
     await waitUntil("its files are gone", () => {
-      for (const { name } of Deno.readDirSync(runs)) rmSync(join(runs, name), { recursive: true, force: true });
+      for (const { name } of Deno.readDirSync(runs)) {
+        rmSync(join(runs, name), { recursive: true, force: true });
+      }
       return [...Deno.readDirSync(runs)].length === 0;
     });
     expect(await one.say("pid")).toMatchObject({ status: "failed", failure: "spawn_failed" });
