@@ -37,7 +37,7 @@ export function createExecution(
     session_id: session_key,
     ...choice,
     instruction,
-    ...(task.lane === "" ? {} : { tree_id: task.tree_id ?? createId() }),
+    ...(task.has_repo === 0 ? {} : { tree_id: task.tree_id ?? createId() }),
     created_at: now,
   };
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { verifiedSchema, verifySchema } from "../work/command.ts";
 import { usageSchema } from "../work/execution.ts";
+import { normalizeName } from "../call/name_key.ts";
 import { id, nameText, refFilter, text, time } from "../call/field.ts";
 import { remoteIsolationSchema } from "./isolation.ts";
 import { mcpServersSchema } from "./mcp_server.ts";
@@ -35,6 +36,9 @@ export const CLAIM_WAIT_MAX_MS = 25_000;
 /** A runner without a request for this long is `silent` and gets no runs. */
 export const RUNNER_SILENT_MS = 35_000;
 
+/** The home of a worker without one: each of its runs gets a new directory on any runner with its labels. */
+export const NO_HOME = "none";
+
 const label = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,49}$/, {
   error: "must be 1-50 of a-z 0-9 . _ - and start with a letter or a digit",
 });
@@ -61,7 +65,9 @@ export const runnerSchema = z.strictObject({
 export type RunnerView = z.output<typeof runnerSchema>;
 
 export const runnerCreateSchema = z.strictObject({
-  name: nameText(),
+  name: nameText().refine((name) => normalizeName(name) !== NO_HOME, {
+    error: "cannot be none, which means no runner as the home of a worker",
+  }),
   labels: labels.default([]),
   allow_admin: z.boolean().default(false),
   secrets: z.boolean().default(false),

@@ -240,7 +240,7 @@ export class Dispatcher {
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : startGateRun(execution)),
       ...(slot === null ? [] : placement.buildLease(slot, execution)),
-      ...(task.lane === "" ? [] : [openTree(execution, task.lane, now)]),
+      ...(task.has_repo === 0 ? [] : [openTree(execution, task.lane, now)]),
       insertReservation(execution.execution_id, reservation.targets, reservation.expected),
       ...(task.held === "" ? [] : [unblockTasks(task.worker_id, task.held, now)]),
     ]);

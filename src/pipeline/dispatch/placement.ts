@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { DataPaths } from "../../base/paths.ts";
 import type { GatewayKind } from "../../domain/call/vocabulary.ts";
 import type { Block } from "../../domain/work/block.ts";
-import { type LeaseTimes, RUNNER_SILENT_MS, type RunnerClaim } from "../../domain/workers/runner.ts";
+import { type LeaseTimes, NO_HOME, RUNNER_SILENT_MS, type RunnerClaim } from "../../domain/workers/runner.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { ClaimRequest, ClaimRequests } from "../../run/remote/claim_requests.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
@@ -13,6 +13,8 @@ import {
   type BusyWorkDir,
   claimHome,
   insertLease,
+  keepHomeless,
+  listBusyLanes,
   listBusyWorkDirs,
 } from "../../store/workers/remote_run.ts";
 import { listRunnerRows, type RunnerRow } from "../../store/workers/runner.ts";
@@ -29,10 +31,12 @@ interface PlacementOptions {
   findGatewayKind: (name: string) => GatewayKind | null;
 }
 
-/** A waiting claim request, and the work directory of the task on its runner. */
+/** A waiting claim request, and the work directory of the task on its runner, or null for a new one. */
 export interface RunnerSlot {
   request: ClaimRequest;
-  workDir: string;
+  workDir: string | null;
+  /** The directory of the runner. */
+  workRoot: string;
 }
 
 /** A slot on a runner, no slot yet, or a block. */
@@ -57,17 +61,24 @@ export class Placement {
   async startRound(tasks: readonly WaitingTask[], now: number): Promise<PlacementRound> {
     const { db } = this.#options;
     const away = tasks.filter(({ runs_on }) => runs_on !== "[]");
-    if (away.length === 0) return new PlacementRound(this.#options, [], [], now);
+    if (away.length === 0) {
+      return new PlacementRound(this.#options, { runners: [], busy: [], lanes: [] }, now);
+    }
     // Most workers have a home runner and run nowhere else. So this does not read the other runners.
-    const homes = away.every(({ home }) => home !== "") ? [...new Set(away.map(({ home }) => home))] : null;
+    const homes = away.every(({ home }) => home !== "" && home !== NO_HOME)
+      ? [...new Set(away.map(({ home }) => home))]
+      : null;
     const runners = await listRunnerRows(db, homes);
     const busy = await listBusyWorkDirs(db, runners.map(({ id }) => id));
-    return new PlacementRound(this.#options, runners, busy, now);
+    const lanes = away.every(({ lane }) => lane === "") ? [] : await listBusyLanes(db);
+    return new PlacementRound(this.#options, { runners, busy, lanes }, now);
   }
 
-  /** Builds the statements that lease a run to a runner, and make the runner the home of the worker. Both are guarded. */
+  /**
+   * Builds the statements that lease a run to a runner, and make the runner the home of the worker, unless that is none. Both are guarded.
+   */
   buildLease(
-    { request: { runner, requestId }, workDir }: RunnerSlot,
+    { request: { runner, requestId }, workDir, workRoot }: RunnerSlot,
     { execution_id, worker_id }: NewExecution,
   ): Statement[] {
     const { clock, times } = this.#options;
@@ -76,10 +87,13 @@ export class Placement {
       runner_id: runner.id,
       request_id: requestId,
       epoch: runner.epoch,
-      work_dir: workDir,
+      work_dir: workDir ?? join(workRoot, "homes", execution_id),
       lease_until: clock.now() + times.lease_ms,
     };
-    return [...insertLease(lease), ...claimHome(worker_id, runner.name)];
+    return [
+      ...insertLease(lease),
+      ...(workDir === null ? keepHomeless(worker_id) : claimHome(worker_id, runner.name)),
+    ];
   }
 
   /** Whether the claim request still waits. A run given to an ended request would be lost. */
@@ -107,11 +121,19 @@ interface Candidates {
   online: ReadonlyMap<string, RunnerRow>;
 }
 
+/** The runners, and what their runs use. */
+interface RunnerLoad {
+  runners: readonly RunnerRow[];
+  busy: readonly BusyWorkDir[];
+  lanes: readonly { worker_id: string; lane: string }[];
+}
+
 /** Assigns the tasks of one dispatcher round. */
 export class PlacementRound {
   readonly #options: PlacementOptions;
   readonly #runners: readonly RunnerRow[];
   readonly #busy: ReadonlySet<string>;
+  readonly #busyLanes: ReadonlySet<string>;
   /** Number of runs by runner. */
   readonly #runs = new Map<string, number>();
   readonly #seenAfter: number;
@@ -120,8 +142,9 @@ export class PlacementRound {
   /** Cached, because most workers have the same requirements. */
   readonly #candidates = new Map<string, Candidates>();
 
-  constructor(options: PlacementOptions, runners: RunnerRow[], busy: readonly BusyWorkDir[], now: number) {
+  constructor(options: PlacementOptions, { runners, busy, lanes }: RunnerLoad, now: number) {
     this.#options = options;
+    this.#busyLanes = new Set(lanes.map(({ worker_id, lane }) => buildLock(worker_id, lane)));
     this.#runners = runners;
     this.#busy = new Set(busy.map(({ runner_id, work_dir }) => buildLock(runner_id, work_dir)));
     for (const { runner_id } of busy) this.#runs.set(runner_id, (this.#runs.get(runner_id) ?? 0) + 1);
@@ -134,18 +157,23 @@ export class PlacementRound {
     const candidates = this.#findCandidates(task);
     const { online } = candidates;
     if (online.size === 0) return { kind: "block", block: buildBlock(task, candidates) };
+    if (task.lane !== "" && this.#busyLanes.has(buildLock(task.worker_id, task.lane))) {
+      return { kind: "later" };
+    }
     for (const request of this.#free) {
       const runner = online.get(request.runner.id);
       if (runner?.epoch !== request.runner.epoch) continue;
+      if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) continue;
+      const workRoot = runner.work_root;
+      if (task.home === NO_HOME) return { kind: "slot", slot: { request, workRoot, workDir: null } };
       const workDir = this.#findWorkDir(runner, task);
-      if (workDir !== null) return { kind: "slot", slot: { request, workDir } };
+      if (workDir !== null) return { kind: "slot", slot: { request, workRoot, workDir } };
     }
     return { kind: "later" };
   }
 
-  // Returns the work directory on the runner. Returns null while the runner has no slot, or the directory has a run.
+  // Returns the work directory on the runner, or null while it has a run.
   #findWorkDir(runner: RunnerRow, task: WaitingTask): string | null {
-    if ((this.#runs.get(runner.id) ?? 0) >= runner.max_runs) return null;
     // A directory that the service chose lives below the work root of the runner.
     const own = task.work_dir === join(this.#options.paths.workers, task.worker_id);
     const workDir = own ? join(runner.work_root, "workers", task.worker_id) : task.work_dir;
@@ -163,7 +191,9 @@ export class PlacementRound {
     if (before !== undefined) return before;
     const wanted = JSON.parse(task.runs_on) as string[];
     const labelled = this.#runners.filter(({ name, labels }) =>
-      task.home === "" ? isSubset(wanted, JSON.parse(labels) as string[]) : name === task.home
+      task.home === "" || task.home === NO_HOME
+        ? isSubset(wanted, JSON.parse(labels) as string[])
+        : name === task.home
     );
     const allowed = labelled.filter(({ allow_admin }) => task.admin === 0 || allow_admin === 1);
     const boxing = allowed.filter(({ box }) => task.boxed === 0 || box === 1);
@@ -201,15 +231,16 @@ function isSubset(some: readonly string[], all: readonly string[]): boolean {
   return some.every((one) => all.includes(one));
 }
 
-function buildLock(runnerId: string, workDir: string): string {
-  return `${runnerId}\0${workDir}`;
+function buildLock(owner: string, name: string): string {
+  return `${owner}\0${name}`;
 }
 
 /** Builds the block that names the first requirement without a runner. */
 function buildBlock(
-  { home, runs_on }: WaitingTask,
+  task: WaitingTask,
   { wanted, engine, gateway, labelled, allowed, boxing, trusted, able }: Candidates,
 ): Block {
+  const home = task.home === NO_HOME ? "" : task.home;
   const who = home === "" ? `runner with the labels ${wanted.join(", ")}` : `runner ${home}`;
   const only = labelled.length === 1 || home !== "";
   const reason = labelled.length === 0
@@ -232,7 +263,7 @@ function buildBlock(
     ? `no ${who} is online`
     : `its home, the ${who}, is not online`;
   return {
-    held: `runner:${home === "" ? (JSON.parse(runs_on) as string[]).join(",") : home}`,
+    held: `runner:${home === "" ? wanted.join(",") : home}`,
     until: null,
     reason,
     whom: { kind: "all" },

@@ -152,14 +152,16 @@ export async function findAskerContext(
   return { session_id, work_dir, usage };
 }
 
-/** Stores a run's context, unless it was cleared or the worker has gone or has another engine (contract 3, Session context). */
+/**
+ * Stores a run's context, unless it was cleared, or the worker has gone, has another engine or no home (contract 3, Session context).
+ */
 export function storeContext(executionId: string, context: StoredContext, now: number): Statement {
   return {
     sql:
       `insert into session_context (session_key, worker_id, fallback, engine, session_id, work_dir, usage, updated_at)
       select execution.session_key, execution.worker_id, execution.fallback_from <> '', execution.engine, ?, ?, ?, ?
       from execution
-      join worker on worker.id = execution.worker_id
+      join worker on worker.id = execution.worker_id and worker.home <> 'none'
         and worker.engine in ('', iif(execution.fallback_from = '', execution.engine, execution.fallback_from))
       where execution.id = ? and execution.keeps_context = 1 and not exists (
         select 1 from question where answer_task_id = execution.task_id and own_session = 1)

@@ -79,20 +79,19 @@ export const TRIGGERS: string[] = [
   // A schedule without a conversation for its results has a separate worktree.
   ...["insert", "update of worker_id, session_key, deliver_to"].map((event, at) =>
     `create trigger task_lane_${at} after ${event} on task
-    when exists (select 1 from worker where id = new.worker_id and repo <> 'null')${
+    when exists (select 1 from worker where id = new.worker_id and (repo <> 'null' or home = 'none'))${
       at === 0 ? "" : " or new.lane <> ''"
     } begin
-      update task
-      set lane = coalesce((
-        select case
-          when repo ->> '$.per' = 'task' or new.type = 'scheduled' and new.deliver_to = '' then 'task:' || new.id
-          when new.type = 'scheduled' then 'session:' || new.deliver_to
-          else 'session:' || new.session_key end
-        from worker
-        where id = new.worker_id and repo <> 'null'), '')
+      ${setLane("new")}
       where id = new.id;
     end`
   ),
+  // Tasks of a worker without a home run next to each other. Waiting tasks follow a change of it.
+  `create trigger worker_home_lane after update of home on worker
+  when (old.home = 'none') <> (new.home = 'none') begin
+    ${setLane("task")}
+    where worker_id = new.id and status in ('pending', 'running', 'scheduled');
+  end`,
   `create trigger device_push_device_delete after delete on device begin
     update device_push
     set status = 'skipped', error = 'the device was removed'
@@ -113,6 +112,20 @@ export const TRIGGERS: string[] = [
     delete from fleet_object where kind = 'memory' and id = old.key;
   end`,
 ];
+
+// Tasks with one lane run one after another.
+function setLane(task: "new" | "task"): string {
+  return `update task
+      set lane = coalesce((
+        select case
+          when repo ->> '$.per' = 'task' or ${task}.type = 'scheduled' and ${task}.deliver_to = ''
+            or repo = 'null' and substr(${task}.session_key, 1, 4) = 'cli:'
+            then 'task:' || ${task}.id
+          when ${task}.type = 'scheduled' then 'session:' || ${task}.deliver_to
+          else 'session:' || ${task}.session_key end
+        from worker
+        where id = ${task}.worker_id and (repo <> 'null' or home = 'none')), '')`;
+}
 
 function countRows(table: string): string[] {
   return [

@@ -28,11 +28,13 @@ export const WORKERS_SCHEMA: string[] = [
     work_dir text not null,
     -- The repository that its runs work on, or null.
     repo text not null default 'null' check (json_valid(repo)),
-    -- Labels of the runners that run it; the first runner to do so becomes its home.
+    -- Labels of the runners that run it. The first runner to do so becomes its home, unless that is none.
     runs_on text not null default '[]' check (json_valid(runs_on)),
     -- Names of gateways that its runs may use.
     gateways text not null default '[]' check (json_valid(gateways)),
-    home text not null default '',
+    home text not null default '' check (home <> 'none' or runs_on <> '[]'),
+    -- Requested from the scheduler of a launcher, or null.
+    resources text not null default 'null' check (json_valid(resources)),
     -- null: the default of the configuration.
     isolation text not null default 'null' check (json_valid(isolation)),
     -- MCP servers of its runs by name; values are text, or secret:<name>.

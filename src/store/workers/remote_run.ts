@@ -3,6 +3,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Execution } from "../../domain/work/execution.ts";
 import type { Task } from "../../domain/work/task.ts";
+import { NO_HOME } from "../../domain/workers/runner.ts";
 import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 
 /** A run of a runner with the fields of its claim. */
@@ -81,6 +82,22 @@ export function insertLease(lease: NewLease): Statement[] {
 /** Stores the runner that has a worker's directory, at its first run. Guarded by no other runner having it. */
 export function claimHome(workerId: string, home: string): Statement[] {
   return guard("update worker set home = ? where id = ? and home in ('', ?)", [home, workerId, home]);
+}
+
+/** Lets no run start in a directory that it leaves after a worker without a home got one. */
+export function keepHomeless(workerId: string): Statement[] {
+  return guard("update worker set home = home where id = ? and home = ?", [workerId, NO_HOME]);
+}
+
+/** Lists the lanes with a run on a runner. */
+export function listBusyLanes(db: Database): Promise<{ worker_id: string; lane: string }[]> {
+  return db.read(
+    `select task.worker_id, task.lane
+    from remote_run
+    join execution on execution.id = remote_run.execution_id
+    join task on task.id = execution.task_id and task.lane <> ''
+    where remote_run.lease_until is not null`,
+  );
 }
 
 // A run that should end keeps its lease this long. Then a runner that does not end it loses it.
