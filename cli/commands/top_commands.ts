@@ -34,14 +34,18 @@ export const TOP_COMMANDS: Record<string, TopCommand> = {
   },
   runner: {
     about: "Run workers here for a service on another machine",
-    usage: "runner --url https://host --token-file <path> [-c runner.yaml]",
+    usage: "runner --url https://host --token-file <path> [-c runner.yaml] [--once]",
     options: [
       option.text("--url <url>", "address of the service"),
       option.text("--token-file <path>", "file with the token from svc ctl runner add"),
       option.text("-c, --config <path>", "file with work_root, max_runs and engines of this machine"),
+      option.flag("--once", "do one run in a new directory, remove the directory and exit"),
     ],
     files: true,
     more:
+      "SVC_RUNNER_URL and SVC_RUNNER_TOKEN_FILE are the defaults of --url and --token-file. With --once, exit code 0 means\n" +
+      "that the service has the end of the run, whatever it is, or that another run was not wanted; 1 that the service\n" +
+      "does not have it; 124 that no run came within 5 minutes.\n" +
       "Stops at SIGTERM or SIGINT. Exit codes: 2 for an invalid configuration, 4 if the service refuses the token, 5 if\n" +
       "another runner uses work_root.",
   },

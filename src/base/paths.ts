@@ -26,6 +26,8 @@ export interface DataPaths {
   /** The /etc of boxes. */
   etc: string;
   workers: string;
+  /** On a runner: a directory for each run of a worker without a home. */
+  homes: string;
   /** Repositories of workers: a mirror and worktrees each. */
   trees: string;
   /** The skills of workers, a file each. */
@@ -63,6 +65,7 @@ export function buildDataPaths(root: string, files = root): DataPaths {
     bin: join(root, "bin"),
     etc: join(root, "etc"),
     workers: join(root, "workers"),
+    homes: join(root, "homes"),
     trees: join(root, "trees"),
     skills: join(root, "skills"),
     marker: join(root, "database.json"),
@@ -138,14 +141,20 @@ export function getTreeDir(paths: DataPaths, workerId: string, shortId: string):
   return join(paths.trees, workerId, "work", shortId);
 }
 
+/** Returns the directory of one run of a worker without a home, on a runner. */
+export function getHomeDir(paths: DataPaths, executionId: string): string {
+  return join(paths.homes, executionId);
+}
+
 /** Returns whether a work directory would expose the service's own data. Paths below the default work directories do not. */
 export function touchesData(path: string, paths: DataPaths): boolean {
   const root = resolveLinks(paths.root);
   const files = resolveLinks(paths.files);
   if (files !== root && (isWithin(path, files) || isWithin(files, path))) return true;
   if (!isWithin(path, root)) return false;
-  return path === root || path === resolveLinks(paths.workers) ||
-    !isWithin(path, resolveLinks(paths.workers));
+  return [paths.workers, paths.homes].map((folder) => resolveLinks(folder)).every((folder) =>
+    path === folder || !isWithin(path, folder)
+  );
 }
 
 /** Returns whether `path` is `folder` or lies below it. */

@@ -2,7 +2,15 @@ import { ConfigError } from "../config/file.ts";
 import { LockedError } from "./lock.ts";
 
 /** The exit codes of the commands that run on the service's machine (contract 6). */
-export const EXIT = { done: 0, unexpected: 1, config: 2, refused: 4, inUse: 5, declined: 7 } as const;
+export const EXIT = {
+  done: 0,
+  unexpected: 1,
+  config: 2,
+  refused: 4,
+  inUse: 5,
+  declined: 7,
+  timedOut: 124,
+} as const;
 
 /** Returns the exit code for an error that ends a command. */
 export function getExitCode(error: unknown): number {

@@ -1,7 +1,8 @@
 import { parseArgs } from "node:util";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { isLoopback } from "../base/address.ts";
 import { systemClock } from "../base/clock.ts";
+import { removeTree } from "../base/files/tree_removal.ts";
 import { isUuid } from "../base/id.ts";
 import { buildDataPaths, type DataPaths } from "../base/paths.ts";
 import { writeWhole } from "../base/whole_file.ts";
@@ -19,7 +20,7 @@ import { toProblem } from "../http/problem.ts";
 import { checkBoxPath } from "../http/box_paths.ts";
 import { openRunSocket } from "../http/server/run_socket.ts";
 import type { BoxMachine } from "../run/box.ts";
-import { RunnerLoop } from "../runner/loop.ts";
+import { ONCE_WAIT_MAX_MS, type OnceResult, RunnerLoop } from "../runner/loop.ts";
 import { EXIT, getExitCode } from "./exit_code.ts";
 import { openDataDirectory } from "./first_start.ts";
 import { lockDataDirectory } from "./lock.ts";
@@ -28,6 +29,8 @@ import { createCatalog } from "./host_limits.ts";
 import { findOwnProgram, installShim } from "./shim.ts";
 
 const STOP_GRACE_MS = 30_000;
+// The scheduler of a runner of one run kills it soon after SIGTERM.
+const STOP_GRACE_ONCE_MS = 0;
 // Each box has a separate loopback, so no other program has the port.
 const RELAY_PORT = 8080;
 
@@ -39,9 +42,14 @@ interface RunnerOptions {
   tokenFile: string;
   config: RunnerConfig;
   warnings: string[];
+  /** Does one run in a new directory, and removes the directory. */
+  once: boolean;
 }
 
-/** Runs `svc runner`: runs workers of a service on another machine until SIGTERM or SIGINT (contract 18). Returns the exit code. */
+/**
+ * Runs `svc runner`: runs workers of a service on another machine until SIGTERM or SIGINT (contract 18), or with `--once` one run
+ * (contract 33). Returns the exit code.
+ */
 export async function runner(args: readonly string[]): Promise<number> {
   let options: RunnerOptions;
   try {
@@ -56,15 +64,35 @@ export async function runner(args: readonly string[]): Promise<number> {
   const umask = Deno.umask(0o077);
   closeDescriptorsOnExec();
   try {
-    return await serveRuns(options, umask);
+    return options.once ? await serveOnce(options, umask) : await serveRuns(options, umask);
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
     return error instanceof RefusedError ? EXIT.refused : getExitCode(error);
   }
 }
 
+async function serveOnce(options: RunnerOptions, umask: number): Promise<number> {
+  const { config } = options;
+  const parent = config.namesRoot ? await openDataDirectory(config.work_root, "work_root") : undefined;
+  const root = await Deno.makeTempDir({
+    prefix: "svc-run-",
+    ...(parent === undefined ? {} : { dir: parent }),
+  });
+  try {
+    return await serveRuns({ ...options, config: { ...config, work_root: root, max_runs: 1 } }, umask);
+  } catch (error) {
+    if (!(error instanceof RefusedError) || error.status !== 401) throw error;
+    log.warning("Too late: the service accepts the token no longer, so there is no run to do");
+    return EXIT.done;
+  } finally {
+    await removeTree({ root: dirname(root), path: root }).catch((error) => {
+      log.error("Cannot remove {root}: {error}", { root, error });
+    });
+  }
+}
+
 async function serveRuns(options: RunnerOptions, umask: number): Promise<number> {
-  const { url, token, config } = options;
+  const { url, token, config, once } = options;
   const hasBox = await canBox(config);
   const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
@@ -79,25 +107,39 @@ async function serveRuns(options: RunnerOptions, umask: number): Promise<number>
       // Gateways are the service's. It does not tell a runner when a worker changes, so no process of a runner waits without a run.
       ...{ gateways: {}, gatewayKeys: new GatewayKeys(), describeTools: null },
     });
+    const leftovers = new OrphanRuns(paths);
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
       ...{ clock, paths, config, umask, hasBox },
       boxMachine: buildBoxMachine(options, paths),
       engines,
-      leftovers: new OrphanRuns(paths),
+      ...{ leftovers, once },
       maxRuns: config.max_runs,
       place: await ensurePlaceId(paths.root),
     });
-    stopOnSignals(loop);
+    const signals = stopOnSignals(loop, once ? STOP_GRACE_ONCE_MS : STOP_GRACE_MS);
     try {
       await loop.run();
     } finally {
       await engines.release("");
     }
-    return EXIT.done;
+    if (!once) return EXIT.done;
+    await leftovers.settle();
+    return getOnceExit(loop.onceResult, signals.stopped);
   } finally {
     lock.close();
   }
+}
+
+function getOnceExit(result: OnceResult, wasStopped: boolean): number {
+  if (result === "reported" || wasStopped && result === "no run") return EXIT.done;
+  log.error(
+    result === "no run"
+      ? "Got no run within {minutes} minutes"
+      : "The service did not store the end of the run. It tries the task again",
+    { minutes: ONCE_WAIT_MAX_MS / 60_000 },
+  );
+  return result === "no run" ? EXIT.timedOut : EXIT.unexpected;
 }
 
 /** Returns whether this machine can set up a box. Throws ConfigError when every run needs one and it cannot. */
@@ -142,16 +184,17 @@ function decodePath(path: string): string {
   }
 }
 
-function stopOnSignals(loop: RunnerLoop): void {
+function stopOnSignals(loop: RunnerLoop, graceMs: number): { stopped: boolean } {
   const skipGrace = new AbortController();
-  let stopping = false;
+  const state = { stopped: false };
   const stop = (signal: Deno.Signal) => {
-    if (stopping) return skipGrace.abort();
-    stopping = true;
+    if (state.stopped) return skipGrace.abort();
+    state.stopped = true;
     log.info("{signal}: stopping with {runs} runs in progress", { signal, runs: loop.running });
-    void loop.stop(STOP_GRACE_MS, skipGrace.signal);
+    void loop.stop(graceMs, skipGrace.signal);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => stop(signal));
+  return state;
 }
 
 // The id identifies the directory across restarts.
@@ -170,8 +213,8 @@ async function ensurePlaceId(root: string): Promise<string> {
 }
 
 async function parseOptions(args: readonly string[]): Promise<RunnerOptions> {
-  const usage = "Usage: svc runner --url https://host --token-file <path> [-c runner.yaml]";
-  let values: { url?: string; "token-file"?: string; config?: string };
+  const usage = "Usage: svc runner --url https://host --token-file <path> [-c runner.yaml] [--once]";
+  let values: { url?: string; "token-file"?: string; config?: string; once?: boolean };
   try {
     ({ values } = parseArgs({
       args: [...args],
@@ -179,23 +222,27 @@ async function parseOptions(args: readonly string[]): Promise<RunnerOptions> {
         url: { type: "string" },
         "token-file": { type: "string" },
         config: { type: "string", short: "c" },
+        once: { type: "boolean" },
       },
     }));
   } catch (error) {
     throw new ConfigError(`svc runner: ${error instanceof Error ? error.message : error}. ${usage}`);
   }
-  if (values.url === undefined) throw new ConfigError(`svc runner: --url is missing. ${usage}`);
-  if (values["token-file"] === undefined) {
-    throw new ConfigError(`svc runner: --token-file is missing. ${usage}`);
+  const url = values.url ?? Deno.env.get("SVC_RUNNER_URL");
+  const tokenFile = values["token-file"] ?? Deno.env.get("SVC_RUNNER_TOKEN_FILE");
+  if (url === undefined) throw new ConfigError(`svc runner: --url or SVC_RUNNER_URL is missing. ${usage}`);
+  if (tokenFile === undefined) {
+    throw new ConfigError(`svc runner: --token-file or SVC_RUNNER_TOKEN_FILE is missing. ${usage}`);
   }
-  const token = readSecretFile("--token-file", values["token-file"]).trim();
+  const token = readSecretFile("--token-file", tokenFile).trim();
   if (token === "") throw new ConfigError("--token-file: the file is empty");
   return {
-    url: parseUrl(values.url),
+    url: parseUrl(url),
     token,
-    tokenFile: resolve(values["token-file"]),
+    tokenFile: resolve(tokenFile),
     config: await loadRunnerConfig(values.config),
-    warnings: listWarnings(values["token-file"]),
+    warnings: listWarnings(tokenFile),
+    once: values.once ?? false,
   };
 }
 

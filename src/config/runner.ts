@@ -5,15 +5,21 @@ import { checkEngines, configSchema } from "./schema.ts";
 import { buildCountSchema } from "./value.ts";
 import { RUNS_PER_RUNNER_MAX } from "../domain/workers/runner.ts";
 
+const ROOT_DEFAULT = "runner";
+
 const runnerConfigSchema = z.strictObject({
-  work_root: z.string().min(1).default("runner"),
+  work_root: z.string().min(1).optional(),
   max_runs: buildCountSchema(4, 1, RUNS_PER_RUNNER_MAX),
   engines: configSchema.shape.engines,
   isolation: configSchema.shape.isolation,
 });
 
 /** A runner's settings, with absolute paths. */
-export interface RunnerConfig extends z.output<typeof runnerConfigSchema> {
+export interface RunnerConfig extends Omit<z.output<typeof runnerConfigSchema>, "work_root"> {
+  /** Default: the folder `runner` next to the file, or in the current directory. */
+  work_root: string;
+  /** Whether the file has a work_root. */
+  namesRoot: boolean;
   /** The defaults of a service, for ending programs and limiting their output. */
   limits: z.output<typeof configSchema>["limits"];
   /** The file of these settings, or null. */
@@ -25,7 +31,8 @@ export async function loadRunnerConfig(flag: string | undefined): Promise<Runner
   const { limits } = configSchema.parse({});
   if (flag === undefined) {
     const config = runnerConfigSchema.parse({});
-    return { ...config, limits, path: null, work_root: resolveConfigPath(Deno.cwd(), config.work_root) };
+    const work_root = resolveConfigPath(Deno.cwd(), ROOT_DEFAULT);
+    return { ...config, limits, path: null, work_root, namesRoot: false };
   }
   const source = await readConfigSource(flag);
   const input = source.document?.toJS() ?? {};
@@ -42,6 +49,7 @@ export async function loadRunnerConfig(flag: string | undefined): Promise<Runner
     ...config,
     limits,
     path: source.path,
-    work_root: resolveConfigPath(source.base, config.work_root),
+    work_root: resolveConfigPath(source.base, config.work_root ?? ROOT_DEFAULT),
+    namesRoot: config.work_root !== undefined,
   };
 }

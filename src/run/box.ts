@@ -115,9 +115,9 @@ async function planBox(options: BoxMachine, request: BoxRequest, wish: BoxWish):
   const root = resolveLinks(paths.root);
   const relocate = (path: string) => join(root, path.slice(paths.root.length));
   // The default directory may have become a link to another worker's.
-  const isOwn = workDir === relocate(
-    workerId === null || request.objects !== undefined ? request.workDir : join(paths.workers, workerId),
-  );
+  const isMade = workerId === null || request.objects !== undefined ||
+    dirname(request.workDir) === paths.homes;
+  const isOwn = workDir === relocate(isMade ? request.workDir : join(paths.workers, workerId));
   // Resolved once: an agent can make another link after the check.
   const read = (wanted.read ?? []).map((path) => resolveLinks(path));
   const write = (wanted.write ?? []).map((path) => resolveLinks(path));

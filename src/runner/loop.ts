@@ -28,7 +28,12 @@ interface LoopOptions extends RemoteRunOptions {
   place: string;
   /** Whether this machine can set up a box. */
   hasBox: boolean;
+  /** Ends after one run. */
+  once: boolean;
 }
+
+/** The end of a loop that got no run in time, or of a run whose end the service did not store. */
+export type OnceResult = "reported" | "unreported" | "no run";
 
 // Time for an engine to end after SIGTERM before it is killed.
 const ENDING_MS = 2_000;
@@ -37,6 +42,8 @@ const REPORTING_MS = 10_000;
 const CHECK_EVERY_MS = 250;
 const CLAIM_TIMEOUT_MS = CLAIM_WAIT_MAX_MS + 10_000;
 const REFUSED_PAUSE_MS = 5_000;
+/** How long a runner of one run waits for it. A launcher starts it for a run that waits already. */
+export const ONCE_WAIT_MAX_MS = 300_000;
 
 const NOT_STARTED = buildFailedOutcome(
   "spawn_failed",
@@ -58,6 +65,8 @@ export class RunnerLoop {
   /** 0 for the first claim of a process. */
   #epoch = 0;
   #hasReconnected = false;
+  /** The latest run. */
+  #latest: RemoteRun | null = null;
   #times: LeaseTimes = LEASE_TIMES;
   /** The latest claim. */
   #claiming = Promise.resolve();
@@ -72,6 +81,11 @@ export class RunnerLoop {
 
   get running(): number {
     return this.#runs.size;
+  }
+
+  /** How the only run of this loop ended. */
+  get onceResult(): OnceResult {
+    return this.#latest === null ? "no run" : this.#latest.isReported ? "reported" : "unreported";
   }
 
   /** Ends the leftovers of an earlier runner, and claims runs until stop(). Throws Refused when the service rejects this runner. */
@@ -110,14 +124,21 @@ export class RunnerLoop {
   }
 
   async #claimAll(): Promise<void> {
-    const { paths, clock } = this.#options;
-    while (!this.#stopping.signal.aborted) {
+    const { paths, clock, once } = this.#options;
+    if (once) void this.#giveUpWaiting();
+    while (!this.#stopping.signal.aborted && !(once && this.#latest !== null)) {
       await this.#waitForSlot();
       await waitForSpace(paths.root, clock, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
       this.#claiming = this.#claim();
       await this.#claiming;
     }
+    await Promise.all([...this.#lastInDir.values()]);
+  }
+
+  async #giveUpWaiting(): Promise<void> {
+    await sleep(this.#options.clock, ONCE_WAIT_MAX_MS, this.#ended.signal);
+    if (this.#latest === null) this.#stopping.abort();
   }
 
   async #waitForSlot(): Promise<void> {
@@ -137,7 +158,8 @@ export class RunnerLoop {
         const late = await repeatClaim(link, request);
         return late === null ? undefined : this.#handleAnswer(late);
       }
-      if (!(error instanceof RefusedError) || error.status !== 409 || this.#hasReconnected) throw error;
+      const isFinal = this.#hasReconnected || this.#options.once;
+      if (!(error instanceof RefusedError) || error.status !== 409 || isFinal) throw error;
       const { message } = error;
       if (this.#epoch !== 0) return await this.#reconnect(message);
       // Another process may use this name, and end soon.
@@ -173,6 +195,7 @@ export class RunnerLoop {
     const { leftovers } = this.#options;
     const run = new RemoteRun(this.#options, order, { epoch: this.#epoch, lease });
     this.#runs.set(run.id, run);
+    this.#latest = run;
     // The service gives a directory one run at a time, but after a lost lease it may not know the run that still is in progress here.
     const workDir = resolveLinks(order.work_dir);
     const before = this.#lastInDir.get(workDir) ?? Promise.resolve();

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { removeTree } from "../base/files/tree_removal.ts";
 import { createLogger } from "../base/log.ts";
-import { type DataPaths, getEventsPath, getLogPath } from "../base/paths.ts";
+import { type DataPaths, getEventsPath, getHomeDir, getLogPath } from "../base/paths.ts";
 import { signal, sweep } from "../engine/process/isolation.ts";
 
 const log = createLogger("runner");
@@ -22,6 +22,7 @@ export class OrphanRuns {
   readonly #folder: string;
   readonly #paths: DataPaths;
   readonly #marks: boolean;
+  readonly #removals = new Set<Promise<void>>();
 
   /** `marks`: whether this system shows SVC_RUN_ID of a process. If not, process groups are recorded. */
   constructor(paths: DataPaths, marks = Deno.build.os === "linux") {
@@ -49,22 +50,37 @@ export class OrphanRuns {
     }
   }
 
-  /** Removes the record, logs and files of a run whose end the service has stored. */
+  /** Removes the record, logs and files of a run whose end the service has stored, and the directory that only this run had. */
   remove(executionId: string): void {
     remove(getLogPath(this.#paths, executionId));
     remove(getEventsPath(this.#paths, executionId));
-    void removeTree({ root: this.#paths.root, path: resolveFiles(this.#paths, executionId) }).catch(
-      (error) => {
-        log.warning("Cannot remove the files of run {id}: {error}", { id: executionId, error });
-      },
-    );
+    this.#removeTree(resolveFiles(this.#paths, executionId));
+    this.#removeTree(getHomeDir(this.#paths, executionId));
     remove(join(this.#folder, executionId));
+  }
+
+  /** Resolves when everything has been removed that remove() was called for. */
+  async settle(): Promise<void> {
+    while (this.#removals.size > 0) await Promise.all(this.#removals);
+  }
+
+  // Not awaited: an agent may have left millions of files.
+  #removeTree(path: string): void {
+    const removal = removeTree({ root: this.#paths.root, path }).catch((error) => {
+      log.warning("Cannot remove {path}: {error}", { path, error });
+    }).finally(() => this.#removals.delete(removal));
+    this.#removals.add(removal);
   }
 
   /** Ends every process of the runs that an earlier runner left, and removes their files (contract 18.7). */
   async endAll(): Promise<void> {
     const found = this.#read();
-    if (found.size === 0) return;
+    if (found.size > 0) await this.#endRuns(found);
+    // The process may have ended while it removed them.
+    for (const name of listNames(this.#paths.homes)) this.#removeTree(join(this.#paths.homes, name));
+  }
+
+  async #endRuns(found: ReadonlyMap<string, OrphanRun>): Promise<void> {
     const runs = [...found.values()];
     if (this.#marks) {
       const ended = await sweep(new Set(runs.map(({ runId }) => runId)));
@@ -87,19 +103,24 @@ export class OrphanRuns {
 
   #read(): Map<string, OrphanRun> {
     const found = new Map<string, OrphanRun>();
-    try {
-      for (const { name } of Deno.readDirSync(this.#folder)) {
-        const [runId = "", ...lines] = Deno.readTextFileSync(join(this.#folder, name)).trim().split("\n");
-        const groups = lines.map((line) => {
-          const [pid = "", ...since] = line.split(" ");
-          return { pid: Number(pid), since: since.join(" ") };
-        });
-        found.set(name, { runId, groups });
-      }
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    for (const name of listNames(this.#folder)) {
+      const [runId = "", ...lines] = Deno.readTextFileSync(join(this.#folder, name)).trim().split("\n");
+      const groups = lines.map((line) => {
+        const [pid = "", ...since] = line.split(" ");
+        return { pid: Number(pid), since: since.join(" ") };
+      });
+      found.set(name, { runId, groups });
     }
     return found;
+  }
+}
+
+function listNames(folder: string): string[] {
+  try {
+    return [...Deno.readDirSync(folder)].map(({ name }) => name);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    return [];
   }
 }
 

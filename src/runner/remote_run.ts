@@ -63,6 +63,7 @@ export class RemoteRun {
   readonly #log: LogSender;
   readonly #events: LogSender | null;
   #startedAt: number | null = null;
+  #isReported = false;
 
   constructor(
     options: RemoteRunOptions,
@@ -93,6 +94,11 @@ export class RemoteRun {
   /** Whether the runner has lost this run. */
   get isLost(): boolean {
     return this.#lost.signal.aborted;
+  }
+
+  /** Whether the service has stored the end of this run. */
+  get isReported(): boolean {
+    return this.#isReported;
   }
 
   /** Stops all reports, because the runner has lost this run. */
@@ -233,6 +239,7 @@ export class RemoteRun {
     const { signal } = this.#lost;
     try {
       await link.post(`/api/runs/${this.id}/end`, end, { timeoutMs: END_TIMEOUT_MS, signal, ofRun: true });
+      this.#isReported = true;
       return true;
     } catch (error) {
       if (signal.aborted) return true;

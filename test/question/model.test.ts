@@ -188,6 +188,8 @@ class World {
       scopes: [],
       verify: null,
       runs_on: [],
+      home: "" as const,
+      resources: null,
       isolation: null,
       repo: null,
       mcp: {},

@@ -40,7 +40,14 @@ async function startLoop(app: App, clock: Clock) {
   const fake = engineSchema.parse({ kind: "command", command: FAKE_AGENT, env: { FAKE_LEDGER: ledger } });
   const defaultsFor = (kind: string) => engineSchema.parse({ kind });
   const engines = new Catalog({ defaultName: "fake", configured: { fake }, defaultsFor }, MACHINE);
-  const loop = new RunnerLoop({ ...options, clock, engines, maxRuns: 2, place: crypto.randomUUID() });
+  const loop = new RunnerLoop({
+    ...options,
+    clock,
+    engines,
+    maxRuns: 2,
+    place: crypto.randomUUID(),
+    once: false,
+  });
   const running = loop.run();
   await waitUntilOnline(app, "r1");
   const worker = await createRemoteWorker(app, "fake");

@@ -29,6 +29,12 @@ describe("the conformance program for runners", () => {
     expect(code).toBe(0);
   }, TIMEOUT_MS);
 
+  it("passes svc runner --once", async () => {
+    const { code, text } = await checkRunner(["sh", `${FOLDER}svc_runner.sh`, "--once"], "--once");
+    expect(text.split("\n").filter((line) => line.startsWith("FAIL")).join("\n")).toBe("");
+    expect(code).toBe(0);
+  }, TIMEOUT_MS);
+
   it.runIf(hasPython)(`passes a runner in Python that was written from the document${skipped}`, async () => {
     const { code, text } = await checkRunner(["python3", PYTHON_RUNNER]);
     expect(text.split("\n").filter((line) => line.startsWith("FAIL")).join("\n")).toBe("");

@@ -106,6 +106,8 @@ export class World implements AsyncDisposable {
       scopes: [],
       verify: null,
       runs_on: [],
+      home: "" as const,
+      resources: null,
       isolation: null,
       repo: null,
       mcp: {},

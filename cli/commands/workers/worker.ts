@@ -44,6 +44,16 @@ const FIELDS = {
       allowEmpty: true,
     },
   ),
+  home: option.text(
+    "--home <none>",
+    "none: each run gets a new directory on any runner; empty: the runner of its first run",
+    { allowEmpty: true },
+  ),
+  resources: option.words(
+    "--resources <list>",
+    "requested from the scheduler of a launcher, e.g. cpus=2,memory=8G,gpus=1,time=2h; empty for none",
+    { allowEmpty: true },
+  ),
   gateways: option.words(
     "--gateways <names>",
     "comma-separated gateways that its runs may use; empty for none",
@@ -181,7 +191,10 @@ export const group: AnyCommand[] = [
     "POST /api/workers/:id/rehome",
     {
       options: {
-        to: option.text("--to <runner>", "runner to assign; by default the next one that claims a run"),
+        to: option.text(
+          "--to <runner>",
+          "runner to assign, or none; by default the next one that claims a run",
+        ),
       },
       input: ({ to }) => to === undefined ? {} : { home: to },
     },
@@ -240,11 +253,25 @@ function printWarning(_value: unknown, { note }: Context, headers: Headers): voi
 }
 
 function buildFields<F extends Partial<Values<typeof FIELDS>>>(fields: F) {
-  const { engineArgs, env, fallback, isolation, repo, verify, verifyTimeout, verifyAttempts, ...rest } =
-    fields;
+  const {
+    engineArgs,
+    env,
+    fallback,
+    home,
+    isolation,
+    repo,
+    resources,
+    verify,
+    verifyTimeout,
+    verifyAttempts,
+    ...rest
+  } = fields;
   return {
     ...toFields(rest),
     ...(fallback === undefined ? {} : { fallback: fallback === "on" }),
+    // The server checks the value.
+    ...(home === undefined ? {} : { home: home as "none" | "" }),
+    ...(resources === undefined ? {} : { resources: parseResources(resources) }),
     ...(isolation === undefined ? {} : { isolation: parseIsolation(isolation) }),
     ...(repo === undefined ? {} : { repo: parseRepo(repo) }),
     ...parseEngineArgs(engineArgs),
@@ -294,6 +321,17 @@ function parseIsolation(given: string): Isolation {
   } catch {
     throw usageError(`--isolation: ${JSON.stringify(given)} must be namespace, box or a JSON object`);
   }
+}
+
+type Resources = NonNullable<Api["POST /api/workers"]["body"]["resources"]> | null;
+// The server checks the value.
+function parseResources(given: readonly string[]): Resources {
+  if (given.length === 0) return null;
+  return Object.fromEntries(given.map((one) => {
+    const [, name = "", value = ""] = /^([^=]+)=(.+)$/.exec(one) ?? [];
+    if (name === "") throw usageError(`--resources: ${JSON.stringify(one)} must have the form cpus=2`);
+    return [name, ["cpus", "gpus"].includes(name) && !isNaN(Number(value)) ? Number(value) : value];
+  }));
 }
 
 type Repo = NonNullable<Api["POST /api/workers"]["body"]["repo"]>;

@@ -12,23 +12,25 @@ type Worker = Schemas["Worker"];
 /** The label of a directory that is relative to the work directory of a runner. */
 export const REMOTE_DIRECTORY = "Directory on the runner";
 const ANY_RUNNER = "first runner that claims it";
+const NO_HOME = "none";
 
 /** Lists the facts about where a worker runs and where its directory is. */
 export function listPlacement({ id, runs_on, home, work_dir }: Worker, move: () => void): NamedFacts {
   const remote = runs_on.length > 0;
+  const isHomeless = home === NO_HOME;
   // The service chooses this directory relative to the work directory of the runner.
   const path = remote && work_dir.endsWith(`/workers/${id}`) ? `workers/${id}` : work_dir;
   return {
     "Runner labels": runs_on.join(", "),
     Runner: remote && (
       <>
-        {home || ANY_RUNNER}{" "}
+        {isHomeless ? "any runner" : home || ANY_RUNNER}{" "}
         {hasScope("write:workers") && hasScope("read:runners") && (
           <Button class="small" press={move}>Move</Button>
         )}
       </>
     ),
-    [path === work_dir ? "Directory" : REMOTE_DIRECTORY]: (
+    [path === work_dir ? "Directory" : REMOTE_DIRECTORY]: isHomeless ? "a new one for each run" : (
       <>
         <code>{path}</code> <CopyButton text={path} subject="directory" />
       </>
@@ -57,7 +59,11 @@ export function MoveForm({ worker, onClose }: { worker: Worker; onClose: () => v
       fields={[{
         name: "home",
         label: "New runner",
-        options: [["", ANY_RUNNER], ...runners.map((one) => [one.name, one.name] as const)],
+        options: [
+          ["", ANY_RUNNER],
+          [NO_HOME, "none, with a new directory for each run"],
+          ...runners.map((one) => [one.name, one.name] as const),
+        ],
       }]}
     >
       <p>Nothing is copied. Files stay on the old runner, and conversations start fresh.</p>

@@ -116,8 +116,20 @@ export const WORKER_FIELDS: readonly WorkerField[] = [
       "E.g. macos gpu. Leave empty for the service's machine. A change gives the worker an empty directory, and its " +
       "conversations start fresh",
     more: true,
+    scope: "write:commands",
     format: ({ runs_on }) => runs_on.join(" "),
     parse: splitWords,
+  },
+  {
+    name: "resources",
+    label: "Resources",
+    hint: "Requested from the scheduler of a launcher, e.g. cpus=2 memory=8G gpus=1 time=2h",
+    more: true,
+    scope: "write:commands",
+    show: "fact",
+    format: ({ resources }) =>
+      Object.entries(resources ?? {}).map(([name, value]) => `${name}=${value}`).join(" "),
+    parse: parseResources,
   },
   {
     name: "repo",
@@ -235,4 +247,14 @@ function parseRepo(text: string): Record<string, string> | null {
   if (address === "") return null;
   const place = address.startsWith("/") ? { path: address } : { url: address };
   return { ...place, ...Object.fromEntries(settings.map(splitVariable)) };
+}
+
+/** The server checks the values. */
+function parseResources(text: string): unknown {
+  const words = splitWords(text);
+  if (words.length === 0) return null;
+  return Object.fromEntries(words.map((word) => {
+    const [name = "", value = ""] = word.split("=");
+    return [name, ["cpus", "gpus"].includes(name) && value !== "" ? Number(value) : value];
+  }));
 }

@@ -37,7 +37,17 @@ export function checkCommands(
 /** Throws `forbidden` for a caller who cannot set or remove this command (contract 13). */
 export function checkMaySet(
   { caller }: Call,
-  name: "gate" | "verify" | "gateways" | "isolation" | "fallback" | "repo" | "skills",
+  name:
+    | "gate"
+    | "verify"
+    | "gateways"
+    | "isolation"
+    | "fallback"
+    | "repo"
+    | "skills"
+    | "runs_on"
+    | "home"
+    | "resources",
 ): void {
   if (mayCall(caller, "write:commands")) return;
   throw new ServiceError("forbidden", `Cannot set ${name}: this token lacks the scope write:commands`, {

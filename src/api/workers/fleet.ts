@@ -9,10 +9,16 @@ import {
   type FleetPlanInput,
   type PresentObject,
 } from "../../domain/workers/fleet.ts";
-import { findCycle, planFleet, type UnhashedPlan } from "../../domain/workers/fleet_plan.ts";
+import {
+  findCycle,
+  planFleet,
+  type PlannedChange,
+  type UnhashedPlan,
+} from "../../domain/workers/fleet_plan.ts";
 import type { Repo } from "../../domain/workers/repo.ts";
 import type { SkillSource } from "../../domain/workers/skill.ts";
 import type { McpServers } from "../../domain/workers/mcp_server.ts";
+import { WORKER_DEFAULTS } from "../../domain/workers/worker.ts";
 import { listWorkerSecrets } from "../../domain/workers/worker_secrets.ts";
 import { findCronFault } from "../../domain/work/cron.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
@@ -29,6 +35,7 @@ import { checkEngines } from "./engine.ts";
 import { buildPlanWork, type FleetSkills } from "./fleet_changes.ts";
 import { buildFleetExport, listPresent, normalizeFleet } from "./fleet_present.ts";
 import type { Deps } from "../call/services.ts";
+import { checkElsewhere } from "./elsewhere.ts";
 import { checkIsolation } from "./isolation.ts";
 import { checkRepo } from "./repo.ts";
 import { checkSkills, fetchSkills, hasSources } from "./skills.ts";
@@ -279,12 +286,15 @@ function checkMaySeeEnvs(call: Call, present: readonly PresentObject[]): void {
 }
 
 async function checkEnvs(deps: PlanDeps, call: Call, { changes }: UnhashedPlan): Promise<void> {
-  for (const { kind, name, present, wanted } of changes) {
+  for (const { kind, name, present, wanted, fields } of changes) {
     if (kind !== "worker" || wanted === null) continue;
-    const { env, mcp, repo, engine, runs_on, work_dir } = wanted.fields as Fleet["workers"][number];
+    const worker = wanted.fields as Fleet["workers"][number];
+    const { env, mcp, repo, engine, runs_on, work_dir } = worker;
     const before = (present?.fields.env ?? {}) as Record<string, string>;
     const had = (present?.fields.mcp ?? {}) as McpServers;
     const place = { workerId: present?.id ?? null, engine, path: `fleet.workers.${name}.` };
+    const changed = fields.filter(isChanged).map((field) => field.name);
+    checkElsewhere(call, { changed, wanted: worker, workDir: work_dir, path: place.path });
     await checkEnv(deps, call, { ...place, before, patch: buildEnvPatch(before, env) });
     await checkMcp(deps, call, { ...place, runs_on, before: had, patch: buildMcpPatch(had, mcp) });
     await checkRepo(deps, call, {
@@ -292,6 +302,12 @@ async function checkEnvs(deps: PlanDeps, call: Call, { changes }: UnhashedPlan):
       ...{ workDir: repo === null ? "" : work_dir, runsOn: runs_on, path: place.path },
     });
   }
+}
+
+// A new worker has no value before.
+function isChanged({ name, before, after }: PlannedChange["fields"][number]): boolean {
+  const fallback = WORKER_DEFAULTS[name as keyof typeof WORKER_DEFAULTS];
+  return JSON.stringify(before ?? fallback) !== JSON.stringify(after ?? fallback);
 }
 
 // Includes departments that the file omits.

@@ -205,7 +205,7 @@ function changeWorker(
       const path = fields.work_dir || getOwnWorkDir(deps.paths, id, fields.repo !== null);
       workDirs.push({ worker: name, path, isOwn: false });
     }
-    if (change.runs_on !== undefined) {
+    if (change.runs_on !== undefined || change.home !== undefined) {
       statements.push(deleteForeignContexts(id, ""), discardWorkerRunContexts(id));
     }
     if (change.engine !== undefined) {

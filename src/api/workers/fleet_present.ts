@@ -18,6 +18,7 @@ import { FLEET_KINDS, type FleetKind } from "../../domain/call/vocabulary.ts";
 import { buildDefaultOptions, optionFields } from "../../domain/work/schedule.ts";
 import type { Task } from "../../domain/work/task.ts";
 import type { Webhook } from "../../domain/system/webhook.ts";
+import { NO_HOME } from "../../domain/workers/runner.ts";
 import { getSkillSource } from "../../domain/workers/skill.ts";
 import { type Worker, workerCreateSchema } from "../../domain/workers/worker.ts";
 import { listBudgets } from "../../store/workers/budget.ts";
@@ -184,6 +185,8 @@ function readWorkerFields(worker: Worker, paths: DataPaths): FleetObject["fields
   return orderWorkerFields({
     ...worker,
     departments: worker.departments.map(({ name }) => name),
+    // A runner has the directory of another installation.
+    home: worker.home === NO_HOME ? NO_HOME : "",
     // Another worker gets a new directory where the service chose this one.
     work_dir: worker.work_dir === getOwnWorkDir(paths, worker.id, worker.repo !== null)
       ? ""

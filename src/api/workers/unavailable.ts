@@ -1,7 +1,9 @@
 import { getStateDir } from "../../base/paths.ts";
 import { formatJson, type Json, parseJson } from "../../domain/call/json.ts";
+import { findIdleScopes } from "../../domain/call/scope.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
 import type { Engine } from "../../engine/engine.ts";
+import type { Answer } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
 import { hasUsableFallback } from "./fallback.ts";
 
@@ -36,4 +38,26 @@ export async function markUnavailable<T extends Worker | Worker[]>(
     if (!usable && !hasUsableFallback({ engines, paths }, worker)) worker.status = "unavailable";
   }
   return formatJson(value) as Json<T>;
+}
+
+/** Returns the warning of an answer: ineffective scopes and unusable engines are probably mistakes, but the worker is stored. */
+export async function findWarning(
+  { engines, paths }: Deps<"engines" | "paths">,
+  { json }: Answer<Worker>,
+  scopes: readonly string[] = [],
+): Promise<{ warning?: string }> {
+  const idle = findIdleScopes(scopes);
+  const { id, engine, runs_on } = parseJson(json);
+  // Runners report their own engines.
+  const found = runs_on.length > 0
+    ? { usable: true, detail: "" }
+    : await engines.probeOne(engine, (one) => getStateDir(paths, id, one));
+  const words = [
+    ...(idle.length === 0 ? [] : [`no route needs ${idle.join(", ")}, so it has no effect`]),
+    ...(found.usable ? [] : [`engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
+  ];
+  // The header allows only visible ASCII, and the text is in quotes.
+  return words.length === 0
+    ? {}
+    : { warning: words.join("; ").replace(/[^\x20-\x7e]/g, "?").replaceAll('"', "'") };
 }

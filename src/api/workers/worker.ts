@@ -1,8 +1,8 @@
 import { isAbsolute, resolve } from "node:path";
 import { invalid, notFound, ServiceError } from "../../domain/call/error.ts";
-import { type Json, parseJson } from "../../domain/call/json.ts";
+import type { Json } from "../../domain/call/json.ts";
 import type { Listing } from "../../domain/call/page.ts";
-import { type Caller, findIdleScopes, grants, WORKER_SCOPES_DEFAULT } from "../../domain/call/scope.ts";
+import { type Caller, grants, WORKER_SCOPES_DEFAULT } from "../../domain/call/scope.ts";
 import {
   RUN_FIELDS,
   type Worker,
@@ -12,7 +12,7 @@ import {
   type WorkerUpdate,
 } from "../../domain/workers/worker.ts";
 import type { SkillSource } from "../../domain/workers/skill.ts";
-import { type DataPaths, getOwnWorkDir, getStateDir } from "../../base/paths.ts";
+import { type DataPaths, getOwnWorkDir } from "../../base/paths.ts";
 import { createId } from "../../base/id.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { findDepartmentRef, listDescendantIds } from "../../store/workers/department.ts";
@@ -34,11 +34,12 @@ import { checkEngines, endOutdatedProcesses } from "./engine.ts";
 import { checkFallback } from "./fallback.ts";
 import { checkGateways } from "./gateway.ts";
 import type { Deps } from "../call/services.ts";
+import { checkElsewhere, setsHome } from "./elsewhere.ts";
 import { checkIsolation } from "./isolation.ts";
 import { checkRepo, resolveRepo } from "./repo.ts";
 import { applyMcpPatch, checkMcp, findMcpPatch } from "./mcp.ts";
 import { checkSkills, fetchSkills, hasSources } from "./skills.ts";
-import { markUnavailable } from "./unavailable.ts";
+import { findWarning, markUnavailable } from "./unavailable.ts";
 import { makeWorkDir, resolveWorkDir } from "./work_dir.ts";
 import { applyEnvPatch, checkEnv, findEnvPatch, grantNamedSecrets, hideSecrets } from "./worker_env.ts";
 
@@ -78,7 +79,6 @@ async function planWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Pr
     work_dir: workDir,
     isolation,
     isolation_effective: isolation ?? config.default,
-    home: "",
     status: paused ? "paused" : "idle",
     paused,
     created_at: now,
@@ -101,11 +101,13 @@ async function planWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Pr
 
 async function checkNewWorker(deps: WorkerDeps, call: Call, input: WorkerCreate): Promise<void> {
   const { db, engines, gateways, runLimits, paths } = deps;
-  checkAuthority(call.caller, listChangedFields(WORKER_DEFAULTS, input));
+  const changed = listChangedFields(WORKER_DEFAULTS, input);
+  checkAuthority(call.caller, changed);
   checkGrant(call.caller, input.scopes);
   checkEngines(engines, input);
   checkCommands({ call, engines, engine: input.engine }, { verify: input.verify ?? undefined });
   const { isolation, engine, runs_on, work_dir } = input;
+  checkElsewhere(call, { changed, wanted: input, workDir: work_dir });
   if (isolation !== null) checkMaySet(call, "isolation");
   if (input.fallback) checkMaySet(call, "fallback");
   if (input.gateways.length > 0) checkGateways({ gateways }, call, input.gateways);
@@ -127,28 +129,6 @@ function findWorkDir(id: string, { work_dir, runs_on, repo }: WorkerCreate, path
   if (runs_on.length === 0) return resolveWorkDir(work_dir, paths);
   if (!isAbsolute(work_dir)) throw invalid("work_dir", "must be absolute: it is a path of the runner");
   return resolve(work_dir);
-}
-
-// Ineffective scopes and unusable engines are probably mistakes: the worker is stored, and the answer has a warning.
-async function findWarning(
-  { engines, paths }: Deps<"engines" | "paths">,
-  { json }: Answer<Worker>,
-  scopes: readonly string[] = [],
-): Promise<{ warning?: string }> {
-  const idle = findIdleScopes(scopes);
-  const { id, engine, runs_on } = parseJson(json);
-  // Runners report their own engines.
-  const found = runs_on.length > 0
-    ? { usable: true, detail: "" }
-    : await engines.probeOne(engine, (one) => getStateDir(paths, id, one));
-  const words = [
-    ...(idle.length === 0 ? [] : [`no route needs ${idle.join(", ")}, so it has no effect`]),
-    ...(found.usable ? [] : [`engine ${engine || engines.defaultName} cannot be used: ${found.detail}`]),
-  ];
-  // The header allows only visible ASCII, and the text is in quotes.
-  return words.length === 0
-    ? {}
-    : { warning: words.join("; ").replace(/[^\x20-\x7e]/g, "?").replaceAll('"', "'") };
 }
 
 /** Lists workers of any of the given departments. An unknown department has no workers. */
@@ -247,11 +227,15 @@ async function changeWorker(
       verify: change.verify === undefined ? worker.verify : change.verify,
     });
   }
+  const isOwnDir = worker.work_dir === getOwnWorkDir(paths, id, worker.repo !== null);
+  checkElsewhere(call, {
+    ...{ changed: Object.keys(change), wanted: { ...worker, ...change } },
+    workDir: isOwnDir ? "" : worker.work_dir,
+  });
   if (change.isolation !== undefined) checkMaySet(call, "isolation");
   if (["isolation", "engine", "runs_on"].some((name) => name in change)) {
     const { isolation, runs_on, work_dir } = { ...worker, ...change };
-    const workDir = work_dir === getOwnWorkDir(paths, id, worker.repo !== null) ? null : worker.work_dir;
-    await checkIsolation(deps, { id, isolation, engine, runs_on, workDir });
+    await checkIsolation(deps, { id, isolation, engine, runs_on, workDir: isOwnDir ? null : work_dir });
   }
   await checkRepo(deps, call, {
     ...{ workerId: id, before: worker.repo, workDir: "" },
@@ -286,7 +270,7 @@ async function changeWorker(
     recordBy(call, now, { kind: "worker.updated", worker_id: id, data: { fields: Object.keys(row) } }),
   ];
   // Contexts stay where the directory was, so they cannot continue on another machine.
-  if (change.runs_on !== undefined) {
+  if (change.runs_on !== undefined || change.home !== undefined) {
     statements.push(deleteForeignContexts(id, ""), discardWorkerRunContexts(id));
   }
   if (change.engine !== undefined) {
@@ -323,7 +307,7 @@ function findChanges(
     created_at: _created,
     updated_at: _updated,
     work_dir: _dir,
-    home: _home,
+    home,
     env,
     mcp,
     skills,
@@ -337,6 +321,7 @@ function findChanges(
   const names = new Set<string>(listChangedFields(before, fields));
   return {
     ...Object.fromEntries(Object.entries(fields).filter(([name]) => names.has(name))),
+    ...(home === undefined || !setsHome(worker.home, home) ? {} : { home }),
     ...(Object.keys(patch).length === 0 ? {} : { env: patch }),
     ...(Object.keys(mcpPatch).length === 0 ? {} : { mcp: mcpPatch }),
     ...(skills === undefined || hasSources(worker.skills, skills) ? {} : { skills }),

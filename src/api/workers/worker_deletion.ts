@@ -6,6 +6,7 @@ import type { DeleteResult } from "../../domain/call/deleted.ts";
 import { conflict, notFound, ServiceError } from "../../domain/call/error.ts";
 import { buildOutbound, parsePlatformName } from "../../domain/chat/message.ts";
 import { planRemoval, type Removal, removePlanned, ReplacedError } from "../../files/removal.ts";
+import { NO_HOME } from "../../domain/workers/runner.ts";
 import type { Worker } from "../../domain/workers/worker.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { listOpenExecutionIds } from "../../store/work/execution.ts";
@@ -39,7 +40,7 @@ export async function deleteWorker(
   if (deleteWorkDir && worker.runs_on.length > 0) {
     throw conflict(
       `Cannot delete the work directory ${worker.work_dir}: it is on ${
-        worker.home === "" ? "no machine yet" : `the runner ${worker.home}`
+        worker.home === "" || worker.home === NO_HOME ? "no machine" : `the runner ${worker.home}`
       }. Nothing was deleted. Omit delete_work_dir.`,
     );
   }

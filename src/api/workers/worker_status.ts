@@ -8,7 +8,7 @@ import { listRunnerRows } from "../../store/workers/runner.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import type { Availability } from "../../engine/engine.ts";
 import type { Database } from "../../store/db/database.ts";
-import { RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
+import { NO_HOME, RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
 import { type Answer, answer, requireFound } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
 import { findReplacement } from "./fallback.ts";
@@ -53,7 +53,9 @@ export async function getWorkerStatus(
 }
 
 // Checks for online runners with the worker's labels. A waiting task reports whether they have its engine.
-async function checkRunners(db: Database, { runs_on, home }: Worker, now: number): Promise<Availability> {
+async function checkRunners(db: Database, worker: Worker, now: number): Promise<Availability> {
+  const { runs_on } = worker;
+  const home = worker.home === NO_HOME ? "" : worker.home;
   const online = (await listRunnerRows(db)).filter(({ name, labels, draining, last_seen_at }) =>
     draining === 0 && (last_seen_at ?? 0) > now - RUNNER_SILENT_MS &&
     (home === "" ? runs_on.every((label) => (JSON.parse(labels) as string[]).includes(label)) : name === home)

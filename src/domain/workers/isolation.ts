@@ -11,6 +11,8 @@ const path = text(PATH_MAX_BYTES).refine((value) => value.startsWith("/"), {
   error: "must be an absolute path",
 });
 const paths = z.array(path).max(BOX_PATHS_MAX);
+/** Format of an amount of memory: bytes, or 512M. */
+export const MEMORY = /^[1-9]\d{0,15}[KMGT]?$/;
 const host = z.string().max(253).regex(/^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, {
   error: "must be a host name such as api.example.org, or *.example.org for all names below it",
 });
@@ -21,7 +23,7 @@ export type BoxNetwork = z.output<typeof boxNetworkSchema>;
 
 /** Limits of the processes in a box. They need control groups that systemd delegates to the service. */
 const limits = {
-  memory: z.string().regex(/^[1-9]\d{0,15}[KMGT]?$/, { error: "must be bytes, such as 2G or 512M" }),
+  memory: z.string().regex(MEMORY, { error: "must be bytes, such as 2G or 512M" }),
   pids: z.int().min(1).max(4_194_304),
   cpu: z.number().positive().max(1_024).meta({ description: "processors, such as 0.5 or 2" }),
 };

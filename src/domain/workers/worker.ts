@@ -24,7 +24,8 @@ import { workerEnvPatchSchema, workerEnvSchema } from "./worker_env.ts";
 import { buildPageQuery, WORKER_PAGE_SIZE_MAX } from "../call/page.ts";
 import { isolationSchema, PATH_MAX_BYTES } from "./isolation.ts";
 import { repoSchema } from "./repo.ts";
-import { labels } from "./runner.ts";
+import { resourcesSchema } from "./resources.ts";
+import { labels, NO_HOME } from "./runner.ts";
 import { scope } from "../call/scope.ts";
 import { skillSchema, skillSourcesSchema } from "./skill.ts";
 import { SHOWN_WORKER_STATUSES } from "../call/vocabulary.ts";
@@ -57,6 +58,12 @@ const fields = {
   repo: repoSchema.nullable().meta({ description: "the repository that its runs work on; null for none" })
     .default(null),
   runs_on: labels.default([]),
+  home: z.enum(["", NO_HOME]).meta({
+    description: "none: each run gets a new directory on any runner; empty: the runner of its first run",
+  }).default(""),
+  resources: resourcesSchema.nullable().meta({
+    description: "requested from the scheduler of a launcher; null: the scheduler's defaults",
+  }).default(null),
   gateways: z.array(text(63)).max(GATEWAYS_MAX).default([]).meta({
     description: "names of gateways of the configuration that its runs may use",
   }),
@@ -94,7 +101,8 @@ export const workerSchema = z.strictObject({
     description: "isolation, or the default of the configuration",
   }),
   home: z.string().meta({
-    description: "the runner with its work directory; empty before its first run on a runner",
+    description:
+      "the runner with its work directory; empty before its first run on a runner; none: each run gets a new directory",
   }),
   status: z.enum(SHOWN_WORKER_STATUSES),
   paused,
@@ -113,8 +121,10 @@ export const workerUpdateSchema = z.strictObject({
   env: workerEnvPatchSchema,
   mcp: mcpServersPatchSchema,
   work_dir: z.string(),
+  // A client may send back the name of a runner from a GET response, which changes nothing.
+  home: z.string().meta({ description: 'none, or "" to end none; other names change nothing' }),
   paused,
-  ...ignoreFields("isolation_effective", "home", "id", "status", "created_at", "updated_at"),
+  ...ignoreFields("isolation_effective", "id", "status", "created_at", "updated_at"),
 }).partial().meta({ id: "WorkerUpdate", examples: [{ description: "Writes the newsletter" }] });
 export type WorkerUpdate = z.output<typeof workerUpdateSchema>;
 
@@ -137,7 +147,8 @@ export type WorkerStatus = z.output<typeof workerStatusSchema>;
 
 export const workerRehomeSchema = z.strictObject({
   home: text(NAME_MAX_BYTES).default("").meta({
-    description: "id or name of a runner; empty: the runner of its next run",
+    description:
+      "id or name of a runner; empty: the runner of its next run; none: none, each run gets a new directory",
   }),
 }).meta({ id: "WorkerRehome" });
 export type WorkerRehome = z.output<typeof workerRehomeSchema>;

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { DataPaths } from "../../base/paths.ts";
 import { signRunnerToken } from "../../base/token.ts";
 import { JOB_MAX_CHARACTERS } from "../../domain/workers/launcher.ts";
+import { buildResourceVariables, type Resources } from "../../domain/workers/resources.ts";
 import { type LauncherResult, runLauncherProgram } from "../../run/remote/launcher_program.ts";
 import { getLaunchRunnerName, type LeftJob, type OpenLaunch } from "../../store/workers/launch.ts";
 
@@ -56,7 +57,7 @@ export class LaunchCommands {
         SVC_RUN_LABELS: names.join(","),
         SVC_RUN_ID: id,
         SVC_RUNNER_TOKEN_FILE: tokenFile,
-        ...buildResourceVariables(resources),
+        ...buildResourceVariables(JSON.parse(resources) as Resources | null),
       },
     };
   }
@@ -108,9 +109,4 @@ function buildJobVariables({ id, job }: Pick<OpenLaunch, "id" | "job">): Record<
 function readWord(line: string, max: number): string {
   const [word = ""] = line.split(/\s+/);
   return word.length > max ? "" : word;
-}
-
-/** Returns the variables of the resources that a worker asks for. */
-function buildResourceVariables(_resources: string): Record<string, string> {
-  return {};
 }

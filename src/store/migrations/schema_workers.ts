@@ -33,7 +33,7 @@ export const WORKERS_SCHEMA: string[] = [
     -- Names of gateways that its runs may use.
     gateways text not null default '[]' check (json_valid(gateways)),
     home text not null default '' check (home <> 'none' or runs_on <> '[]'),
-    -- What a launcher asks its scheduler for, or null.
+    -- Requested from the scheduler of a launcher, or null.
     resources text not null default 'null' check (json_valid(resources)),
     -- null: the default of the configuration.
     isolation text not null default 'null' check (json_valid(isolation)),

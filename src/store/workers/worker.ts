@@ -3,6 +3,7 @@ import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Candidate } from "../../domain/chat/routing.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
 import type { McpPatch } from "../../domain/workers/mcp_server.ts";
+import { NO_HOME } from "../../domain/workers/runner.ts";
 import type { Skill } from "../../domain/workers/skill.ts";
 import type { WorkerIsolation } from "../../domain/workers/isolation.ts";
 import type { SecretSettings } from "../../domain/workers/worker_secrets.ts";
@@ -42,11 +43,10 @@ const WORKER_TEXTS = ["description", "memory", "constraints"];
 const storedSchema = workerSchema.omit({
   status: true,
   departments: true,
-  home: true,
   isolation_effective: true,
 });
 
-type WorkerRow = Omit<Worker, "status" | "departments" | "home" | "isolation_effective">;
+type WorkerRow = Omit<Worker, "status" | "departments" | "isolation_effective">;
 
 export function insertWorker(worker: WorkerRow, departmentIds: string[]): Statement[] {
   const names = listFields(storedSchema);
@@ -115,9 +115,12 @@ export function updateWorker(
     args.push(normalizeName(change.name));
   }
   // The directory is on the previous runner.
-  if (change.runs_on !== undefined) set.push("home = ''");
+  if (change.runs_on !== undefined && change.home === undefined) {
+    set.push(`home = iif(home = '${NO_HOME}', home, '')`);
+  }
   // Tasks may have waited for this: the worker was paused, or its engine had a rate limit.
-  const isAwaited = change.paused === false || change.engine !== undefined || change.runs_on !== undefined;
+  const isAwaited = change.paused === false || change.engine !== undefined ||
+    change.runs_on !== undefined || change.home !== undefined;
   const wakeup = isAwaited ? WAKEUP.dispatcher : undefined;
   return [
     ...guard(`update worker set ${set.join(", ")} where id = ?`, [...args, id], wakeup),

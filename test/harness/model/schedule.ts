@@ -80,6 +80,8 @@ export class ScheduleBench {
       scopes: [],
       verify: null,
       runs_on: [],
+      home: "" as const,
+      resources: null,
       gateways: [],
       repo: null,
       fallback: false,

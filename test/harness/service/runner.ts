@@ -25,6 +25,11 @@ export class RunnerProcess {
     return this.#stderr.text;
   }
 
+  /** Resolves with the exit code. */
+  async wait(): Promise<number> {
+    return (await this.#stderr.ended).code;
+  }
+
   /** Sends a signal and waits for the end; returns the exit code. */
   async end(signal: Deno.Signal = "SIGTERM"): Promise<number> {
     return (await endProcess(this.child, signal, this.#stderr.ended)).code;
@@ -53,6 +58,41 @@ export async function startRunner(options: RunnerOptions): Promise<RunnerProcess
     stderr: "piped",
   }).spawn();
   return new RunnerProcess(child, root);
+}
+
+/**
+ * Starts `svc runner --once` with the environment of a launcher. Its directories and those of its agents are below `folder`.
+ */
+export async function startRunnerOnce(
+  { folder, token, url, config = "", program = SVC }: {
+    folder: string;
+    token: string;
+    url: string;
+    /** Lines of runner.yaml. */
+    config?: string;
+    program?: readonly string[];
+  },
+): Promise<RunnerProcess> {
+  for (const name of ["tmp", "home"]) await Deno.mkdir(join(folder, name), { recursive: true });
+  const tokenFile = join(folder, "token");
+  await Deno.writeTextFile(tokenFile, token, { mode: 0o600 });
+  await Deno.writeTextFile(join(folder, "runner.yaml"), config);
+  const [command = "", ...rest] = program;
+  const child = new Deno.Command(command, {
+    args: [...rest, "runner", "--once", "-c", join(folder, "runner.yaml")],
+    cwd: folder,
+    env: {
+      SVC_RUNNER_URL: url,
+      SVC_RUNNER_TOKEN_FILE: tokenFile,
+      TMPDIR: join(folder, "tmp"),
+      HOME: join(folder, "home"),
+      DENO_DIR: join(Deno.env.get("HOME") ?? "/", ".cache/deno"),
+    },
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  return new RunnerProcess(child, join(folder, "tmp"));
 }
 
 /** Resolves when the runner is online at the service. */

@@ -35,6 +35,7 @@ describe("/api/workers (interface 4.1, contract 3)", () => {
       isolation_effective: "namespace",
       repo: null,
       home: "",
+      resources: null,
       paused: false,
       created_at: expect.any(Number),
       updated_at: reply.body.created_at,

@@ -7,4 +7,4 @@ printf 'work_root: %s\nmax_runs: 2\nengines: { sh: { kind: command, command: sh 
 IFS='
 '
 set -f
-exec ${SVC_PROGRAM:-svc} runner --url "$SVC_RUNNER_URL" --token-file "$SVC_RUNNER_TOKEN_FILE" -c "$config"
+exec ${SVC_PROGRAM:-svc} runner --url "$SVC_RUNNER_URL" --token-file "$SVC_RUNNER_TOKEN_FILE" -c "$config" "$@"
