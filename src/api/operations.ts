@@ -148,6 +148,8 @@ export function createOperations(dependencies: Dependencies) {
     }),
     run: bind({
       openMedia: runnerProtocol.openRunMedia,
+      openRepo: runnerProtocol.openRunRepo,
+      storeCommits: runnerProtocol.storeRunCommits,
       claim: runnerProtocol.claimRun,
       beat: runnerProtocol.beatRuns,
       log: runnerProtocol.appendRunLog,

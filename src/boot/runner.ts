@@ -15,6 +15,7 @@ import { OrphanRuns } from "../runner/orphan_runs.ts";
 import { RefusedError, ServiceClient } from "../runner/service_client.ts";
 import { forwardToService } from "../runner/box_link.ts";
 import { findBoxFault } from "../engine/process/box_fault.ts";
+import { findGitVersion } from "../files/git/git.ts";
 import { toProblem } from "../http/problem.ts";
 import { checkBoxPath } from "../http/box_paths.ts";
 import { openRunSocket } from "../http/server/run_socket.ts";
@@ -66,6 +67,7 @@ export async function runner(args: readonly string[]): Promise<number> {
 async function serveRuns(options: RunnerOptions, umask: number): Promise<number> {
   const { url, token, config } = options;
   const hasBox = await canBox(config);
+  const hasGit = await findGitVersion() !== null;
   const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
@@ -81,7 +83,7 @@ async function serveRuns(options: RunnerOptions, umask: number): Promise<number>
     });
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
-      ...{ clock, paths, config, umask, hasBox },
+      ...{ clock, paths, config, umask, hasBox, hasGit },
       boxMachine: buildBoxMachine(options, paths),
       engines,
       leftovers: new OrphanRuns(paths),

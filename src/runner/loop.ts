@@ -28,6 +28,8 @@ interface LoopOptions extends RemoteRunOptions {
   place: string;
   /** Whether this machine can set up a box. */
   hasBox: boolean;
+  /** Whether this machine has git, for workers with a repository. */
+  hasGit: boolean;
 }
 
 // Time for an engine to end after SIGTERM before it is killed.

@@ -49,15 +49,15 @@ export class OrphanRuns {
     }
   }
 
-  /** Removes the record, logs and files of a run whose end the service has stored. */
+  /** Removes the record, logs, files and worktree of a run whose end the service has stored. */
   remove(executionId: string): void {
     remove(getLogPath(this.#paths, executionId));
     remove(getEventsPath(this.#paths, executionId));
-    void removeTree({ root: this.#paths.root, path: resolveFiles(this.#paths, executionId) }).catch(
-      (error) => {
+    for (const path of [resolveFiles(this.#paths, executionId), join(this.#paths.trees, executionId)]) {
+      void removeTree({ root: this.#paths.root, path }).catch((error) => {
         log.warning("Cannot remove the files of run {id}: {error}", { id: executionId, error });
-      },
-    );
+      });
+    }
     remove(join(this.#folder, executionId));
   }
 

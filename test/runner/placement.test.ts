@@ -30,7 +30,7 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   const round = await placement.startRound(heads, now);
   const kinds = heads.map((task) => {
     const result = round.findSlot(task);
-    if (result.kind === "slot") round.take(result.slot);
+    if (result.kind === "slot") round.take(result.slot, task);
     return result.kind;
   });
   return kinds.sort();

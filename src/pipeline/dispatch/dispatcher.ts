@@ -138,7 +138,7 @@ export class Dispatcher {
       if (slot === null) {
         this.#workDirLocks.add(lock);
         free--;
-      } else placements.take(slot);
+      } else placements.take(slot, task);
       const { reservation, choice } = verdict;
       decisions.chosen.push({ task, lock, slot, reservation, choice });
     }
@@ -151,13 +151,19 @@ export class Dispatcher {
     placements: PlacementRound,
     { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
   ): { kind: "start"; lock: string; slot: RunnerSlot | null } | { kind: "note"; notes: Statement[] } | null {
-    if (task.runs_on === "[]") {
-      // Two paths to one directory share one lock.
-      const lock = task.lane === "" ? resolveLinks(task.work_dir) : `${task.worker_id} ${task.lane}`;
-      return free <= 0 || busy.has(lock) || this.#workDirLocks.has(lock)
-        ? null
-        : { kind: "start", lock, slot: null };
+    const isHere = task.runs_on === "[]";
+    // Two paths to one directory share one lock.
+    const lock = task.lane !== ""
+      ? `${task.worker_id} ${task.lane}`
+      : isHere
+      ? resolveLinks(task.work_dir)
+      : "";
+    const isBusy = busy.has(lock) || this.#workDirLocks.has(lock);
+    if (isHere) {
+      return free <= 0 || isBusy || placements.isLaneBusy(task) ? null : { kind: "start", lock, slot: null };
     }
+    // The worker has moved to runners during a run on this machine.
+    if (isBusy) return null;
     const start = placements.findSlot(task);
     switch (start.kind) {
       case "slot":
@@ -240,7 +246,7 @@ export class Dispatcher {
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : startGateRun(execution)),
       ...(slot === null ? [] : placement.buildLease(slot, execution)),
-      ...(task.lane === "" ? [] : [openTree(execution, task.lane, now)]),
+      ...(task.lane === "" ? [] : [openTree(execution, task.lane, { now, isRemote: slot !== null })]),
       insertReservation(execution.execution_id, reservation.targets, reservation.expected),
       ...(task.held === "" ? [] : [unblockTasks(task.worker_id, task.held, now)]),
     ]);

@@ -31,8 +31,10 @@ import {
   type RunnerRow,
   storeRunnerReport,
 } from "../../store/workers/runner.ts";
+import { findTree } from "../../store/work/tree.ts";
 import { findIsolation, listRemoteWorkDirs } from "../../store/workers/worker.ts";
 import { buildBriefing, buildGrant } from "../briefing.ts";
+import { buildAuthor } from "../branches.ts";
 import type { Claim } from "../claim.ts";
 import { type RunTracer, signRunToken } from "../environment.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -213,6 +215,7 @@ export class RemoteClaims {
         engine: execution.engine,
       },
       work_dir: claim.workDir,
+      repo: await this.#findRepo(row),
       verify: JSON.parse(row.verify) as Verify | null,
       ...await this.#resolveVariables(execution, runner),
       isolation: await this.#findIsolation(worker_id, runner),
@@ -255,6 +258,11 @@ export class RemoteClaims {
     }
   }
 
+  async #findRepo({ tree_id, worker_id, worker_name }: RemoteRunRow): Promise<WireOrder["repo"]> {
+    const tree = tree_id === "" ? null : await findTree(this.#options.db, tree_id);
+    return tree === null ? null : { branch: tree.branch, author: buildAuthor(worker_id, worker_name) };
+  }
+
   async #findIsolation(workerId: string, runner: RunnerRow): Promise<RemoteIsolation> {
     const { db, paths, isolation } = this.#options;
     const box = resolveBox(await findIsolation(db, workerId), isolation);
@@ -291,8 +299,9 @@ function isEnded({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boole
   return lease_until === null || lease_until === 0 || epoch !== runner.epoch;
 }
 
-function isChanged(row: RunnerRow, { max_runs, engines, box, version }: RunnerClaim): boolean {
-  return row.box !== Number(box) || row.max_runs !== max_runs || row.version !== version ||
+function isChanged(row: RunnerRow, { max_runs, engines, box, repo, version }: RunnerClaim): boolean {
+  return row.box !== Number(box) || row.repo !== Number(repo) || row.max_runs !== max_runs ||
+    row.version !== version ||
     row.engines !== JSON.stringify(engines);
 }
 

@@ -23,6 +23,8 @@ export interface WaitingTask
   held_until: number | null;
   /** Tasks with the same one run one after another, '' without a repository. */
   lane: string;
+  /** 1 when its worker has a repository, so that its lane has a worktree. */
+  has_repo: number;
   /** The worktree of its lane, or null before the first run. */
   tree_id: string | null;
   /** JSON list of the labels of its worker. */
@@ -49,7 +51,7 @@ const OF_ATTEMPT = `from execution
 const COLUMNS = `task.id, worker.id as worker_id, worker.name as worker_name, worker.work_dir, worker.engine,
   task.message_id, task.session_key, task.attempt, task.due_at, task.type, task.cron, task.time_zone,
   task.deliver_to, iif(task.verify = 'null', worker.verify, task.verify) as verify,
-  task.lane, iif(task.lane = '', null, (
+  task.lane, worker.repo <> 'null' as has_repo, iif(task.lane = '', null, (
     select id from tree where tree.worker_id = worker.id and tree.lane = task.lane)) as tree_id,
   task.held, task.held_until, task.reason, worker.runs_on, worker.home, task.gate <> 'null' as gated,
   iif(worker.runs_on = '[]', 0, exists (select 1 from json_each(worker.scopes) where value = '*:*')) as admin,

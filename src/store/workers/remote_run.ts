@@ -3,7 +3,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Execution } from "../../domain/work/execution.ts";
 import type { Task } from "../../domain/work/task.ts";
-import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 
 /** A run of a runner with the fields of its claim. */
 export interface RemoteRunRow
@@ -15,6 +15,12 @@ export interface RemoteRunRow
   epoch: number;
   work_dir: string;
   lease_until: number | null;
+  /** The worktree of a worker with a repository, or "". */
+  tree_id: string;
+  /** The branch before the run, "" before the runner got it. */
+  base_commit: string;
+  /** The commits that the runner has sent, "" for none. */
+  head_commit: string;
   events: number;
   reported: number;
   task_attempt: number;
@@ -25,7 +31,7 @@ export interface RemoteRunRow
 }
 
 const COLUMNS = `remote_run.runner_id, remote_run.epoch, remote_run.work_dir, remote_run.lease_until,
-  remote_run.events, remote_run.reported,
+  remote_run.base_commit, remote_run.head_commit, remote_run.events, remote_run.reported, execution.tree_id,
   execution.id as execution_id, execution.session_key, execution.worker_id, execution.task_id,
   execution.message_id, execution.attempt, execution.run_id, execution.worker_name, execution.session_id,
   execution.engine, execution.instruction, execution.created_at, execution.started_at,
@@ -81,6 +87,30 @@ export function insertLease(lease: NewLease): Statement[] {
 /** Stores the runner that has a worker's directory, at its first run. Guarded by no other runner having it. */
 export function claimHome(workerId: string, home: string): Statement[] {
   return guard("update worker set home = ? where id = ? and home in ('', ?)", [home, workerId, home]);
+}
+
+/** Lists the lanes with a run on a runner. */
+export function listBusyLanes(db: Database): Promise<{ worker_id: string; lane: string }[]> {
+  return db.read(
+    `select task.worker_id, task.lane
+    from remote_run
+    join execution on execution.id = remote_run.execution_id
+    join task on task.id = execution.task_id and task.lane <> ''
+    where remote_run.lease_until is not null`,
+  );
+}
+
+/** Stores the branch before a run, or the commits after it. Guarded by the lease. */
+export function storeRunCommit(
+  executionId: string,
+  epoch: number,
+  set: { base_commit: string } | { head_commit: string },
+): Statement[] {
+  const { sql, args } = buildSet(set);
+  return guard(
+    `update remote_run set ${sql} where execution_id = ? and epoch = ? and lease_until > 0`,
+    [...args, executionId, epoch],
+  );
 }
 
 // A run that should end keeps its lease this long. Then a runner that does not end it loses it.

@@ -293,6 +293,7 @@ async function tryRun(world: World, label: string): Promise<void> {
     home: "",
     gated: 0,
     lane: "",
+    has_repo: 0,
     tree_id: null,
     boxed: 0,
     admin: 0,

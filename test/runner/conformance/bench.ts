@@ -162,7 +162,7 @@ function buildOrder(root: string, script: string, change: Partial<WireOrder>): W
       ...{ session_key: "conformance", message_id: "m", attempt: 1, engine: "sh", instruction: script },
     },
     work_dir: join(root, "workers", worker),
-    verify: null,
+    ...{ repo: null, verify: null },
     ...{ env: {}, secrets: {}, mcp: { servers: {}, secrets: [] }, setup_error: "", gateway: null },
     isolation: { box: null, network: null, max_network: "host", hidden: [] },
     time_zone: "UTC",
