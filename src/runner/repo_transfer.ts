@@ -4,6 +4,7 @@ import { readPart } from "./log_sender.ts";
 import { RefusedError, type ServiceClient } from "./service_client.ts";
 
 const SEND_TIMEOUT_MS = 600_000;
+const PARTS_LOST_MAX = 5;
 
 interface Transfer {
   link: ServiceClient;
@@ -28,7 +29,7 @@ export async function uploadCommits(
 ): Promise<void> {
   const { size } = await Deno.stat(path);
   if (size > REPO_MAX_BYTES) throw new Error(`they have more than ${REPO_MAX_BYTES / 1024 / 1024} MiB`);
-  for (let offset = 0; offset < size;) {
+  for (let offset = 0, lost = 0; offset < size;) {
     const bytes = await readPart(path, offset, REPO_CHUNK_MAX_BYTES);
     const query = `epoch=${epoch}&offset=${offset}&size=${size}`;
     const { value } = await link.postUntilAnswered<RunLogSize>(
@@ -37,6 +38,7 @@ export async function uploadCommits(
       { method: "PUT", timeoutMs: SEND_TIMEOUT_MS, signal, ofRun: true },
     );
     // If the service has lost a part, sending continues there.
+    if (value.size <= offset && ++lost > PARTS_LOST_MAX) throw new Error("the service does not keep them");
     offset = value.size;
   }
 }

@@ -276,7 +276,9 @@ async function changeWorker(
     ? change
     : { ...change, skills: await fetchSkills(deps, sources) };
   // The worker's directory was on a runner.
-  if (change.runs_on?.length === 0) await makeWorkDir(resolveWorkDir(worker.work_dir, paths));
+  if (change.runs_on?.length === 0 && worker.repo === null) {
+    await makeWorkDir(resolveWorkDir(worker.work_dir, paths));
+  }
   const now = clock.now();
   const statements: Statement[] = [
     ...updateWorkerRow(id, row, departments?.map((department) => department.id) ?? null, now),

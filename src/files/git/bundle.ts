@@ -98,6 +98,9 @@ export async function importBundle(
       args: ["index-pack", "--stdin", "--fix-thin", "--fsck-objects", "--threads=1"],
       ...options,
       stdin: { file: path, offset },
+    }).catch((error) => {
+      const isCut = error instanceof GitError && error.failure === "network";
+      throw isCut ? refuse("its pack is cut off") : error;
     });
     await checkCommits(options, before, head);
     await keepPack(folder, objects);

@@ -280,12 +280,12 @@ async function listFiles(db: Database, messageId: string): Promise<string[]> {
 
 /** Builds the claim of a run on a runner as the dispatcher made it. */
 export function buildClaim(row: RemoteRunRow): Claim {
-  const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = row;
+  const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, tree_id } = row;
   const { worker_name, session_id, engine, instruction, created_at } = row;
   const { type, cron, time_zone, deliver_to, verify } = row;
   return {
     execution: {
-      ...{ session_key, worker_id, task_id, execution_id, message_id, attempt, run_id },
+      ...{ session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, tree_id },
       ...{ worker_name, session_id, engine, fallback_from: "", instruction, created_at },
     },
     task: { type, cron, time_zone, deliver_to, verify, attempt: row.task_attempt },

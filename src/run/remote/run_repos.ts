@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import { faultPoint } from "../../base/fault_point.ts";
 import { createLogger } from "../../base/log.ts";
-import { type DataPaths, getMirrorDir, getTreeDir } from "../../base/paths.ts";
+import { type DataPaths, getMirrorDir, getTreeDir, SENT_PREFIX } from "../../base/paths.ts";
 import { ServiceError } from "../../domain/call/error.ts";
 import { getShortId, type Tree } from "../../domain/work/tree.ts";
 import { REPO_MAX_BYTES, type RunRepoPart } from "../../domain/workers/runner.ts";
@@ -118,7 +118,7 @@ export class RunRepos {
     if (row.head_commit !== "") return size;
     const { mirrors, paths } = this.#options;
     const mirror = getMirrorDir(paths, row.worker_id);
-    const path = join(dirname(mirror), `sent-${id}`);
+    const path = join(dirname(mirror), `${SENT_PREFIX}${id}`);
     const next = await this.#parts.append(path, offset, bytes);
     faultPoint("repo.part");
     if (next < size) return next;
@@ -132,18 +132,16 @@ export class RunRepos {
   async #import(row: RemoteRunRow, mirror: string, path: string): Promise<void> {
     const { execution_id: id, base_commit: before } = row;
     const { tree } = await this.#find(row);
-    try {
-      const head = await importBundle(mirror, path, { branch: tree.branch, before });
-      faultPoint("repo.imported");
-      const { won } = await this.#options.db.write(storeRunCommit(id, row.epoch, { head_commit: head }));
-      if (!won) throw new ServiceError("conflict", `Cannot accept the commits: run ${id} was lost`);
-    } catch (error) {
+    const head = await importBundle(mirror, path, { branch: tree.branch, before }).catch(async (error) => {
       if (!(error instanceof GitError) || error.failure === "full") throw error;
+      await Deno.remove(path);
       log.warning("Cannot accept the commits of run {id}: {error}", { id, error: error.message });
       throw new ServiceError("invalid_request", `Cannot accept the commits: ${error.message}`);
-    } finally {
-      await Deno.remove(path).catch(() => {});
-    }
+    });
+    faultPoint("repo.imported");
+    const { won } = await this.#options.db.write(storeRunCommit(id, row.epoch, { head_commit: head }));
+    await Deno.remove(path);
+    if (!won) throw new ServiceError("conflict", `Cannot accept the commits: run ${id} was lost`);
     faultPoint("repo.stored");
   }
 
@@ -168,7 +166,7 @@ async function moveBranch(
   place: PreparedTree,
   store: (tree: TreeEnd | null) => Promise<boolean>,
 ): Promise<boolean> {
-  const { mirror, tree: { branch, bytes } } = place;
+  const { mirror, tree: { branch } } = place;
   const head = head_commit || before;
   const tip = await findCommit(mirror, `refs/heads/${branch}`);
   // A restore or a takeover has another mirror.
@@ -181,7 +179,7 @@ async function moveBranch(
   if (moves) await setBranch(mirror, branch, head, before);
   faultPoint("tree.moved");
   const counts = await readStat(mirror, { base: before, head });
-  const stored = await store({ ...buildTreeEnd(place, { before, head }, counts), bytes, isClean: null });
+  const stored = await store({ ...buildTreeEnd(place, { before, head }, counts), bytes: 0, isClean: null });
   // The runner has lost the run meanwhile.
   if (!stored && moves) await setBranch(mirror, branch, before, head);
   return stored;

@@ -32,19 +32,14 @@ export function openTree(
 ): Statement {
   const { tree_id = "", worker_id, worker_name, execution_id } = run;
   return {
-    sql: `insert into tree (id, worker_id, lane, branch, dirty, execution_id, created_at, updated_at)
-      values (?, ?, ?, ?, ?, ?, ?, ?)
+    sql:
+      `insert into tree (id, worker_id, lane, branch, dirty, removed_at, execution_id, created_at, updated_at)
+      values (?, ?, ?, ?, ?, ?, ?, ?, ?)
       on conflict (worker_id, lane) do update set
         dirty = max(dirty, excluded.dirty), execution_id = excluded.execution_id, updated_at = excluded.updated_at`,
     args: [
-      tree_id,
-      worker_id,
-      lane,
-      buildBranchName(worker_name, tree_id),
-      !isRemote,
-      execution_id,
-      now,
-      now,
+      ...[tree_id, worker_id, lane, buildBranchName(worker_name, tree_id)],
+      ...[!isRemote, isRemote ? now : null, execution_id, now, now],
     ],
   };
 }

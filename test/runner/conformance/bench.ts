@@ -66,8 +66,8 @@ export class Bench implements AsyncDisposable {
   }
 
   /** Adds a run of a shell script to the queue. */
-  add(script: string, change: Partial<WireOrder> = {}): string {
-    const order = buildOrder(this.workRoot, script, change);
+  add(script: string, change: Partial<WireOrder> = {}, id: string = crypto.randomUUID()): string {
+    const order = buildOrder(this.workRoot, id, script, change);
     this.service.waiting.push(order);
     return order.execution.execution_id;
   }
@@ -153,8 +153,7 @@ export function readLog({ log }: ServedRun): string {
   return new TextDecoder().decode(log);
 }
 
-function buildOrder(root: string, script: string, change: Partial<WireOrder>): WireOrder {
-  const id = crypto.randomUUID();
+function buildOrder(root: string, id: string, script: string, change: Partial<WireOrder>): WireOrder {
   const worker = crypto.randomUUID();
   return {
     execution: {
