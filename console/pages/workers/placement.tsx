@@ -12,9 +12,10 @@ type Worker = Schemas["Worker"];
 /** The label of a directory that is relative to the work directory of a runner. */
 export const REMOTE_DIRECTORY = "Directory on the runner";
 const ANY_RUNNER = "first runner that claims it";
+const ANY_FOR_EACH_RUN = "any runner with these labels";
 
 /** Lists the facts about where a worker runs and where its directory is. */
-export function listPlacement({ id, runs_on, home, work_dir }: Worker, move: () => void): NamedFacts {
+export function listPlacement({ id, runs_on, home, repo, work_dir }: Worker, move: () => void): NamedFacts {
   const remote = runs_on.length > 0;
   // The service chooses this directory relative to the work directory of the runner.
   const path = remote && work_dir.endsWith(`/workers/${id}`) ? `workers/${id}` : work_dir;
@@ -22,8 +23,8 @@ export function listPlacement({ id, runs_on, home, work_dir }: Worker, move: () 
     "Runner labels": runs_on.join(", "),
     Runner: remote && (
       <>
-        {home || ANY_RUNNER}{" "}
-        {hasScope("write:workers") && hasScope("read:runners") && (
+        {repo === null ? home || ANY_RUNNER : ANY_FOR_EACH_RUN}{" "}
+        {repo === null && hasScope("write:workers") && hasScope("read:runners") && (
           <Button class="small" press={move}>Move</Button>
         )}
       </>

@@ -21,6 +21,11 @@ export async function rehomeWorker(
 ): Promise<Answer<Worker>> {
   const { db, clock } = deps;
   const worker = requireFound(await findWorker(db, id), "worker", id);
+  if (worker.repo !== null) {
+    throw conflict(
+      `Cannot rehome ${worker.name}: a worker with a repository has no home. Any runner with its labels takes its runs.`,
+    );
+  }
   const now = clock.now();
   const runner = home === "" ? null : await findRunner(db, home, now);
   if (home !== "" && runner === null) throw invalid("home", `no runner is called ${JSON.stringify(home)}`);

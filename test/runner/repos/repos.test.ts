@@ -48,6 +48,8 @@ describe("a worker with a repository on a runner (contract 33.10)", () => {
       () => [...Deno.readDirSync(join(runner.root, "trees"))].length === 0,
     );
     expect((await world.app.call(`GET /api/workers/${world.ada.id}`)).home).toBe("");
+    const { status, body } = await world.app.send(`POST /api/workers/${world.ada.id}/rehome`, { home: "r1" });
+    expect([status, body.detail]).toEqual([409, expect.stringContaining("has no home")]);
   });
 
   it("runs the tasks of a conversation one after another, on any runner", async () => {
@@ -149,6 +151,24 @@ describe("a worker with a repository on a runner (contract 33.10)", () => {
       branch: expect.stringMatching(/^svc\/ada\//),
       author: { name: "Ada", email: `${world.ada.id}@svc.invalid` },
     });
+  });
+
+  it("starts each run anew, with the recent messages instead of the agent's session", async () => {
+    await using world = await openTreeApp({ worker: { runs_on: ["x"], engine: "claude" } });
+    const runner = await createFakeRunner(world.app);
+    const engines = [{ name: "claude", agent: true }];
+    const { id } = await world.app.call("POST /api/local/sessions", { worker_id: world.ada.id });
+    const say = async (content: string) => {
+      await world.app.call(`POST /api/local/sessions/${id}/messages`, { content });
+      return (await runner.claim({ repo: true, engines })).body.run;
+    };
+    const first = await say("Paint it blue");
+    await runner.end(first.execution.execution_id, { text: "It is blue", sessionId: crypto.randomUUID() });
+    const second = await say("And now?");
+    expect(second.briefing.session).toBeNull();
+    expect(second.briefing.retelling).toMatch(/Paint it blue[^]*It is blue/);
+    expect(second.work_dir).not.toBe(first.work_dir);
+    expect(await world.app.db.read("select * from session_context")).toEqual([]);
   });
 
   it("a worker with unpushed branches is deleted with its work directory only", async () => {
