@@ -169,7 +169,7 @@ describe("the commits of a run on a runner (contract 33.11)", () => {
     expect((await run.put(good, { size: 256 * 1024 * 1024 + 1 })).status).toBe(413);
     expect((await run.put(good, { size: 10 })).status).toBe(400);
     expect(await run.getTip()).toBe(run.before);
-    // None of these left an object.
+    // No refused bundle left an object.
     await expect(git(world.getMirror(), "cat-file", "-e", tip)).rejects.toThrow();
     expect((await run.put(good)).body).toEqual({ size: good.length });
     expect((await run.runner.end(run.id)).status).toBe(200);

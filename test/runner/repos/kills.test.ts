@@ -55,9 +55,12 @@ it.each(chosen)(
         await waitUntilAllEnded(api, worker);
         const [tree]: Json[] = await api.call(`GET /api/workers/${worker}/trees`);
         const runs: Json[] = await api.call(`GET /api/executions?worker_id=${worker}`);
-        expect(runs.map(({ status, attempt }) => [status, attempt])).toEqual(
-          runs.map(() => ["completed", 1]),
+        expect(runs.map(({ status, attempt, files_changed }) => [status, attempt, files_changed])).toEqual(
+          runs.map(() => ["completed", 1, 2]),
         );
+        // The newest run comes first.
+        const bases = runs.map(({ base_commit }) => base_commit);
+        expect(runs.map(({ head_commit }) => head_commit)).toEqual([tree.head_commit, ...bases.slice(0, -1)]);
         const top = join(world.dataDir, "trees", worker);
         const mirror = join(top, "mirror.git");
         expect(await git(mirror, "rev-parse", tree.branch)).toBe(tree.head_commit);

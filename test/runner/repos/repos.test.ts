@@ -48,32 +48,26 @@ describe("a worker with a repository on a runner (contract 33.10)", () => {
       () => [...Deno.readDirSync(join(runner.root, "trees"))].length === 0,
     );
     expect((await world.app.call(`GET /api/workers/${world.ada.id}`)).home).toBe("");
+    const { status, body } = await world.app.send(`POST /api/workers/${world.ada.id}/rehome`, { home: "r1" });
+    expect([status, body.detail]).toEqual([409, expect.stringContaining("has no home")]);
   });
 
   it("runs the tasks of a conversation one after another, on any runner", async () => {
     await using world = await openTreeApp({ worker: { runs_on: ["x"] } });
-    await using one = await startTreeRunner(world, "r1", { max_runs: 1 });
-    await using two = await startTreeRunner(world, "r2", { max_runs: 1 });
-    const flags = await Deno.makeTempDir();
-    // The other conversation keeps one runner busy until the second run of this one has started.
-    const meet = (name: string, other: string) =>
-      `pwd; cat log; echo ${name} >> log; touch ${flags}/${name}; while [ ! -e ${flags}/${other} ]; do sleep 0.05; done`;
-    const scripts: [string, string][] = [
-      [meet("first", "first"), "one"],
-      [meet("busy", "second"), "two"],
-      [`pwd; cat log; touch ${flags}/second`, "one"],
-    ];
+    await using one = await startTreeRunner(world, "r1");
+    await using two = await startTreeRunner(world, "r2");
     const tasks: string[] = [];
-    for (const [script, conversation] of scripts) {
-      tasks.push((await createScriptTask(world.app, world.ada.id, { script, conversation })).id);
+    for (const script of ["pwd; sleep 1; echo first >> log", "pwd; cat log; echo second >> log"]) {
+      tasks.push((await createScriptTask(world.app, world.ada.id, { script, conversation: "one" })).id);
     }
-    const [first, busy, second] = await Promise.all(tasks.map((id) => waitUntilTaskEnded(world.app, id)));
-    await Deno.remove(flags, { recursive: true });
-    expect([first.branch, second.base_commit]).toEqual([second.branch, first.head_commit]);
+    const [first, second] = await Promise.all(tasks.map((id) => waitUntilTaskEnded(world.app, id)));
+    expect([second.branch, second.base_commit]).toEqual([first.branch, first.head_commit]);
     expect(second.result.split("\n").slice(1)).toEqual(["first"]);
-    expect(busy.branch).not.toBe(first.branch);
-    const roots = [first, busy].map(({ result }) => [one, two].find(({ root }) => result.startsWith(root)));
-    expect(new Set(roots).size).toBe(2);
+    const isFirstHere = second.result.startsWith(one.root);
+    await world.app.call(`POST /api/runners/${isFirstHere ? "r1" : "r2"}/drain`);
+    const third = await runAway(world, "pwd; cat log");
+    expect(third.result.split("\n").slice(1)).toEqual(["first", "second"]);
+    expect(third.result).toContain(isFirstHere ? two.root : one.root);
   });
 
   it("a check that fails goes back to the agent, and a push has the credentials that no runner gets [KEY-1]", async () => {
@@ -131,7 +125,7 @@ describe("a worker with a repository on a runner (contract 33.10)", () => {
     await move([]);
     const back = await world.run("cat here away; echo 3 > back");
     expect(back).toMatchObject({ result: "1\n2", base_commit: away.head_commit, files_changed: 1 });
-    // Nobody has committed these.
+    // As if these could not be taken over.
     await Deno.writeTextFile(join(world.getWorktree(back), "open"), "open");
     await world.app.db.write([{ sql: "update tree set dirty = 1", args: [] }]);
     await move(["x"]);
@@ -157,6 +151,24 @@ describe("a worker with a repository on a runner (contract 33.10)", () => {
       branch: expect.stringMatching(/^svc\/ada\//),
       author: { name: "Ada", email: `${world.ada.id}@svc.invalid` },
     });
+  });
+
+  it("starts each run anew, with the recent messages instead of the agent's session", async () => {
+    await using world = await openTreeApp({ worker: { runs_on: ["x"], engine: "claude" } });
+    const runner = await createFakeRunner(world.app);
+    const engines = [{ name: "claude", agent: true }];
+    const { id } = await world.app.call("POST /api/local/sessions", { worker_id: world.ada.id });
+    const say = async (content: string) => {
+      await world.app.call(`POST /api/local/sessions/${id}/messages`, { content });
+      return (await runner.claim({ repo: true, engines })).body.run;
+    };
+    const first = await say("Paint it blue");
+    await runner.end(first.execution.execution_id, { text: "It is blue", sessionId: crypto.randomUUID() });
+    const second = await say("And now?");
+    expect(second.briefing.session).toBeNull();
+    expect(second.briefing.retelling).toMatch(/Paint it blue[^]*It is blue/);
+    expect(second.work_dir).not.toBe(first.work_dir);
+    expect(await world.app.db.read("select * from session_context")).toEqual([]);
   });
 
   it("a worker with unpushed branches is deleted with its work directory only", async () => {
