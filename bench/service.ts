@@ -45,8 +45,13 @@ export class BenchService implements AsyncDisposable {
     const started = performance.now();
     this.server = await startServer({ dataDir: this.#folder, env: this.#env, program: this.#program });
     const took = performance.now() - started;
-    this.token = await login(this.server);
+    await this.renewToken();
     return took;
+  }
+
+  /** Logs in again. The token of a login is valid for 15 min. */
+  async renewToken(): Promise<void> {
+    this.token = await login(this.server);
   }
 
   get url(): string {

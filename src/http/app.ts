@@ -17,7 +17,7 @@ import { mountMetrics } from "./metrics.ts";
 import { BOX_PEER, checkBoxPath } from "./box_paths.ts";
 import { BODY_MAX_BYTES, readBody } from "./input.ts";
 import { mount } from "./mount.ts";
-import { buildOpenApiDocument } from "./openapi.ts";
+import { buildOpenApiDocument, type OpenApiVersion } from "./openapi.ts";
 import { completionRoutes } from "./openai/routes.ts";
 import { answerError } from "./openai/problem.ts";
 import type { AnyRoute, RouteTypes } from "./route.ts";
@@ -144,9 +144,11 @@ export function createApp(deps: HttpDeps): App {
 
   mountHealth(app, deps);
   mountMetrics(app, deps);
-  let document: Promise<object> | null = null;
-  app.get("/openapi.json", async (c) => c.json(await (document ??= buildOpenApiDocument(ROUTES, VERSION))));
-  mountDocs(app);
+  const documents: Record<string, Promise<object>> = {};
+  const describe = (openapi: OpenApiVersion) =>
+    documents[openapi] ??= buildOpenApiDocument(ROUTES, VERSION, openapi);
+  app.get("/openapi.json", async (c) => c.json(await describe("3.1.0")));
+  mountDocs(app, () => describe("3.0.3"));
   if (openConsole !== null) mountConsole(app, openConsole);
   mountMcp(app, deps);
   for (const route of ROUTES) mount(app, deps, route);

@@ -2,7 +2,13 @@ import { openAsset } from "../base/asset.ts";
 import type { App } from "./app_types.ts";
 
 /** The page of the API reference and its assets. */
-export const DOCS_PATHS = ["/docs", "/docs/start.js", "/docs/swagger-ui.js", "/docs/swagger-ui.css"];
+export const DOCS_PATHS = [
+  "/docs",
+  "/docs/openapi.json",
+  "/docs/start.js",
+  "/docs/swagger-ui.js",
+  "/docs/swagger-ui.css",
+];
 
 // Blocks other hosts and inline code, so that no description from an agent runs as a script.
 const CONTENT_SECURITY_POLICY = [
@@ -35,7 +41,7 @@ const PAGE = `<!doctype html>
 `;
 
 const START = `SwaggerUIBundle({
-  url: "/openapi.json",
+  url: "/docs/openapi.json",
   dom_id: "#reference",
   deepLinking: true,
   docExpansion: "list",
@@ -46,9 +52,16 @@ const START = `SwaggerUIBundle({
 
 const CACHE_ONE_DAY = "public, max-age=86400";
 
-/** Mounts the API reference at /docs, without files from other hosts (contract 5.2). */
-export function mountDocs(app: App): void {
+/**
+ * Mounts the API reference at /docs, without files from other hosts (contract 5.2). `buildDocument` returns OpenAPI 3.0, because Swagger
+ * UI takes seconds to open an operation of a document of 3.1.
+ */
+export function mountDocs(app: App, buildDocument: () => Promise<object>): void {
   app.get("/docs", () => respond(PAGE, "text/html", "no-cache"));
+  app.get(
+    "/docs/openapi.json",
+    async () => respond(JSON.stringify(await buildDocument()), "application/json", "no-cache"),
+  );
   app.get("/docs/start.js", () => respond(START, "text/javascript", "no-cache"));
   app.get("/docs/swagger-ui.js", async () => {
     const script = await openAsset("swagger-ui-dist/swagger-ui-bundle.js", import.meta.url);

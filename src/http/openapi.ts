@@ -16,8 +16,14 @@ const problemSchema = z.strictObject({
   required_scope: z.string().optional(),
 }).meta({ id: "Problem" });
 
-/** Builds the OpenAPI 3.1 document of all routes (contract 5.2). Loads its library on the first call to keep the start fast. */
-export async function buildOpenApiDocument(routes: readonly AnyRoute[], version: string): Promise<object> {
+export type OpenApiVersion = "3.1.0" | "3.0.3";
+
+/** Builds the OpenAPI document of all routes (contract 5.2). Loads its library on the first call to keep the start fast. */
+export async function buildOpenApiDocument(
+  routes: readonly AnyRoute[],
+  version: string,
+  openapi: OpenApiVersion = "3.1.0",
+): Promise<object> {
   const { createRoute, OpenAPIHono } = await import("@hono/zod-openapi");
   const app = new OpenAPIHono();
   app.openAPIRegistry.registerComponent("securitySchemes", "bearer", { type: "http", scheme: "bearer" });
@@ -44,11 +50,12 @@ export async function buildOpenApiDocument(routes: readonly AnyRoute[], version:
     }));
   }
   for (const path of OUTSIDE) app.openAPIRegistry.registerPath(createRoute(path));
-  return app.getOpenAPI31Document({
-    openapi: "3.1.0",
+  const document = {
+    openapi,
     info: { title: "svc: agent orchestration service", version, license: { name: "MIT" } },
     servers: [{ url: "/" }],
-  });
+  };
+  return openapi === "3.1.0" ? app.getOpenAPI31Document(document) : app.getOpenAPIDocument(document);
 }
 
 type Registry = { registerComponent: (type: "schemas", name: string, schema: object) => unknown };

@@ -1,3 +1,4 @@
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { detectIsolation } from "../../src/engine/process/isolation.ts";
@@ -248,7 +249,13 @@ describe("an agent that stays open (contract 19)", () => {
     await using one = await world();
     await one.say("pid");
     const runs = join(one.app.dataDir, "runs");
-    for (const { name } of Deno.readDirSync(runs)) await Deno.remove(join(runs, name), { recursive: true });
+    // The service may be removing the directory of the first turn.
+    await waitUntil("its files are gone", () => {
+      for (const { name } of Deno.readDirSync(runs)) {
+        rmSync(join(runs, name), { recursive: true, force: true });
+      }
+      return [...Deno.readDirSync(runs)].length === 0;
+    });
     expect(await one.say("pid")).toMatchObject({ status: "failed", failure: "spawn_failed" });
     expect(listWorkerProcesses(one.worker.id)).toEqual([]);
     expect((await one.say("recall")).result).toBe("pid | recall");

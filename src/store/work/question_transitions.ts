@@ -3,14 +3,12 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import { pickRunKeys, type RunKeys } from "../../domain/call/run_identity.ts";
 import { ANSWER_WORDS } from "../../domain/work/question.ts";
-import { buildNewTask } from "../../domain/work/task.ts";
-import { planTask } from "../../domain/work/task_plan.ts";
 import { BY_DEFAULT } from "../../domain/call/vocabulary.ts";
 import { guard, type Statement, type Value } from "../db/database.ts";
 import { recordTransition } from "../events/journal.ts";
 import { EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { rememberCall } from "./approval.ts";
-import { listTaskValues, TASK_COLUMNS } from "./task.ts";
+import { insertImmediateTasks, type TaskValues } from "./task.ts";
 
 type QuestionKeys = RunKeys & { id: string };
 
@@ -207,37 +205,17 @@ function createAnswerTasks(
 }
 
 function insertAnswerTasks(ids: string, now: number): Statement {
-  const { due_at, ...plan } = planTask({ type: "immediate" }, now, "");
-  const seed = {
-    id: "",
-    message_id: "",
-    worker_id: "",
-    session_key: "",
-    instruction: "",
-    type: "immediate" as const,
-    created_by: "",
-  };
-  const task = { ...buildNewTask(seed, plan, now), due_at, parent_task_id: null, depth: 0 };
-  const values = listTaskValues(task);
-  const columns = TASK_COLUMNS.map((name, index) =>
-    QUESTION_VALUES[name] ?? { sql: "?", args: values.slice(index, index + 1) }
-  );
-  return {
-    sql: `insert into task (${TASK_COLUMNS.join(", ")})
-      select ${columns.map(({ sql }) => sql).join(", ")}
-      from question
+  const sql = `from question
       join worker on worker.id = question.worker_id
       left join task as asked on asked.id = question.task_id
-      where question.answer_task_id in (select value from json_each(?))`,
-    args: [...columns.flatMap(({ args }) => args), ids],
-    wakeup: WAKEUP.dispatcher,
-  };
+      where question.answer_task_id in (select value from json_each(?))`;
+  return insertImmediateTasks(QUESTION_VALUES, { sql, args: [ids] }, now);
 }
 
 const { asked, answered, byDefault } = ANSWER_WORDS;
 
 /** Task columns from the question. A default answer adds a step to a chain of agents because no person took part (contract 2.9). */
-const QUESTION_VALUES: Partial<Record<string, { sql: string; args: Value[] }>> = {
+const QUESTION_VALUES: TaskValues = {
   id: { sql: "question.answer_task_id", args: [] },
   message_id: { sql: "iif(question.answered_in = '', question.message_id, question.answered_in)", args: [] },
   worker_id: { sql: "question.worker_id", args: [] },

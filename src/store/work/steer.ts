@@ -1,5 +1,5 @@
 // Words of people for a run in progress: queued -> sent -> delivered, or a task after the run (contract 23)
-import { getSteerWakeup, WAKEUP } from "../../base/wakeups.ts";
+import { getSteerWakeup } from "../../base/wakeups.ts";
 import {
   MAYBE_SEEN,
   type QueuedSteer,
@@ -7,15 +7,13 @@ import {
   type Steer,
   steerSchema,
 } from "../../domain/work/steer.ts";
-import { buildNewTask } from "../../domain/work/task.ts";
-import { planTask } from "../../domain/work/task_plan.ts";
 import type { Json } from "../../domain/call/json.ts";
 import type { RunKeys } from "../../domain/call/run_identity.ts";
-import { type Database, guard, insertGuarded, type Statement, type Value } from "../db/database.ts";
+import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 import { buildJsonSql, readJson } from "../db/json_projection.ts";
 import { EXECUTION_HAS_ENDED, EXECUTION_IS_OPEN } from "../db/status_sql.ts";
 import { recordTransition } from "../events/journal.ts";
-import { listTaskValues, TASK_COLUMNS } from "./task.ts";
+import { insertImmediateTasks, type TaskValues } from "./task.ts";
 
 const JSON_SQL = buildJsonSql("steer", steerSchema);
 
@@ -144,39 +142,20 @@ export function followUpSteers(executionId: string, followUpId: string, now: num
 }
 
 function insertFollowUp(id: string, now: number): Statement {
-  const { due_at, ...plan } = planTask({ type: "immediate" }, now, "");
-  const seed = {
-    id,
-    message_id: "",
-    worker_id: "",
-    session_key: "",
-    instruction: "",
-    type: "immediate" as const,
-    created_by: "",
-  };
-  const task = { ...buildNewTask(seed, plan, now), due_at, parent_task_id: null, depth: 0 };
-  const values = listTaskValues(task);
-  const columns = TASK_COLUMNS.map((name, index) =>
-    FOLLOW_UP_VALUES[name] ?? { sql: "?", args: values.slice(index, index + 1) }
-  );
-  return {
-    sql: `insert into task (${TASK_COLUMNS.join(", ")})
-      select ${columns.map(({ sql }) => sql).join(", ")}
-      from (
+  const sql = `from (
         select worker_id, session_key, message_id, task_id, min(created_by) as created_by,
           iif(max(status = 'sent'), ?, '') || group_concat(content, char(10, 10)) as words
         from (select * from steer where follow_up_task_id = ? order by id)
         group by worker_id, session_key, message_id, task_id
       ) as steered
       join worker on worker.id = steered.worker_id
-      left join task as ended on ended.id = steered.task_id`,
-    args: [...columns.flatMap(({ args }) => args), MAYBE_SEEN, id],
-    wakeup: WAKEUP.dispatcher,
-  };
+      left join task as ended on ended.id = steered.task_id`;
+  const values = { ...FOLLOW_UP_VALUES, id: { sql: "?", args: [id] } };
+  return insertImmediateTasks(values, { sql, args: [MAYBE_SEEN, id] }, now);
 }
 
 /** Task columns from the words and from the task of the ended run. */
-const FOLLOW_UP_VALUES: Partial<Record<string, { sql: string; args: Value[] }>> = {
+const FOLLOW_UP_VALUES: TaskValues = {
   message_id: { sql: "steered.message_id", args: [] },
   worker_id: { sql: "steered.worker_id", args: [] },
   session_key: { sql: "steered.session_key", args: [] },

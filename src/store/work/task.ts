@@ -3,7 +3,8 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Json } from "../../domain/call/json.ts";
 import { HOLD_ADVICE } from "../../domain/work/block.ts";
-import { type Task, type TaskFilter, taskSchema } from "../../domain/work/task.ts";
+import { buildNewTask, type Task, type TaskFilter, taskSchema } from "../../domain/work/task.ts";
+import { planTask } from "../../domain/work/task_plan.ts";
 import { type Database, guard, guardRows, type Statement, type Value } from "../db/database.ts";
 import {
   buildWhere,
@@ -59,7 +60,7 @@ const NO_PARENTS = { after_depth: 0, open_parents: 0, stopped_by: "" };
 
 export type NewTask = Omit<StoredTask, keyof typeof NO_PARENTS> & Partial<typeof NO_PARENTS>;
 
-export const TASK_COLUMNS = listFields(storedSchema);
+const TASK_COLUMNS = listFields(storedSchema);
 
 /** Stores a new task in the state that planTask() chose, guarded by the existence of its worker. */
 export function insertTask(task: NewTask): Statement[] {
@@ -73,7 +74,7 @@ export function insertTask(task: NewTask): Statement[] {
   );
 }
 
-export function listTaskValues(task: NewTask): Value[] {
+function listTaskValues(task: NewTask): Value[] {
   const row: StoredTask = { ...NO_PARENTS, ...task };
   return TASK_COLUMNS.map((name) => toColumnValue(storedSchema, name, row[name]));
 }
@@ -206,6 +207,30 @@ export function insertTasks(tasks: readonly NewTask[]): Statement[] {
     args: [JSON.stringify(tasks.map(listTaskValues))],
     wakeup: [...new Set(wakeups)],
   });
+}
+
+/** Column values of a new task as SQL, by column. */
+export type TaskValues = Partial<Record<string, { sql: string; args: Value[] }>>;
+
+/** Stores an immediate task for each row of the query `from`, with these values of its row and otherwise the defaults. */
+export function insertImmediateTasks(
+  values: TaskValues,
+  from: { sql: string; args: Value[] },
+  now: number,
+): Statement {
+  const { due_at, ...plan } = planTask({ type: "immediate" }, now, "");
+  const texts = { id: "", message_id: "", worker_id: "", session_key: "", instruction: "", created_by: "" };
+  const task = buildNewTask({ ...texts, type: "immediate" }, plan, now);
+  const defaults = listTaskValues({ ...task, due_at, parent_task_id: null, depth: 0 });
+  const columns = TASK_COLUMNS.map((name, at) =>
+    values[name] ?? { sql: "?", args: defaults.slice(at, at + 1) }
+  );
+  return {
+    sql: `insert into task (${TASK_COLUMNS.join(", ")})
+      select ${columns.map(({ sql }) => sql).join(", ")} ${from.sql}`,
+    args: [...columns.flatMap(({ args }) => args), ...from.args],
+    wakeup: WAKEUP.dispatcher,
+  };
 }
 
 export interface Origin {

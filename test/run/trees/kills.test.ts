@@ -10,7 +10,7 @@ import { waitForValue } from "../../harness/wait.ts";
 // Each round starts a service twice. With SVC_TEST_FAULT_SEEDS each point has this number of rounds, else a few points have one.
 const SEEDS = Deno.env.get("SVC_TEST_FAULT_SEEDS");
 const ROUNDS = Number(SEEDS ?? 1);
-const POINTS_PER_RUN = 5;
+const POINTS_PER_RUN = 3;
 const POINTS = [
   ...["tree.fetched", "tree.made", "tree.started", "spawn.post", "exit.seen"],
   ...["tree.packed", "tree.imported", "tree.moved", "outcome.pre-commit", "outcome.post-commit"],
