@@ -40,6 +40,7 @@ import * as department from "./workers/department.ts";
 import * as engine from "./workers/engine.ts";
 import * as fleet from "./workers/fleet.ts";
 import * as memory from "./workers/memory.ts";
+import * as launcher from "./workers/launcher.ts";
 import * as runner from "./workers/runner.ts";
 import * as skills from "./workers/skills.ts";
 import * as usage from "./workers/usage.ts";
@@ -146,6 +147,7 @@ export function createOperations(dependencies: Dependencies) {
       delete: runner.deleteRunner,
       drain: runner.drainRunner,
     }),
+    launcher: bind({ list: launcher.listLaunchers, resume: launcher.resumeLauncher }),
     run: bind({
       openMedia: runnerProtocol.openRunMedia,
       claim: runnerProtocol.claimRun,

@@ -19,6 +19,8 @@ export interface DataPaths {
   ownerId: string;
   /** A private directory per run. The service deletes it after the run. */
   runs: string;
+  /** A directory per launch with the token of its runner. */
+  launches: string;
   /** The first directory on an agent's PATH. */
   bin: string;
   /** The /etc of boxes. */
@@ -59,6 +61,7 @@ export function buildDataPaths(root: string, files = root): DataPaths {
     filesMarker: join(files, "files.json"),
     ownerId: join(root, "owner.id"),
     runs: join(root, "runs"),
+    launches: join(root, "launches"),
     bin: join(root, "bin"),
     etc: join(root, "etc"),
     workers: join(root, "workers"),

@@ -6,6 +6,7 @@ export const WAKEUP = {
   bee: "bee",
   scheduler: "scheduler",
   dispatcher: "dispatcher",
+  launches: "launches",
   gate: "gate",
   outbox: "outbox",
   attachments: "attachments",

@@ -5,6 +5,9 @@ import type { RecentActivity } from "../base/recent_activity.ts";
 import { WAKEUP } from "../base/wakeups.ts";
 import type { LeaseTimes } from "../domain/workers/runner.ts";
 import { buildLogWakeup } from "../http/stream/log_stream.ts";
+import { LaunchCommands } from "../pipeline/dispatch/launch_commands.ts";
+import { Launches } from "../pipeline/dispatch/launches.ts";
+import { Launching } from "../pipeline/dispatch/launching.ts";
 import { Placement } from "../pipeline/dispatch/placement.ts";
 import type { Rules } from "../run/ending.ts";
 import { ClaimRequests } from "../run/remote/claim_requests.ts";
@@ -21,6 +24,7 @@ import { isRemote, renewAllLeases, stopRemote } from "../store/workers/remote_ru
 /** The service's side of runners: claims, reports and placement (contract 18). */
 export interface Remote extends RemoteRuns {
   placement: Placement;
+  launches: Launches;
   /** Asks the runner of a run to end it, with the next beat. Resolves when the run has ended, or after INTERRUPT_MAX_MS. */
   interrupt: (executionId: string) => Promise<void>;
   /** Ends a run because of the budget in `words`. */
@@ -35,12 +39,14 @@ const CHECK_EVERY_MS = 250;
 
 export function createRemote(
   parts: Omit<Services, "stages">,
-  { rules, steps, times, masks, traceRun }: {
+  { rules, steps, times, masks, traceRun, runnerUrl }: {
     rules: Rules;
     steps: RecentActivity;
     times: LeaseTimes;
     masks: RunMasks;
     traceRun: RunTracer | undefined;
+    /** The service's address for runners. */
+    runnerUrl: () => string;
   },
 ): Remote {
   const {
@@ -56,7 +62,13 @@ export function createRemote(
     gateways,
     isolation,
     secrets,
+    launchers,
   } = parts;
+  const launches = new Launches({
+    ...{ db, clock, wakeups, launchers },
+    commands: new LaunchCommands({ paths, key: () => authority.key, url: runnerUrl }),
+    forgetTokens: () => authority.forget(),
+  });
   const polls = new ClaimRequests();
   const recorder = new Recorder({
     ...{ db, clock, engines, paths, rules },
@@ -80,6 +92,7 @@ export function createRemote(
     }),
     traceRun,
     key: () => authority.key,
+    forgetTokens: () => authority.forget(),
     wakeDispatcher: () => wakeups.notify(WAKEUP.dispatcher),
   });
   const reports = new RemoteReports({
@@ -96,7 +109,9 @@ export function createRemote(
     placement: new Placement({
       ...{ db, clock, paths, engines, polls, times },
       findGatewayKind: (name) => gateways.findKind(name),
+      launching: new Launching(db, launchers),
     }),
+    launches,
     interrupt: (executionId) => endRun(executionId, "cancelled"),
     stopFor: (executionId, words) => endRun(executionId, `budget: ${words}`),
     async renew() {

@@ -201,6 +201,7 @@ export class Server {
       masks,
       traceRun: telemetry?.traceRun,
       times: replaced.leaseTimes ?? LEASE_TIMES,
+      runnerUrl: () => config.server.public_url || this.#listener.url,
     });
     this.dispatcher = new Dispatcher({
       ...{ ...base, paths },
@@ -239,6 +240,7 @@ export class Server {
       createQuestionStage(base),
       createScheduler({ ...base, ...rules, interruptRun, catchUpWindowMs: config.scheduler.catch_up_window }),
       this.dispatcher.stage,
+      this.#remote.launches.stage,
       ...this.#sending.stages,
       ...(telemetry === null ? [] : [telemetry.stage]),
       ...createMaintenanceStages(this.parts, config, async (executionId, words) => {
@@ -386,7 +388,7 @@ export class Server {
     await this.dispatcher.waitForRuns();
     await parts.engines.release("");
     await Promise.all(this.stages.map((stage) => stage.stop()));
-    await Promise.all([this.#sending.settled(), this.#telemetry?.stop()]);
+    await Promise.all([this.#sending.settled(), this.#telemetry?.stop(), this.#remote.launches.stop()]);
     await parts.db.write([record(parts.clock.now(), { kind: "system.stopped" })]).catch(() => {});
     this.#stopping.abort();
     await this.#listener.close();

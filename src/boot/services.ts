@@ -98,6 +98,7 @@ export function buildDependencies(
       engines: catalog,
       calls: telemetry?.calls ?? null,
     }),
+    launchers: loaded.config.launchers,
     countDroppedSpans: telemetry?.countDropped ?? null,
     signIn: createSignIn({
       oidc: auth.oidc,

@@ -18,6 +18,7 @@ import {
 import type { EngineConfig } from "../engine/config.ts";
 import type { AnyAdapter } from "../engine/protocol/adapter.ts";
 import { checkEngineGateway, checkGateways, checkPlatformGateway, gatewaysSchema } from "./gateway.ts";
+import { checkLaunchers, launchersSchema } from "./launcher.ts";
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
 import { oidcSchema, publicUrlSchema } from "./sign_in.ts";
@@ -114,6 +115,7 @@ export const configSchema = z.strictObject({
   }).prefault({}),
   engines: z.object({ default: z.string().min(1).default("echo") }).catchall(engineSchema).prefault({}),
   gateways: gatewaysSchema,
+  launchers: launchersSchema,
   isolation: isolationConfigSchema.prefault({}),
   scheduler: z.strictObject({ time_zone: zone.default(""), catch_up_window: buildDurationSchema("1h") })
     .prefault({}),
@@ -196,6 +198,7 @@ export async function loadConfig(
   checkBackup(config, source);
   checkFiles(config, source);
   checkGateways(config.gateways, source);
+  checkLaunchers(config.launchers, source);
   for (const [name, platform] of Object.entries(config.platforms)) {
     checkPlatformGateway(name, platform, config.gateways, source);
   }

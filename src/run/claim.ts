@@ -25,13 +25,18 @@ export interface Claim {
 /** Builds the execution of a waiting task, which is not stored yet. */
 export function createExecution(
   task: WaitingTask,
-  { choice, instruction }: { choice: EngineChoice; instruction: string },
+  { choice, instruction, id: execution_id = createId() }: {
+    choice: EngineChoice;
+    instruction: string;
+    /** The id that its launch has chosen. */
+    id?: string | undefined;
+  },
   now: number,
 ): NewExecution {
   const { id: task_id, session_key, worker_id, worker_name, message_id, attempt } = task;
   return {
     ...{ session_key, worker_id, task_id, message_id, worker_name },
-    execution_id: createId(),
+    execution_id,
     attempt: attempt + 1,
     run_id: crypto.randomUUID(),
     session_id: session_key,

@@ -75,6 +75,8 @@ const ENDPOINTS: Record<string, string> = {
   "/api/push/key": "GET",
   "/api/queue": "GET",
   "/api/queue/cancel": "POST",
+  "/api/launchers": "GET",
+  "/api/launchers/:name/resume": "POST",
   "/api/runners": "GET, POST 201",
   "/api/runners/:id_or_name": "GET, DELETE",
   "/api/runners/:id_or_name/drain": "POST",
@@ -256,6 +258,9 @@ const COMMANDS: Record<string, string> = {
   "runner drain": "<id|name> undo",
   "runner remove": "<id|name>",
   "worker rehome": "<id> to",
+  // contract 33
+  "launcher list": "",
+  "launcher resume": "<name>",
   "usage": "by since",
   "inbox list": "since",
   "inbox dismiss": "[id] kind until since",

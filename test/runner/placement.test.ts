@@ -1,9 +1,11 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { buildDataPaths } from "../../src/base/paths.ts";
+import { Launching } from "../../src/pipeline/dispatch/launching.ts";
 import { Placement } from "../../src/pipeline/dispatch/placement.ts";
 import { ClaimRequests } from "../../src/run/remote/claim_requests.ts";
 import { listNextTasks } from "../../src/store/work/task_queue.ts";
+import type { RunnerRow } from "../../src/store/workers/runner.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { buildRunOptions } from "../harness/fakes/fake_service.ts";
 import { createFakeRunner, createRemoteWorker, createTask } from "../harness/service/runner.ts";
@@ -17,10 +19,11 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   const placement = new Placement({
     ...{ db: app.db, clock: systemClock, paths, engines, polls: requests, times },
     findGatewayKind: () => null,
+    launching: new Launching(app.db, {}),
   });
   if (runner !== null) {
     await requests.add({
-      runner: { name: "r1", ...runner },
+      runner: { name: "r1", launcher: "", ...runner } as RunnerRow,
       ...{ requestId: "request", giving: null, isRepeated: false, wake: () => {} },
     });
   }
@@ -30,7 +33,7 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   const round = await placement.startRound(heads, now);
   const kinds = heads.map((task) => {
     const result = round.findSlot(task);
-    if (result.kind === "slot") round.take(result.slot);
+    if (result.kind === "slot") round.take(task, result.slot);
     return result.kind;
   });
   return kinds.sort();

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { yieldToLoop } from "../../src/base/yield_to_loop.ts";
+import type { RunnerRow } from "../../src/store/workers/runner.ts";
 import { openApp } from "../harness/service/app.ts";
 import {
   createFakeRunner,
@@ -15,7 +16,7 @@ const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 
 function poll(woken: string[], requestId: string, epoch = 1, runner = "r1"): ClaimRequest {
   return {
-    runner: { id: runner, name: runner, epoch },
+    runner: { id: runner, name: runner, epoch, launcher: "" } as RunnerRow,
     ...{ requestId, giving: null, isRepeated: false },
     wake: () => woken.push(requestId),
   };

@@ -28,6 +28,7 @@ import {
   USER_ORIGINS,
   WEBHOOK_ORIGINS,
 } from "../../src/domain/call/vocabulary.ts";
+import { LAUNCH_STATES } from "../../src/domain/work/launch.ts";
 import { Database } from "../../src/store/db/database.ts";
 import { SEARCH_SOURCES } from "../../src/domain/system/search.ts";
 import { migrate } from "../../src/store/db/migrate.ts";
@@ -58,6 +59,7 @@ const WORDS: Record<string, readonly string[]> = {
   "question.status": QUESTION_STATUSES,
   "steer.status": STEER_STATUSES,
   "tree.push": TREE_PUSH_STATES,
+  "launch.state": LAUNCH_STATES,
   "budget.unit": BUDGET_UNITS,
   "budget.period": BUDGET_PERIODS,
   "budget.action": BUDGET_ACTIONS,

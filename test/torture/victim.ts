@@ -162,7 +162,7 @@ export class Victim {
 /** Returns a fault at a random point and passage; "" for none. */
 export function chooseFault(chance: () => number): string {
   if (chance() > 0.35) return "";
-  const points = FAULT_POINTS.filter((point) => !/^(migrate|rotate|tree|push|device)\./.test(point));
+  const points = FAULT_POINTS.filter((point) => !/^(migrate|rotate|tree|push|device|launch)\./.test(point));
   const point = points[Math.floor(chance() * points.length)] ?? "claim.post";
   return `${point}:${1 + Math.floor(chance() * 12)}:kill`;
 }

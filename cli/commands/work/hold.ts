@@ -61,6 +61,8 @@ function formatHold(hold: HeldBy, reason: string, now = Date.now()): string {
     ? `svc ctl budget lift ${quote(/^the budget "([^"\\\\]+)"/.exec(reason)?.[1] ?? id)} --for 1h`
     : kind === "engine"
     ? `svc ctl engine lift ${quote(id)}`
+    : kind === "launch"
+    ? "svc ctl launcher list"
     : kind === "runner"
     ? "svc ctl runner list"
     : "";

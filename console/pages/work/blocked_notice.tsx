@@ -12,6 +12,7 @@ type Block = NonNullable<Task["held_by"]>;
 const KINDS: Record<Block["kind"], string> = {
   budget: "budget used up",
   engine: "provider limit reached",
+  launch: "its job has not started",
   run_limit: "run limit reached",
   runner: "no runner available",
   task: "other tasks have to end first",
@@ -39,7 +40,7 @@ function findPausedWorker({ status, worker_id }: Task): Schemas["Worker"] | unde
 export function HoldLink({ task }: { task: Task }) {
   const { held_by, worker_id } = task;
   if (held_by === null) return <Link href={`/console/workers/${worker_id}`}>Open worker</Link>;
-  if (held_by.kind === "runner") {
+  if (held_by.kind === "runner" || held_by.kind === "launch") {
     return hasScope("read:runners") && <Link href="/console/runners">Open runners</Link>;
   }
   if (held_by.kind === "task") return <Link href={`/console/tasks/${held_by.id}`}>Open task</Link>;

@@ -16,6 +16,7 @@ import type { DatabaseWatch } from "../../store/db/database_watch.ts";
 import type { Authority } from "./authority.ts";
 import type { Platforms } from "./platforms.ts";
 import type { Gateways } from "./gateways.ts";
+import type { Launchers } from "../../domain/workers/launcher.ts";
 import type { LoginLimits } from "./login_limit.ts";
 import type { RemoteRuns } from "./remote_runs.ts";
 import type { RunLimits } from "./run_limit.ts";
@@ -38,6 +39,7 @@ export interface Services {
   secretReferences: readonly SecretReference[];
   runLimits: RunLimits;
   gateways: Gateways;
+  launchers: Launchers;
   loginLimits: LoginLimits;
   /** Runs that wait for a person. */
   waits: HumanWaits;

@@ -188,6 +188,8 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["GET /api/runners/:id_or_name", "read:runners"],
   ["DELETE /api/runners/:id_or_name", "write:runners"],
   ["POST /api/runners/:id_or_name/drain", "write:runners"],
+  ["GET /api/launchers", "read:runners"],
+  ["POST /api/launchers/:name/resume", "write:runners"],
   ["POST /api/runners/claim", "write:runs", "runners"],
   ["POST /api/runners/beat", "write:runs", "runners"],
   ["POST /api/runs/:id/log", "write:runs", "runners"],

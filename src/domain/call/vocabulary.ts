@@ -274,6 +274,12 @@ export const EVENT_KINDS = [
   "runner.created",
   "runner.updated",
   "runner.deleted",
+  "launch.created",
+  "launch.started",
+  "launch.ended",
+  "launch.problem",
+  "launcher.paused",
+  "launcher.resumed",
   "system.started",
   "system.stopped",
   "system.backup",
@@ -318,7 +324,7 @@ export const BUDGET_STATES = ["ok", "soft", "hard", "unmeasured"] as const;
 export type BudgetState = (typeof BUDGET_STATES)[number];
 
 /** Causes that block a pending task (contract 14). */
-export const HOLD_KINDS = ["budget", "engine", "run_limit", "runner", "task"] as const;
+export const HOLD_KINDS = ["budget", "engine", "launch", "run_limit", "runner", "task"] as const;
 
 /** Forges whose events a webhook platform reads itself. */
 export const FORGES = ["github", "gitlab", "gitea"] as const;
@@ -360,14 +366,8 @@ export const RESOURCES = [
 export type Resource = (typeof RESOURCES)[number];
 export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
 
-/** Owners of branches in the repository of a worker. */
-export const TREE_OWNERS = ["conversation", "task"] as const;
-
 /** States of a push: before and after its question, requested, or why it did not happen. */
 export const TREE_PUSH_STATES = ["", "ask", "asked", "wanted", "failed", "blocked"] as const;
-
-/** Whether the service pushes the branches of a worker. */
-export const PUSH_MODES = ["never", "ask", "auto"] as const;
 
 export const WEBHOOK_ORIGINS = ["config", "api"] as const;
 

@@ -12,6 +12,8 @@ const NOTICE_KINDS = [
   "engine.back",
   "platform.down",
   "delivery.failed",
+  "launcher.paused",
+  "launch.problem",
   "disk.low",
   "backup.failed",
 ] as const;
@@ -48,6 +50,8 @@ export const NOTICE_EVENTS: readonly EventKind[] = [
   "platform.down",
   "message.undelivered",
   "webhook.disabled",
+  "launcher.paused",
+  "launch.problem",
   "system.disk_low",
   "system.backup_failed",
 ];

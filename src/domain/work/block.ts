@@ -17,6 +17,7 @@ export type HeldBy = z.output<typeof heldBySchema>;
 export const HOLD_ADVICE: Record<(typeof HOLD_KINDS)[number], string> = {
   budget: "Wait, raise the budget, or lift it for a while.",
   engine: "Wait, or lift the limit if the provider accepts requests again.",
+  launch: "Wait for its job, or cancel the task.",
   run_limit: "Wait, or raise limits.max_runs_per_hour in the configuration.",
   runner: "Start a runner that has the labels of the worker.",
   task: "Wait until they have ended, or cancel this task.",

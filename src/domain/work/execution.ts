@@ -13,6 +13,7 @@ import {
   truncated,
 } from "../call/field.ts";
 import { buildPageQuery } from "../call/page.ts";
+import { launchSchema } from "./launch.ts";
 import { EXECUTION_STATUSES, FAILURES } from "../call/vocabulary.ts";
 
 export const usageSchema = z.strictObject({
@@ -83,6 +84,7 @@ export const executionSchema = z.strictObject({
   files_changed: z.int().nullable(),
   insertions: z.int().nullable(),
   deletions: z.int().nullable(),
+  launch: launchSchema.nullable().meta({ description: "the launch that started its runner" }),
   created_at: time,
   started_at: time.nullable(),
   completed_at: time.nullable(),

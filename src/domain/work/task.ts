@@ -18,6 +18,7 @@ import {
   truncated,
 } from "../call/field.ts";
 import { heldBySchema } from "./block.ts";
+import { launchSchema } from "./launch.ts";
 import { messageId } from "../call/message_id.ts";
 import { buildPageQuery } from "../call/page.ts";
 import { buildDefaultOptions, optionFields, optionInputs, type ScheduleOptions } from "./schedule.ts";
@@ -48,6 +49,7 @@ export const taskSchema = z.strictObject({
   status: z.enum(TASK_STATUSES),
   reason: z.string().meta({ description: "why it is cancelled, failed or waiting" }),
   held_by: heldBySchema.nullable().meta({ description: "what blocks the task while it is pending" }),
+  launch: launchSchema.nullable().meta({ description: "the launch that starts a runner for it" }),
   next_run_at: time.nullable(),
   run_count: z.int(),
   attempt: z.int(),
@@ -129,6 +131,7 @@ export const taskUpdateSchema = z.strictObject({
     "last_run_at",
     "last_error",
     "held_by",
+    "launch",
     "after",
     "after_when",
     "created_by",
@@ -235,6 +238,7 @@ export function buildNewTask(
     status: plan.status,
     reason: plan.reason,
     held_by: seed.held_by ?? null,
+    launch: null,
     next_run_at: plan.next_run_at,
     run_count: 0,
     attempt: 0,

@@ -1,8 +1,13 @@
 import { z } from "zod";
 import { readSecretReference, SECRET_NAME, SECRET_NAME_ERROR } from "../account/secret.ts";
 import { line } from "../call/field.ts";
-import { PUSH_MODES, TREE_OWNERS } from "../call/vocabulary.ts";
 import { PATH_MAX_BYTES } from "./isolation.ts";
+
+/** Owners of branches in the repository of a worker. */
+const TREE_OWNERS = ["conversation", "task"] as const;
+
+/** Whether the service pushes the branches of a worker. */
+const PUSH_MODES = ["never", "ask", "auto"] as const;
 
 const REPO_URL_MAX_BYTES = 2_000;
 const BRANCH_MAX_BYTES = 200;

@@ -11,7 +11,7 @@ import { scope } from "../call/scope.ts";
 import { FAILURES, GATEWAY_KINDS, RUNNER_STATES } from "../call/vocabulary.ts";
 
 export const RUNNERS_MAX = 1_000;
-const LABELS_MAX = 20;
+export const LABELS_MAX = 20;
 export const RUNS_PER_RUNNER_MAX = 1_000;
 const ENGINES_MAX = 100;
 /** Limits of one request: the number of reports, and the bytes of a log. */
@@ -39,7 +39,7 @@ export const RUNNER_SILENT_MS = 35_000;
 /** The home of a worker without one: each of its runs gets a new directory on any runner with its labels. */
 export const NO_HOME = "none";
 
-const label = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,49}$/, {
+export const label = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,49}$/, {
   error: "must be 1-50 of a-z 0-9 . _ - and start with a letter or a digit",
 });
 

@@ -19,6 +19,7 @@ import {
   runnerSchema,
   runStoredSchema,
 } from "../../domain/workers/runner.ts";
+import { launcherSchema } from "../../domain/workers/launcher.ts";
 import { buildDownload } from "../stream/download.ts";
 import { readBody } from "../input.ts";
 import { buildStreamedJson } from "../stream/streamed_json.ts";
@@ -70,6 +71,21 @@ export const runnerRoutes = [
     body: runnerDrainSchema,
     response: runnerSchema,
     handle: ({ api, call, params, body }) => api.runner.drain(call, params.id_or_name, body.draining),
+  }),
+  defineRoute("GET /api/launchers", {
+    access: "read:runners",
+    operation: "launcher.list",
+    summary: "List the launchers of the configuration",
+    response: z.array(launcherSchema),
+    handle: ({ api }) => api.launcher.list(),
+  }),
+  defineRoute("POST /api/launchers/:name/resume", {
+    access: "write:runners",
+    operation: "launcher.resume",
+    summary: "Resume a launcher that failed starts have paused",
+    params: { name: line(NAME_MAX_BYTES).meta({ description: "name in the configuration" }) },
+    response: launcherSchema,
+    handle: ({ api, call, params }) => api.launcher.resume(call, params.name),
   }),
   defineRoute("POST /api/runners/claim", {
     access: "write:runs",

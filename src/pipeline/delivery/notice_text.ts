@@ -55,6 +55,15 @@ async function findSubject(db: Database, event: JournalRow): Promise<Subject | n
         `svc ctl webhook update ${text("name")} --enable`;
       return { kind: "delivery.failed", about: `${TO_WEBHOOK}${text("name")}`, content };
     }
+    case "launcher.paused": {
+      const content = `The launcher ${text("launcher")} is paused after failed starts: ${text("error")}. ` +
+        `Resume it with: svc ctl launcher resume ${text("launcher")}`;
+      return { kind: "launcher.paused", about: `launcher:${text("launcher")}`, content };
+    }
+    case "launch.problem": {
+      const content = `A launch of ${text("launcher")} has a problem: ${text("detail")}.`;
+      return { kind: "launch.problem", about: `launcher:${text("launcher")}`, content };
+    }
     case "system.disk_low":
       return { kind: "disk.low", about: "disk", content: `The disk is nearly full: ${text("detail")}.` };
     case "system.backup_failed":

@@ -13,7 +13,7 @@ import { getShortId } from "../../domain/work/tree.ts";
 import { formatSteers } from "../../domain/work/steer.ts";
 import { openTree } from "../../store/work/tree.ts";
 import { findWork } from "../../store/work/task.ts";
-import { unblockTasks } from "../../store/work/task_transitions.ts";
+import { explainWait, unblockTasks } from "../../store/work/task_transitions.ts";
 import { findNextDueAt, type WaitingTask } from "../../store/work/task_queue.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Admission } from "./admission.ts";
@@ -46,12 +46,20 @@ interface StoredClaim {
 
 interface Decisions {
   chosen: TaskStart[];
+  /** Tasks for which a launcher starts a runner. */
+  launches: { task: WaitingTask; launcher: string }[];
   notes: Statement[];
   /** When the first block of a task ends. */
   nextAt: number;
   /** Whether this round left work directories unread. */
   more: boolean;
 }
+
+/** Where a task starts, which launcher starts a runner for it, or what to store about its wait. */
+type TaskPlace =
+  | { kind: "start"; lock: string; slot: RunnerSlot | null }
+  | { kind: "launch"; launcher: string }
+  | { kind: "note"; notes: Statement[] };
 
 /** Claims due tasks for free work directories, oldest first: one run per directory, and at most `maxConcurrentRuns` (contract 4.5). */
 export class Dispatcher {
@@ -92,14 +100,20 @@ export class Dispatcher {
   async #step(): Promise<number> {
     const { db, clock, placement } = this.#options;
     // The end of a run wakes this stage, so this round can be skipped.
-    if (this.#draining || this.#countFreeSlots() <= 0 && !placement.hasClaims) return Infinity;
+    const canPlace = placement.hasClaims || placement.hasLaunchers;
+    if (this.#draining || this.#countFreeSlots() <= 0 && !canPlace) return Infinity;
     const now = clock.now();
-    const { chosen, notes, nextAt, more } = await this.#decide(now);
+    const { chosen, launches, notes, nextAt, more } = await this.#decide(now);
     // A claim request may have ended meanwhile. Another one may take its task.
     const open = chosen.filter(({ slot }) => slot === null || placement.isOpen(slot));
     await settleAll(open.map((one) => this.#claim(one, now)));
+    for (const { task, launcher } of launches) {
+      await placement.launch(task, launcher, now);
+      faultPoint("launch.stored");
+    }
     // The new blocks may have hidden tasks that could start.
     if (notes.length > 0) return await db.write(notes).then(() => 0);
+    if (launches.length > 0) return 0;
     // Other work of the event loop goes first.
     if (more || open.length < chosen.length) return await yieldToLoop().then(() => 0);
     return Math.max(0, Math.min(await findNextDueAt(db, now) ?? Infinity, nextAt) - clock.now());
@@ -109,8 +123,10 @@ export class Dispatcher {
     const { admission, placement } = this.#options;
     // A run that ends during this round may have changed the next tasks of its directory, so the directory stays busy.
     const busy = new Set(this.#workDirLocks);
-    const { tasks, more } = await this.#nextTasks.read(now);
-    const decisions: Decisions = { chosen: [], notes: [], nextAt: Infinity, more };
+    const { tasks: next, more } = await this.#nextTasks.read(now);
+    const launched = await placement.listLaunchedTasks();
+    const tasks = launched.length === 0 ? next : mergeTasks(next, launched);
+    const decisions: Decisions = { chosen: [], launches: [], notes: [], nextAt: Infinity, more };
     if (tasks.length === 0) return decisions;
     const [round, placements] = await Promise.all([
       admission.startRound(now),
@@ -125,9 +141,20 @@ export class Dispatcher {
         continue;
       }
       const verdict = await round.judge(task);
+      const rejection = start.kind === "start" ? placement.buildRejection(start.slot) : [];
+      if (verdict.block !== null && rejection.length > 0) {
+        // The launch ends, and then the task gets its block.
+        decisions.notes.push(...rejection);
+        continue;
+      }
       if (verdict.block !== null) {
         decisions.nextAt = Math.min(decisions.nextAt, verdict.block.until ?? Infinity);
         decisions.notes.push(...buildBlockNote(task, verdict.block, now));
+        continue;
+      }
+      if (start.kind === "launch") {
+        placements.takeLaunch(task, start.launcher);
+        decisions.launches.push({ task, launcher: start.launcher });
         continue;
       }
       const { lock, slot } = start;
@@ -138,7 +165,7 @@ export class Dispatcher {
       if (slot === null) {
         this.#workDirLocks.add(lock);
         free--;
-      } else placements.take(slot);
+      } else placements.take(task, slot);
       const { reservation, choice } = verdict;
       decisions.chosen.push({ task, lock, slot, reservation, choice });
     }
@@ -150,7 +177,7 @@ export class Dispatcher {
     task: WaitingTask,
     placements: PlacementRound,
     { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
-  ): { kind: "start"; lock: string; slot: RunnerSlot | null } | { kind: "note"; notes: Statement[] } | null {
+  ): TaskPlace | null {
     if (task.runs_on === "[]") {
       // Two paths to one directory share one lock.
       const lock = task.lane === "" ? resolveLinks(task.work_dir) : `${task.worker_id} ${task.lane}`;
@@ -164,10 +191,16 @@ export class Dispatcher {
         return { kind: "start", lock: "", slot: start.slot };
       case "block":
         return { kind: "note", notes: buildBlockNote(task, start.block, now) };
+      case "launch":
+        return start;
+      case "unfit":
+        return { kind: "note", notes: [start.rejection] };
       case "later": {
         // The missing runner is available again, so the task only has to wait in the queue.
         const isOver = task.held.startsWith("runner:");
-        return isOver ? { kind: "note", notes: [unblockTasks(task.worker_id, task.held, now)] } : null;
+        if (isOver) return { kind: "note", notes: [unblockTasks(task.worker_id, task.held, now)] };
+        const { reason = task.reason } = start;
+        return reason === task.reason ? null : { kind: "note", notes: [explainWait(task.id, reason, now)] };
       }
     }
   }
@@ -236,16 +269,19 @@ export class Dispatcher {
     if (gate !== null && slot !== null) return null;
     const steers = formatSteers(JSON.parse(work?.steers ?? "[]") as string[]);
     const instruction = (work?.passed ?? work?.instruction ?? "") + (steers === "" ? "" : `\n\n${steers}`);
-    const execution = createExecution(task, { choice, instruction }, now);
+    const launchId = slot === null ? undefined : placement.getLaunchId(slot);
+    const execution = createExecution(task, { choice, instruction, id: launchId }, now);
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : startGateRun(execution)),
       ...(slot === null ? [] : placement.buildLease(slot, execution)),
       ...(task.has_repo === 0 ? [] : [openTree(execution, task.lane, now)]),
       insertReservation(execution.execution_id, reservation.targets, reservation.expected),
-      ...(task.held === "" ? [] : [unblockTasks(task.worker_id, task.held, now)]),
+      // Each launch blocks its own task only.
+      ...(task.held === "" || launchId !== undefined ? [] : [unblockTasks(task.worker_id, task.held, now)]),
     ]);
     if (!won) return null;
     faultPoint("claim.post");
+    if (launchId !== undefined) faultPoint("launch.claimed");
     return { execution, gate };
   }
 
@@ -259,4 +295,8 @@ export class Dispatcher {
     });
     this.#runs.add(run);
   }
+}
+
+function mergeTasks(some: readonly WaitingTask[], more: readonly WaitingTask[]): WaitingTask[] {
+  return [...new Map([...some, ...more].map((task) => [task.id, task])).values()];
 }

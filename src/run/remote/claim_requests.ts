@@ -2,7 +2,7 @@ import type { RunnerRow } from "../../store/workers/runner.ts";
 
 /** A claim request of a runner that waits for a run. */
 export interface ClaimRequest {
-  runner: Pick<RunnerRow, "id" | "name" | "epoch">;
+  runner: RunnerRow;
   requestId: string;
   /** The pending write that assigns a run. Only the row shows whether the write has succeeded. */
   giving: Promise<unknown> | null;

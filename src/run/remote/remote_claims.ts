@@ -25,6 +25,7 @@ import {
   type RemoteRunRow,
   renewLeases,
 } from "../../store/workers/remote_run.ts";
+import { disputeLaunch, findOpenLaunch } from "../../store/workers/launch.ts";
 import {
   findRunnerRow,
   replaceRunnerProcess,
@@ -68,6 +69,8 @@ interface RemoteClaimsOptions {
   /** Holds the secrets of runs in progress. */
   masks: RunMasks;
   limits: { max_prompt_bytes: number; max_log_bytes: number };
+  /** Drops the cached runners after a token has ended. */
+  forgetTokens: () => void;
   /** Wakes the dispatcher to find a task. */
   wakeDispatcher: () => void;
 }
@@ -169,6 +172,8 @@ export class RemoteClaims {
     }
     const row = await findRunnerRow(db, binding.id);
     if (row === null) throw buildRemovedError();
+    // The runner of an ended launch may only repeat its last report.
+    if (row.launcher !== "" && await findOpenLaunch(db, row.id) === null) throw buildRemovedError();
     const now = clock.now();
     const silentMs = now - (row.last_seen_at ?? 0);
     if (row.process === claim.process) {
@@ -178,6 +183,7 @@ export class RemoteClaims {
       }
       return row;
     }
+    if (row.launcher !== "" && row.epoch > 0) throw await this.#refuseSecondProcess(row);
     if (claim.epoch !== 0) throw buildReplacedError(row);
     if (row.place !== "" && row.place !== claim.place && silentMs < this.#options.times.lease_ms) {
       throw conflict(
@@ -196,6 +202,16 @@ export class RemoteClaims {
     const taken = await findRunnerRow(db, binding.id);
     if (taken === null) throw buildRemovedError();
     return taken;
+  }
+
+  /** Ends the run of a launch, because one of the two processes with its token is not the job. Returns the error for both. */
+  async #refuseSecondProcess(row: RunnerRow): Promise<ServiceError> {
+    const { db, clock, forgetTokens } = this.#options;
+    const launch = await findOpenLaunch(db, row.id);
+    const detail = `two processes claimed with the token of one launch of ${row.launcher}`;
+    if (launch !== null) await db.write(disputeLaunch(launch, detail, clock.now()));
+    forgetTokens();
+    return conflict(`Cannot claim: ${detail}. Its run has ended, and the token is invalid.`);
   }
 
   async #buildOrder(row: RemoteRunRow, runner: RunnerRow, { engines }: RunnerClaim): Promise<WireOrder> {

@@ -183,6 +183,8 @@ export const WORKERS_SCHEMA: string[] = [
     allow_admin integer not null check (allow_admin in (0, 1)),
     -- 1 when its runs get the stored secrets that their workers name.
     secrets integer not null default 0 check (secrets in (0, 1)),
+    -- The launcher that started it for one run, or '' for a runner of a person. Then its id is that of the launch.
+    launcher text not null default '',
     draining integer not null default 0 check (draining in (0, 1)),
     -- The last report of its process.
     version text not null default '',
@@ -198,6 +200,41 @@ export const WORKERS_SCHEMA: string[] = [
     created_at integer not null
   ) strict`,
   `create index runner_ending on runner (substr(id, -6))`,
+  `create index runner_launcher on runner (launcher) where launcher <> ''`,
+
+  // Runs that a command of the configuration brings to another scheduler.
+  `create table launch (
+    -- Later the id of its execution.
+    id text primary key,
+    task_id text not null,
+    worker_id text not null,
+    launcher text not null,
+    state text not null check (state in ('stored', 'starting', 'launched', 'claimed', 'ended')),
+    -- The first word that its command printed.
+    job text not null default '',
+    -- The last word of the state command.
+    job_state text not null default '',
+    -- Why it cannot be claimed any more, or what is known of its start.
+    reason text not null default '',
+    created_at integer not null,
+    -- It ends then unless its runner has claimed the run. 0: it ends now.
+    deadline_at integer not null,
+    ended_at integer,
+    -- When the cancel command is due; null: nothing to cancel.
+    cancel_at integer,
+    cancels integer not null default 0
+  ) strict, without rowid`,
+  `create unique index launch_task on launch (task_id) where ended_at is null`,
+  `create index launch_ended on launch (ended_at) where ended_at is not null`,
+  `create index launch_cancel on launch (cancel_at) where cancel_at is not null`,
+  `create table launcher (
+    name text primary key,
+    -- Failed starts in a row.
+    failures integer not null default 0,
+    paused integer not null default 0 check (paused in (0, 1)),
+    retry_at integer,
+    last_error text not null default ''
+  ) strict, without rowid`,
 
   // Runs of runners.
   `create table remote_run (

@@ -1,6 +1,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { VerifyResult } from "../../domain/work/command.ts";
 import { type Execution, executionSchema, type Usage, usageSchema } from "../../domain/work/execution.ts";
+import { launchSchema } from "../../domain/work/launch.ts";
 import type { EngineUse } from "../../domain/call/vocabulary.ts";
 import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { RunBinding } from "../../domain/call/scope.ts";
@@ -13,6 +14,7 @@ import type { Json } from "../../domain/call/json.ts";
 
 const JSON_SQL = buildJsonSql("execution", executionSchema, {
   usage: buildJsonSql("execution", usageSchema),
+  launch: `json((select ${buildJsonSql("launch", launchSchema)} from launch where launch.id = execution.id))`,
   verify: "json_object('status', execution.verify_status, 'attempts', execution.verify_attempts)",
 });
 

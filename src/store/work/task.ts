@@ -2,6 +2,7 @@ import { z } from "zod";
 import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Json } from "../../domain/call/json.ts";
+import { launchSchema } from "../../domain/work/launch.ts";
 import { HOLD_ADVICE } from "../../domain/work/block.ts";
 import { buildNewTask, type Task, type TaskFilter, taskSchema } from "../../domain/work/task.ts";
 import { planTask } from "../../domain/work/task_plan.ts";
@@ -37,6 +38,10 @@ const JSON_SQL = buildJsonSql("task", taskSchema, {
     'advice', case replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine') ${
     Object.entries(HOLD_ADVICE).map(([kind, advice]) => `when '${kind}' then '${advice}'`).join(" ")
   } end), 'null')))`,
+  launch: `json(iif(task.status = 'pending', (
+    select ${
+    buildJsonSql("launch", launchSchema)
+  } from launch where task_id = task.id and ended_at is null), null))`,
   // A paused schedule has no next time. Resuming it sets a new one.
   next_run_at: "iif(task.paused, null, task.next_run_at)",
 });
@@ -44,7 +49,7 @@ const JSON_SQL = buildJsonSql("task", taskSchema, {
 export const TASKS = { table: "task", json: JSON_SQL, texts: ["instruction", "reason"] };
 
 // The stored fields: the API's fields that have a column, and internal fields.
-const storedSchema = taskSchema.omit({ held_by: true, truncated: true }).extend({
+const storedSchema = taskSchema.omit({ held_by: true, launch: true, truncated: true }).extend({
   due_at: z.int().nullable(),
   parent_task_id: z.string().nullable(),
   depth: z.int(),

@@ -216,6 +216,19 @@ export async function listNextBlockedTasks(
   return { heads: listPresent(rows), next };
 }
 
+/** Lists the waiting tasks of these launches (contract 33). */
+export function listLaunchedTasks(db: Database, launchIds: readonly string[]): Promise<WaitingTask[]> {
+  return db.read<WaitingTask>(
+    `select ${COLUMNS}
+    from launch
+    join task on task.id = launch.task_id and task.status = 'pending' and task.open_parents = 0
+    join worker on worker.id = task.worker_id and worker.paused = 0
+    where launch.id in (select value from json_each(?)) and launch.state in ('starting', 'launched')
+    order by task.due_at, task.id`,
+    [JSON.stringify(launchIds)],
+  );
+}
+
 /** Returns the time at which the next pending task falls due after `now`, or null. */
 export function findNextDueAt(db: Database, now: number): Promise<number | null> {
   return db.readValue<number>(

@@ -144,6 +144,14 @@ export function blockTasks(
   };
 }
 
+/** Stores what a task in the queue waits for, without blocking it. */
+export function explainWait(id: string, reason: string, now: number): Statement {
+  return {
+    sql: "update task set reason = ?, updated_at = ? where id = ? and status = 'pending' and held = ''",
+    args: [reason, now, id],
+  };
+}
+
 /** Unblocks the tasks of a worker that have this block. */
 export function unblockTasks(workerId: string, held: string, now: number): Statement {
   return {

@@ -28,17 +28,21 @@ function buildRunnerJson(now: number): JsonSql<RunnerView> {
   });
 }
 
+// The runner of a launch belongs to its launcher, and ends with its run.
+const IS_OWN = "runner.launcher = ''";
+
 const FILTERS: Filters<RunnerFilter> = {
   ref: matchReference("runner", { column: "name_key", key: normalizeName }),
 };
 
 export function listRunners(db: Database, filter: RunnerFilter, now: number): Promise<Listing<RunnerView>> {
   const where = buildWhere(filter, FILTERS);
+  where.conditions.push(IS_OWN);
   return list(db, { table: "runner", json: buildRunnerJson(now), where }, filter);
 }
 
 export async function findRunner(db: Database, idOrName: string, now: number): Promise<RunnerView | null> {
-  const rest = "from runner where id = ? or name_key = ? order by id = ? desc limit 1";
+  const rest = `from runner where (id = ? or name_key = ?) and ${IS_OWN} order by id = ? desc limit 1`;
   return parseNullableJson(
     await readJson(db, buildRunnerJson(now), rest, [idOrName, normalizeName(idOrName), idOrName]),
   );
@@ -59,7 +63,7 @@ export function insertRunner(
       secrets,
       created_at,
     },
-    { sql: "(select count(*) from runner) < ?", args: [RUNNERS_MAX] },
+    { sql: `(select count(*) from runner where ${IS_OWN}) < ?`, args: [RUNNERS_MAX] },
   );
 }
 
@@ -94,11 +98,13 @@ export interface RunnerRow
   draining: number;
   /** JSON list of objects. */
   engines: string;
+  /** The launcher that started it for one run, else "". Then its id is that of the launch. */
+  launcher: string;
 }
 
 const ROW =
   `id, name, labels, allow_admin, secrets, draining, version, engines, box, max_runs, work_root, place, process,
-  epoch, last_seen_at`;
+  epoch, last_seen_at, launcher`;
 
 export function findRunnerRow(db: Database, id: string): Promise<RunnerRow | null> {
   return db.first<RunnerRow>(`select ${ROW} from runner where id = ?`, [id]);
@@ -106,7 +112,7 @@ export function findRunnerRow(db: Database, id: string): Promise<RunnerRow | nul
 
 /** Lists the runners with these names, or all if `names` is null, oldest first. */
 export function listRunnerRows(db: Database, names: readonly string[] | null = null): Promise<RunnerRow[]> {
-  if (names === null) return db.read<RunnerRow>(`select ${ROW} from runner order by id`);
+  if (names === null) return db.read<RunnerRow>(`select ${ROW} from runner where ${IS_OWN} order by id`);
   return db.read<RunnerRow>(
     `select ${ROW} from runner where name_key in (select value from json_each(?)) order by id`,
     [JSON.stringify(names.map(normalizeName))],

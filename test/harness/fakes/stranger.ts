@@ -6,6 +6,7 @@ import { insertPairing } from "../../../src/store/chat/platform.ts";
 export function buildWalkConfig(url: string) {
   const secret = `whsec_${btoa("a secret of twenty-four bytes and more")}`;
   return {
+    launchers: { gpu: { labels: ["slurm"], command: ["false"] } },
     platforms: { chats: { kind: "webhook" as const, worker: "Ada" } },
     webhooks: [{ name: "out", url, secret, events: ["system.restored"], allow_private: true }],
   };

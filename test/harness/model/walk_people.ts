@@ -120,6 +120,8 @@ async function walkRunners(world: WalkWorld): Promise<void> {
   await world.run("runner list");
   await world.run("runner get", ["mac1"]);
   await world.run("runner drain", ["mac1"]);
+  await world.run("launcher list");
+  await world.run("launcher resume", ["gpu"]);
   const worker = await world.call("POST /api/workers", { name: "Away", runs_on: ["gpu"] });
   await world.run("worker rehome", [worker.id, "--to", "mac1"]);
   await world.run("runner remove", ["mac1", "--yes"]);

@@ -77,12 +77,13 @@ export class CompiledService implements WalkWorld, AsyncDisposable {
     const here = join(folder, "here");
     await Deno.mkdir(here);
     const to = startReceiver();
-    const { platforms, webhooks } = buildWalkConfig(to.url);
+    const { launchers, platforms, webhooks } = buildWalkConfig(to.url);
     const all = { PATH: await createPathWithoutRuntimes(folder), SVC_SERVER__PORT: "0", ...env };
     await Deno.writeTextFile(
       join(here, "config.yaml"),
       `bee: { quiet_window: 0ms }
 engines: { default: fake, fake: { kind: command, command: ${JSON.stringify(FAKE_AGENT)} } }
+launchers: ${JSON.stringify(launchers)}
 platforms: ${JSON.stringify(platforms)}
 webhooks: ${JSON.stringify(webhooks)}
 `,

@@ -35,8 +35,9 @@ const CHANGES_NOTHING = [
 describe("the audit trail (contract 4, Journal)", () => {
   it("names the actor and the address of every change", async () => {
     const platforms = { alerts: { kind: "webhook" as const, worker: "Ada" } };
+    const launchers = { slurm: { labels: ["gpu"], command: ["false"] } };
     await using app = await openApp({
-      config: { engines: buildFakeEngines(), auth: { password_hash: "" }, platforms },
+      config: { engines: buildFakeEngines(), auth: { password_hash: "" }, platforms, launchers },
     });
     const missing: string[] = [];
     const tried = new Set<string>();
@@ -136,6 +137,11 @@ describe("the audit trail (contract 4, Journal)", () => {
     await change("budget.lifted", `POST /api/budgets/${budget.id}/lift`, { for_ms: 1_000 });
     await change("budget.deleted", `DELETE /api/budgets/${budget.id}`);
     await change("engine.lifted", "POST /api/engines/echo/lift");
+    await app.db.write([{
+      sql: "insert into launcher (name, failures, paused) values ('slurm', 5, 1)",
+      args: [],
+    }]);
+    await change("launcher.resumed", "POST /api/launchers/slurm/resume");
     await change("runner.created", "POST /api/runners", { name: "mac1", labels: ["gpu"] });
     await change("runner.updated", "POST /api/runners/mac1/drain", {});
     const away = await app.call("POST /api/workers", { name: "Away", runs_on: ["gpu"] });

@@ -1,0 +1,158 @@
+// Decides which launcher starts a runner for a task (contract 33).
+import { createId } from "../../base/id.ts";
+import { type Launchers } from "../../domain/workers/launcher.ts";
+import { NO_HOME } from "../../domain/workers/runner.ts";
+import { type Database, isDuplicate } from "../../store/db/database.ts";
+import { listLaunchedTasks, type WaitingTask } from "../../store/work/task_queue.ts";
+import { formatLaunchWait } from "../../domain/work/launch.ts";
+import { insertLaunch, listOpenLaunches, noteLaunch, type OpenLaunch } from "../../store/workers/launch.ts";
+import { type LauncherRow, listLauncherRows } from "../../store/workers/launcher.ts";
+
+/** A launcher for a task, a launcher at its `max`, or why no launcher can start a runner. */
+type LauncherChoice =
+  | { kind: "launch"; launcher: string }
+  | { kind: "later"; reason: string }
+  | { kind: "block"; reason: string; until: number | null };
+
+export class Launching {
+  readonly #db: Database;
+  readonly #launchers: Launchers;
+
+  constructor(db: Database, launchers: Launchers) {
+    this.#db = db;
+    this.#launchers = launchers;
+  }
+
+  get hasLaunchers(): boolean {
+    return Object.keys(this.#launchers).length > 0;
+  }
+
+  get emptyRound(): LaunchingRound {
+    return new LaunchingRound({}, [], [], 0);
+  }
+
+  /** Lists the waiting tasks of launches whose runners claim. */
+  async listTasks(launchIds: readonly string[]): Promise<WaitingTask[]> {
+    return launchIds.length === 0 ? [] : await listLaunchedTasks(this.#db, launchIds);
+  }
+
+  async startRound(now: number): Promise<LaunchingRound> {
+    if (!this.hasLaunchers) return this.emptyRound;
+    const [open, rows] = await Promise.all([listOpenLaunches(this.#db), listLauncherRows(this.#db)]);
+    return new LaunchingRound(this.#launchers, open, rows, now);
+  }
+
+  /** Stores a launch of this task, unless it no longer waits or has one. */
+  async store(task: WaitingTask, launcher: string, now: number): Promise<void> {
+    const config = this.#launchers[launcher];
+    if (config === undefined) return;
+    const { id: task_id, worker_id, session_key, runs_on } = task;
+    const launch = {
+      ...{ id: createId(), task_id, worker_id, session_key, launcher },
+      ...{ labels: JSON.parse(runs_on) as string[], allow_admin: config.allow_admin, max: config.max },
+      deadline_at: now + config.launch_expires,
+    };
+    const reason = formatLaunchWait({ launcher, state: "stored", job: "", job_state: "", reason: "" });
+    try {
+      await this.#db.write([...insertLaunch(launch, now), noteLaunch(launch, reason, now)]);
+    } catch (error) {
+      if (!isDuplicate(error)) throw error;
+    }
+  }
+}
+
+/** Chooses launchers in one round of the dispatcher. */
+export class LaunchingRound {
+  /** Open launches, by task. */
+  readonly launches: ReadonlyMap<string, OpenLaunch>;
+  readonly #launchers: Launchers;
+  readonly #rows: ReadonlyMap<string, LauncherRow>;
+  /** Number of open launches, by launcher. */
+  readonly #open = new Map<string, number>();
+  readonly #now: number;
+
+  constructor(launchers: Launchers, open: readonly OpenLaunch[], rows: readonly LauncherRow[], now: number) {
+    this.#launchers = launchers;
+    this.#rows = new Map(rows.map((row) => [row.name, row]));
+    this.#now = now;
+    this.launches = new Map(open.map((launch) => [launch.task_id, launch]));
+    for (const { launcher } of open) this.take(launcher);
+  }
+
+  /** Counts a launch. */
+  take(launcher: string): void {
+    this.#open.set(launcher, this.#countOpen(launcher) + 1);
+  }
+
+  #countOpen(launcher: string): number {
+    return this.#open.get(launcher) ?? 0;
+  }
+
+  /** Chooses the first launcher below its `max`, in the order of the configuration. null: no launcher has the labels. */
+  choose(task: WaitingTask, wanted: readonly string[]): LauncherChoice | null {
+    const matching = Object.entries(this.#launchers).filter(([, { labels }]) =>
+      wanted.every((label) => labels.includes(label))
+    );
+    const [first] = matching;
+    // A worker with a home runs on that runner only.
+    if (first === undefined || task.home !== "" && task.home !== NO_HOME) return null;
+    const block = (reason: string, until: number | null = null) => ({
+      kind: "block" as const,
+      reason,
+      until,
+    });
+    const fault = findTaskFault(task);
+    if (fault !== null) return block(`the launcher ${first[0]} cannot start one: ${fault}`);
+    const allowed = matching.filter(([, { allow_admin }]) => task.admin === 0 || allow_admin);
+    if (allowed.length === 0) {
+      return block(
+        `the launcher ${first[0]} may not run a worker that holds *:*. Set its allow_admin in config.yaml`,
+      );
+    }
+    const waits = allowed.map(([name]) => this.#findWait(name));
+    const at = waits.indexOf(null);
+    const free = allowed.find(([name, { max }], index) =>
+      waits[index] === null && this.#countOpen(name) < max
+    );
+    if (free !== undefined) return { kind: "launch", launcher: free[0] };
+    const [name = "", config] = allowed[at] ?? [];
+    if (config !== undefined) {
+      return {
+        kind: "later",
+        reason: `waits for the launcher ${name}, which has ${config.max} of ${config.max} launches open`,
+      };
+    }
+    const [wait] = waits;
+    return block(wait?.reason ?? "", wait?.until ?? null);
+  }
+
+  /** Returns why a launcher starts nothing now, or null. */
+  #findWait(launcher: string): { reason: string; until: number | null } | null {
+    const row = this.#rows.get(launcher);
+    if (row === undefined) return null;
+    const { paused, retry_at, failures, last_error } = row;
+    if (paused === 1) {
+      const resume = `Resume it with: svc ctl launcher resume ${launcher}`;
+      return {
+        reason:
+          `the launcher ${launcher} is paused after ${failures} failed starts, the last one: ${last_error}. ${resume}`,
+        until: null,
+      };
+    }
+    if (retry_at === null || retry_at <= this.#now) return null;
+    return {
+      reason: `the launcher ${launcher} failed and tries again later: ${last_error}`,
+      until: retry_at,
+    };
+  }
+}
+
+/** Returns why no launcher can start a runner for a task, with the way out, or null. */
+export function findTaskFault({ home, has_repo, secret }: WaitingTask): string | null {
+  if (home !== NO_HOME && has_repo === 0) {
+    return "its worker keeps a directory. Set home none, or give it a repository";
+  }
+  return secret === 1
+    ? "its worker names a secret in its variables, which only runners of runner add --secrets get. Remove it, or use a gateway"
+    : null;
+}

@@ -1,0 +1,85 @@
+import { join } from "node:path";
+import { type App, type AppOptions, openApp } from "./app.ts";
+import { createRemoteWorker } from "./runner.ts";
+import { createTempDir } from "./process.ts";
+
+const RUNNER = new URL("../../runner/conformance/python_runner.py", import.meta.url).pathname;
+
+/** Engines of a service whose workers run `sh` with the instruction on stdin, on the runners that launchers start. */
+export const SH = { default: "sh", sh: { kind: "command", command: "/bin/sh" } };
+
+/**
+ * Writes the command of a launcher that starts a real runner as a process in another session, and prints its pid. `before` runs first.
+ * Each call appends a line to the file `calls`, and each job to `jobs`.
+ */
+export async function writeLauncher(folder: string, before = ""): Promise<string> {
+  const path = join(folder, `launch-${crypto.randomUUID()}.sh`);
+  const text = `#!/bin/sh
+echo "$SVC_RUN_ID" >>${folder}/calls
+${before}
+export SVC_RUNNER_WORK_ROOT=$(mktemp -d ${folder}/job.XXXXXX)
+setsid python3 ${RUNNER} </dev/null >>${folder}/runner.log 2>&1 &
+echo $! | tee -a ${folder}/jobs
+`;
+  await Deno.writeTextFile(path, text, { mode: 0o755 });
+  return path;
+}
+
+/** Writes a command that runs these lines of shell. */
+export async function writeCommand(folder: string, lines: string): Promise<string> {
+  const path = join(folder, `command-${crypto.randomUUID()}.sh`);
+  await Deno.writeTextFile(path, `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
+  return path;
+}
+
+/** A service with launchers in this process, and a folder for their commands. */
+export class LaunchWorld implements AsyncDisposable {
+  constructor(readonly app: App, readonly folder: string, readonly remove: () => Promise<void>) {}
+
+  /** Creates a worker without a home that runs on launched runners. */
+  async createWorker(change: object = {}): Promise<string> {
+    const id = await createRemoteWorker(this.app, "sh", change);
+    await this.app.db.write([{ sql: "update worker set home = 'none' where id = ?", args: [id] }]);
+    return id;
+  }
+
+  /** Reads a file that the commands write, by line. */
+  async read(name: string): Promise<string[]> {
+    return await readLines(join(this.folder, name));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.app[Symbol.asyncDispose]();
+    for (const pid of await this.read("jobs")) endJob(Number(pid));
+    await this.remove();
+  }
+}
+
+export async function readLines(path: string): Promise<string[]> {
+  const text = await Deno.readTextFile(path).catch(() => "");
+  return text.split("\n").filter((line) => line !== "");
+}
+
+/** Ends a job and its processes. */
+export function endJob(pid: number): void {
+  try {
+    Deno.kill(-pid, "SIGKILL");
+  } catch {
+    // The job has ended.
+  }
+}
+
+/** Opens a service with the launchers that `build` returns for a folder. All have the label `x`. */
+export async function openLaunchWorld(
+  build: (folder: string) => Promise<Record<string, object>>,
+  options: AppOptions = {},
+): Promise<LaunchWorld> {
+  const folder = await createTempDir();
+  const built = await build(folder.path);
+  const launchers = Object.fromEntries(
+    Object.entries(built).map(([name, one]) => [name, { labels: ["x"], command: ["false"], ...one }]),
+  );
+  const config = { engines: SH, launchers, ...options.config };
+  const app = await openApp({ ...options, config });
+  return new LaunchWorld(app, folder.path, async () => await folder[Symbol.asyncDispose]());
+}
