@@ -17,9 +17,9 @@ export const MISSING: readonly string[] = (await Promise.all(PROGRAMS.map(async 
 export class SlurmCluster implements AsyncDisposable {
   readonly folder: string;
   readonly #daemons: Deno.ChildProcess[] = [];
-  readonly #remove: () => Promise<void>;
+  readonly #remove: () => PromiseLike<void>;
 
-  private constructor(folder: string, remove: () => Promise<void>) {
+  private constructor(folder: string, remove: () => PromiseLike<void>) {
     this.folder = folder;
     this.#remove = remove;
   }
@@ -112,7 +112,7 @@ async function endDaemon(daemon: Deno.ChildProcess): Promise<void> {
     try {
       daemon.kill(signal);
     } catch {
-      // It has ended.
+      // The daemon has ended.
     }
   };
   send("SIGTERM");
