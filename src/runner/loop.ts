@@ -28,8 +28,6 @@ interface LoopOptions extends RemoteRunOptions {
   place: string;
   /** Whether this machine can set up a box. */
   hasBox: boolean;
-  /** Ends after one run. */
-  once: boolean;
 }
 
 /** The end of a loop that got no run in time, or of a run whose end the service did not store. */

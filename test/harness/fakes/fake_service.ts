@@ -74,6 +74,7 @@ export function buildRunOptions(link: ServiceClient, root: string) {
     ...{ link, clock: systemClock, paths: buildDataPaths(root), umask: 0o022 },
     config: configSchema.parse({}),
     hasBox: false,
+    once: false,
     boxMachine: {
       paths: buildDataPaths(root),
       configPaths: [],
