@@ -75,10 +75,8 @@ export class LogSender {
             ofRun: true,
           },
         );
-        const end = offset + bytes.length;
-        // If the service has lost a part of the log, sending continues there. If it did not store this part, the part is skipped, because
-        // repeating it would never end.
-        this.#sent = size === offset ? end : Math.min(size, end);
+        // The service may have lost an earlier part.
+        this.#sent = Math.min(size, offset + bytes.length);
         this.#grown = true;
       }
     } catch (error) {
