@@ -16,6 +16,7 @@ import { OrphanRuns } from "../runner/orphan_runs.ts";
 import { RefusedError, ServiceClient } from "../runner/service_client.ts";
 import { forwardToService } from "../runner/box_link.ts";
 import { findBoxFault } from "../engine/process/box_fault.ts";
+import { findGitVersion } from "../files/git/git.ts";
 import { toProblem } from "../http/problem.ts";
 import { checkBoxPath } from "../http/box_paths.ts";
 import { openRunSocket } from "../http/server/run_socket.ts";
@@ -94,6 +95,7 @@ async function serveOnce(options: RunnerOptions, umask: number): Promise<number>
 async function serveRuns(options: RunnerOptions, umask: number): Promise<number> {
   const { url, token, config, once } = options;
   const hasBox = await canBox(config);
+  const hasGit = await findGitVersion() !== null;
   const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
@@ -110,7 +112,7 @@ async function serveRuns(options: RunnerOptions, umask: number): Promise<number>
     const leftovers = new OrphanRuns(paths);
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
-      ...{ clock, paths, config, umask, hasBox },
+      ...{ clock, paths, config, umask, hasBox, hasGit },
       boxMachine: buildBoxMachine(options, paths),
       engines,
       ...{ leftovers, once },

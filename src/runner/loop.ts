@@ -30,6 +30,8 @@ interface LoopOptions extends RemoteRunOptions {
   hasBox: boolean;
   /** Ends after one run. */
   once: boolean;
+  /** Whether this machine has git, for workers with a repository. */
+  hasGit: boolean;
 }
 
 /** The end of a loop that got no run in time, or of a run whose end the service did not store. */
