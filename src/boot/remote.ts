@@ -66,12 +66,15 @@ export function createRemote(
     launchers,
     mirrors,
   } = parts;
+  const polls = new ClaimRequests();
   const launches = new Launches({
     ...{ db, clock, wakeups, launchers },
     commands: new LaunchCommands({ paths, key: () => authority.key, url: runnerUrl }),
-    forgetTokens: () => authority.forget(),
+    endRunner: (launchId) => {
+      authority.forget();
+      polls.wake(launchId);
+    },
   });
-  const polls = new ClaimRequests();
   const recorder = new Recorder({
     ...{ db, clock, engines, paths, rules },
     endGateways: async (executionId) => {

@@ -37,7 +37,7 @@ const CANNOT: [command: RegExp, reason: string][] = [
     /^svc ctl worker update .*--fallback/,
     "needs an engine with a fallback: test/http/workers/fallback.test.ts",
   ],
-  [/^svc ctl launcher resume/, "needs a launcher: test/runner/launches.test.ts"],
+  [/^svc ctl launcher resume/, "needs a launcher: test/launcher/launches.test.ts"],
   [/^svc ctl execution steer/, "needs a run in progress: test/steer/steer.test.ts"],
   [/^svc ctl (execution (diff|push|discard)|worker trees)/, "needs a repository: test/harness/model/walk.ts"],
   [/^svc ctl skill (?!list)/, "needs a repository of skills: test/cli/skill.test.ts"],

@@ -113,6 +113,8 @@ function ExecutionFacts({ execution }: { execution: Execution }) {
         "Engine": execution.fallback_from === ""
           ? execution.engine
           : `${execution.engine}, in place of ${execution.fallback_from}`,
+        "Job": execution.launch !== null &&
+          `${execution.launch.job || "without an ID"} of the launcher ${execution.launch.launcher}`,
         "Attempt": execution.attempt > 1 && String(execution.attempt),
         "Check": verify.attempts > 0 && <>{check}, {pluralize(verify.attempts, "round")}</>,
         "Tokens": (input_tokens !== null || output_tokens !== null) &&

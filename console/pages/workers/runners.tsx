@@ -1,13 +1,14 @@
-import { Plus } from "lucide-preact";
+import { Play, Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { useAddress } from "../../live/address.ts";
-import type { Schemas } from "../../live/api.ts";
+import { api, load, type Schemas } from "../../live/api.ts";
+import { useGet } from "../../live/resource.ts";
 import { useRunners } from "../../live/runners.ts";
 import { Button } from "../../parts/button.tsx";
 import { pluralize } from "../../parts/format.ts";
 import { FilteredListing, Row } from "../../parts/listing.tsx";
-import { Empty } from "../../parts/notice.tsx";
-import { Heading } from "../../parts/page.tsx";
+import { Empty, Notice } from "../../parts/notice.tsx";
+import { Facts, Heading, Section } from "../../parts/page.tsx";
 import { listStatusOptions } from "../../parts/status.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { RunnerDialog } from "./runner.tsx";
@@ -60,6 +61,7 @@ export function Page() {
           </Empty>
         }
       />
+      <Launchers />
       {selected !== undefined && (
         <RunnerDialog
           runner={selected}
@@ -93,5 +95,45 @@ function RunnerRow({ runner, open }: { runner: Runner; open: () => void }) {
         </>
       )}
     />
+  );
+}
+
+/** The launchers of the configuration, or nothing without any. */
+function Launchers() {
+  const read = useGet("/api/launchers", {}, /^launch(er)?\./);
+  return (
+    <>
+      {read.data?.map((launcher) => (
+        <LauncherSection key={launcher.name} launcher={launcher} reload={read.reload} />
+      ))}
+    </>
+  );
+}
+
+function LauncherSection({ launcher, reload }: { launcher: Schemas["Launcher"]; reload: () => void }) {
+  const { name, labels, max, open, running, paused, failures, retry_at, last_error } = launcher;
+  const resume = async () => {
+    await load(api.POST("/api/launchers/{name}/resume", { params: { path: { name } } }));
+    reload();
+  };
+  const hasFailed = paused || failures > 0;
+  return (
+    <Section
+      title={`Launcher ${name}`}
+      actions={hasFailed && <Button icon={Play} press={resume} scope="write:runners">Resume</Button>}
+    >
+      {hasFailed && (
+        <Notice tone="warn">
+          <strong>{paused ? "Paused" : "Waiting"} after {failures} failed starts.</strong> {last_error}
+        </Notice>
+      )}
+      <Facts
+        values={{
+          "Labels": labels.join(", "),
+          "Jobs": `${running} running, ${open} waiting, at most ${max}`,
+          "Next start": !paused && retry_at !== null && <Ago at={retry_at} />,
+        }}
+      />
+    </Section>
   );
 }

@@ -15,6 +15,7 @@ import {
 } from "../../store/events/health.ts";
 import { findGitVersion } from "../../files/git/git.ts";
 import { findSetting } from "../../store/db/setting.ts";
+import { listLauncherRows } from "../../store/workers/launcher.ts";
 import { countRepoWorkers, countSkillWorkers, listWorkDirs } from "../../store/workers/worker.ts";
 import { checkSecrets } from "../account/secret_check.ts";
 import { checkPlatforms } from "../chat/platform.ts";
@@ -48,6 +49,7 @@ type DoctorDeps = Deps<
   | "secrets"
   | "secretReferences"
   | "gateways"
+  | "launchers"
   | "isolation"
 >;
 
@@ -81,6 +83,7 @@ const CHECKS: Record<string, (deps: DoctorDeps, call: Call) => Finding | Promise
   engines: checkEngines,
   fallback: checkFallbacks,
   gateways: checkGateways,
+  launchers: checkLaunchers,
   workers: checkWorkers,
   isolation: checkIsolation,
   work_dirs: checkWorkDirs,
@@ -259,6 +262,20 @@ async function checkGateways({ gateways }: Deps<"gateways">): Promise<Finding> {
   return fail(
     problems.map(({ name, problem }) => `${name}: ${problem}`).join("; "),
     "Runs that use these gateways fail until their secrets are set.",
+  );
+}
+
+async function checkLaunchers({ db, launchers }: Deps<"db" | "launchers">): Promise<Finding> {
+  const names = Object.keys(launchers);
+  if (names.length === 0) return pass("none in config.yaml");
+  const failing = (await listLauncherRows(db)).filter(({ name, failures }) =>
+    names.includes(name) && failures > 0
+  );
+  if (failing.length === 0) return pass(names.join(", "));
+  return warn(
+    failing.map(({ name, paused, last_error }) => `${name}${paused === 1 ? " is paused" : ""}: ${last_error}`)
+      .join("; "),
+    "Fix the cause, then run: svc ctl launcher resume <name>",
   );
 }
 

@@ -7,7 +7,6 @@ import { countTasksByStatus } from "../../store/work/task.ts";
 import { listRunnerRows } from "../../store/workers/runner.ts";
 import { findWorker } from "../../store/workers/worker.ts";
 import type { Availability } from "../../engine/engine.ts";
-import type { Database } from "../../store/db/database.ts";
 import { NO_HOME, RUNNER_SILENT_MS } from "../../domain/workers/runner.ts";
 import { type Answer, answer, requireFound } from "../call/answer.ts";
 import type { Deps } from "../call/services.ts";
@@ -16,7 +15,7 @@ import { findWorkDirFault } from "./work_dir.ts";
 
 /** Returns a worker's activity and whether it can start a run. Throws `not_found`. */
 export async function getWorkerStatus(
-  deps: Deps<"db" | "clock" | "engines" | "paths" | "isolation">,
+  deps: Deps<"db" | "clock" | "engines" | "paths" | "isolation" | "launchers">,
   id: string,
 ): Promise<Answer<WorkerStatus>> {
   const { db, clock, engines, paths } = deps;
@@ -24,7 +23,7 @@ export async function getWorkerStatus(
   const engine = engines.find(worker.engine);
   const away = worker.runs_on.length > 0;
   const found = away
-    ? await checkRunners(db, worker, clock.now())
+    ? await checkRunners(deps, worker, clock.now())
     : await engines.probeOne(worker.engine, (engine) => getStateDir(paths, id, engine));
   const name = engine?.name ?? worker.engine;
   const limits = await listLimits(db, clock.now());
@@ -53,7 +52,11 @@ export async function getWorkerStatus(
 }
 
 // Checks for online runners with the worker's labels. A waiting task reports whether they have its engine.
-async function checkRunners(db: Database, worker: Worker, now: number): Promise<Availability> {
+async function checkRunners(
+  { db, launchers }: Deps<"db" | "launchers">,
+  worker: Worker,
+  now: number,
+): Promise<Availability> {
   const { runs_on } = worker;
   const home = worker.home === NO_HOME ? "" : worker.home;
   const online = (await listRunnerRows(db)).filter(({ name, labels, draining, last_seen_at }) =>
@@ -61,6 +64,12 @@ async function checkRunners(db: Database, worker: Worker, now: number): Promise<
     (home === "" ? runs_on.every((label) => (JSON.parse(labels) as string[]).includes(label)) : name === home)
   );
   const who = home === "" ? `a runner with the labels ${runs_on.join(", ")}` : `its home, the runner ${home}`;
+  const launcher = worker.home === NO_HOME || home === "" && worker.repo !== null
+    ? Object.entries(launchers).find(([, { labels }]) => runs_on.every((label) => labels.includes(label)))
+    : undefined;
+  if (online.length === 0 && launcher !== undefined) {
+    return { usable: true, version: "", detail: `the launcher ${launcher[0]} starts its runners` };
+  }
   return online.length === 0 ? { usable: false, version: "", detail: `${who} is not online` } : {
     usable: true,
     version: "",

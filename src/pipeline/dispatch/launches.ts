@@ -31,8 +31,8 @@ const log = createLogger("launches");
 interface LaunchesOptions extends StageServices {
   launchers: Launchers;
   commands: LaunchCommands;
-  /** Drops the cached runners after a token has ended. */
-  forgetTokens: () => void;
+  /** Drops what is cached of the runner of a launch, and ends its claim request. */
+  endRunner: (launchId: string) => void;
 }
 
 /** Commands at a time: starts and cancels together, and state commands. */
@@ -107,7 +107,7 @@ export class Launches {
     }
     if (launch.deadline_at <= now) return await this.#endLate(launch);
     if (state === "stored") return await this.#start(launch, config, now);
-    if (state === "starting") await this.#explainStart(launch);
+    if (state === "starting") await this.#explainStart(launch, now + config.start_timeout);
     if (state === "launched" && launch.job !== "" && config.state !== undefined) this.#ask(launch, config);
     await this.#note(launch, now);
   }
@@ -129,10 +129,10 @@ export class Launches {
   }
 
   // After a restart it is unknown whether the command has run.
-  async #explainStart({ id, reason }: OpenLaunch): Promise<void> {
+  async #explainStart({ id, reason }: OpenLaunch, deadlineAt: number): Promise<void> {
     if (this.#commands.has(id) || reason !== "") return;
     const words = "the service stopped while it ran, so it may have started a job";
-    await this.#options.db.write([storeStartProblem(id, words)]);
+    await this.#options.db.write([storeStartProblem(id, words, deadlineAt)]);
   }
 
   async #note(launch: OpenLaunch, now: number): Promise<void> {
@@ -185,7 +185,7 @@ export class Launches {
         });
         return await this.#end(starting, { reason: result.reason, cancels: false, failed: true });
       case "unknown":
-        await db.write([storeStartProblem(id, result.reason)]);
+        await db.write([storeStartProblem(id, result.reason, now + config.start_timeout)]);
     }
   }
 
@@ -239,7 +239,7 @@ export class Launches {
     launch: OpenLaunch,
     end: { reason?: string; cancels: boolean; keepsRunner?: boolean; failed?: boolean },
   ): Promise<void> {
-    const { db, clock, commands, forgetTokens } = this.#options;
+    const { db, clock, commands, endRunner } = this.#options;
     const { reason = "", failed = false } = end;
     const now = clock.now();
     const row = (await listLauncherRows(db)).find(({ name }) => name === launch.launcher);
@@ -250,7 +250,7 @@ export class Launches {
     // The runner has claimed the run meanwhile.
     if (!won) return;
     faultPoint("launch.ended");
-    forgetTokens();
+    endRunner(launch.id);
     await commands.clean(launch.id);
   }
 

@@ -6,6 +6,7 @@ import { type DataPaths, getEventsPath, getLogPath } from "../../base/paths.ts";
 import type { Database } from "../../store/db/database.ts";
 import { prunePushes } from "../../store/account/device.ts";
 import { pruneLedger } from "../../store/workers/budget_ledger.ts";
+import { pruneLaunches } from "../../store/workers/launch.ts";
 import { pruneNotices } from "../../store/chat/notice.ts";
 import { pruneDismissals } from "../../store/events/inbox.ts";
 import { pruneTraces } from "../../store/events/trace.ts";
@@ -100,6 +101,7 @@ async function pruneRound(options: RetentionOptions, now: number): Promise<boole
   const kinds: [Prune, number][] = [
     [pruneTasks, oldest.executions],
     [pruneBeeRuns, oldest.executions],
+    [pruneLaunches, oldest.executions],
     [pruneUsage, oldest.executions],
     [pruneQueueWaits, oldest.executions],
     [pruneInbound, oldest.messages],

@@ -41,6 +41,11 @@ export class ClaimRequests {
     return this.#open.get(request.runner.id) === request && request.giving === null;
   }
 
+  /** Ends the wait of this runner's request. */
+  wake(runnerId: string): void {
+    this.#open.get(runnerId)?.wake();
+  }
+
   remove(request: ClaimRequest): void {
     if (this.#open.get(request.runner.id) === request) this.#open.delete(request.runner.id);
   }

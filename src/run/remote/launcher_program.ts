@@ -27,8 +27,8 @@ export type LauncherResult =
   | { kind: "unknown"; reason: string };
 
 /**
- * Runs a command without a shell, and returns the first line that it printed. Never throws. A process that it leaves in another session, such
- * as a job, continues; all others end with it. So the command needs none of the isolation of agents, which ends every process.
+ * Runs a command without a shell, and returns the first line that it printed. Never throws. Processes that it leaves behind continue, because
+ * one may be the job. So the command gets none of the isolation of agents, which ends every process.
  */
 export async function runLauncherProgram(call: LauncherCall): Promise<LauncherResult> {
   try {
@@ -76,8 +76,6 @@ async function runCommand(
   const { code } = await child.status;
   clearTimeout(timer);
   signal.removeEventListener("abort", onAbort);
-  // Ends what the command left in its session.
-  send(-child.pid, "SIGKILL");
   await Promise.race([
     Promise.all([stdout.ended, stderr.ended]),
     new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS)),

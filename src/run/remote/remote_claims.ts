@@ -174,8 +174,7 @@ export class RemoteClaims {
     }
     const row = await findRunnerRow(db, binding.id);
     if (row === null) throw buildRemovedError();
-    // The runner of an ended launch may only repeat its last report.
-    if (row.launcher !== "" && await findOpenLaunch(db, row.id) === null) throw buildRemovedError();
+    await this.#requireLaunch(row);
     const now = clock.now();
     const silentMs = now - (row.last_seen_at ?? 0);
     if (row.process === claim.process) {
@@ -204,6 +203,11 @@ export class RemoteClaims {
     const taken = await findRunnerRow(db, binding.id);
     if (taken === null) throw buildRemovedError();
     return taken;
+  }
+
+  // The runner of an ended launch may only repeat its last report.
+  async #requireLaunch({ id, launcher }: RunnerRow): Promise<void> {
+    if (launcher !== "" && await findOpenLaunch(this.#options.db, id) === null) throw buildRemovedError();
   }
 
   /** Ends the run of a launch, because one of the two processes with its token is not the job. Returns the error for both. */

@@ -99,6 +99,7 @@ export const TRIGGERS: string[] = [
   end`,
   `create trigger execution_remote_run_delete after delete on execution begin
     delete from remote_run where execution_id = old.id;
+    delete from launch where id = old.id;
   end`,
   ...["worker", "department", "budget", "webhook"].map((table) =>
     `create trigger ${table}_fleet_object_delete after delete on ${table} begin

@@ -2,6 +2,7 @@
 import { WAKEUP } from "../../base/wakeups.ts";
 import { getLaunchHold, type LaunchState } from "../../domain/work/launch.ts";
 import { normalizeName } from "../../domain/call/name_key.ts";
+import { buildPrune } from "../db/retention.ts";
 import { type Database, guard, insertGuarded, insertRow, type Statement } from "../db/database.ts";
 import { record, recordTransition } from "../events/journal.ts";
 
@@ -139,9 +140,13 @@ export function storeStarted(
   );
 }
 
-/** Stores why the start of a launch is unknown. */
-export function storeStartProblem(id: string, reason: string): Statement {
-  return { sql: "update launch set reason = ? where id = ? and state = 'starting'", args: [reason, id] };
+/** Stores why the start of a launch is unknown, and when it ends at the latest. */
+export function storeStartProblem(id: string, reason: string, deadlineAt: number): Statement {
+  return {
+    sql:
+      "update launch set reason = ?, deadline_at = min(deadline_at, ?) where id = ? and state = 'starting'",
+    args: [reason, deadlineAt, id],
+  };
 }
 
 /** Stores the state of a job, and when the launch ends. */
@@ -204,7 +209,7 @@ export function endLaunch(
     ...(keepsRunner ? [] : [{ sql: "delete from runner where id = ? and launcher <> ''", args: [id] }]),
     {
       sql:
-        "update task set held = '', held_until = null, reason = '', updated_at = ? where id = ? and held = ?",
+        "update task set held = '', held_until = null, reason = '', updated_at = ? where id = ? and status = 'pending' and held = ?",
       args: [now, task_id, getLaunchHold(launcher)],
       wakeup: WAKEUP.dispatcher,
     },
@@ -277,6 +282,12 @@ export function findOpenLaunch(
     [id],
   );
 }
+
+/** Prunes ended launches without an execution. The others are deleted with it. */
+export const pruneLaunches = buildPrune(
+  "launch",
+  "ended_at < ? and cancel_at is null and not exists (select 1 from execution where execution.id = launch.id)",
+);
 
 /** Deletes the runners of launches that ended before `until`. Their last reports can no longer be repeated. */
 export function deleteLaunchRunners(until: number): Statement {

@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { type App, type AppOptions, openApp } from "./app.ts";
-import { createRemoteWorker } from "./runner.ts";
+import { createRemoteWorker, FakeRunner } from "./runner.ts";
+import { waitUntil } from "../wait.ts";
+import type { Json } from "./client.ts";
 import { createTempDir } from "./process.ts";
 
 const RUNNER = new URL("../../runner/conformance/python_runner.py", import.meta.url).pathname;
@@ -38,9 +40,38 @@ export class LaunchWorld implements AsyncDisposable {
 
   /** Creates a worker without a home that runs on launched runners. */
   async createWorker(change: object = {}): Promise<string> {
-    const id = await createRemoteWorker(this.app, "sh", change);
-    await this.app.db.write([{ sql: "update worker set home = 'none' where id = ?", args: [id] }]);
-    return id;
+    return await createRemoteWorker(this.app, "sh", { home: "none", ...change });
+  }
+
+  /** Waits until the only open launch is in this state, and returns it. */
+  async waitForLaunch(state: string): Promise<{ id: string; job: string }> {
+    const find = () =>
+      this.app.db.first<{ id: string; job: string }>(
+        "select id, job from launch where state = ? order by id desc limit 1",
+        [state],
+      );
+    await waitUntil(`a launch is ${state}`, async () => await find() !== null);
+    const found = await find();
+    if (found === null) throw new Error(`No launch is ${state}`);
+    return found;
+  }
+
+  /** Returns a runner that consists of requests, with the token of a launch. */
+  async openRunner(launchId: string): Promise<FakeRunner> {
+    const token = await Deno.readTextFile(join(this.app.dataDir, "launches", launchId, "token"));
+    return new FakeRunner(this.app, token);
+  }
+
+  /** Waits until the reason of a task matches. */
+  async waitForReason(task: string, reason: RegExp): Promise<Json> {
+    let last: Json = null;
+    await waitUntil(`the task says ${reason}`, async () => {
+      last = await this.app.call(`GET /api/tasks/${task}`);
+      return reason.test(last.reason);
+    }).catch((error) => {
+      throw new Error(`${error.message}; it says ${JSON.stringify(last?.reason)}`);
+    });
+    return last;
   }
 
   /** Reads a file that the commands write, by line. */

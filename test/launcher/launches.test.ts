@@ -1,0 +1,436 @@
+import { expect, it } from "vitest";
+import { runLauncherProgram } from "../../src/run/remote/launcher_program.ts";
+import {
+  createFakeRunner,
+  createRemoteWorker,
+  createTask,
+  waitUntilCompleted,
+  waitUntilLost,
+} from "../harness/service/runner.ts";
+import { createTempDir } from "../harness/service/process.ts";
+import {
+  type LaunchWorld,
+  openLaunchWorld,
+  writeCommand,
+  writeLauncher,
+} from "../harness/service/launcher.ts";
+import { waitUntil } from "../harness/wait.ts";
+
+const SH = { engines: [{ name: "sh", agent: false }] };
+
+/** A service whose launcher prints an id and starts nothing. */
+function openLiar(change: object = {}): Promise<LaunchWorld> {
+  return openLaunchWorld(async (folder) => ({
+    gpu: {
+      command: [await writeCommand(folder, `echo "$SVC_RUN_ID" >>${folder}/calls; echo 12`)],
+      cancel: [await writeCommand(folder, `echo "$SVC_LAUNCH_JOB $SVC_RUN_ID" >>${folder}/cancels`)],
+      ...change,
+    },
+  }));
+}
+
+async function createLaunchedTask(world: LaunchWorld, instruction = "echo hello"): Promise<string> {
+  return await createTask(world.app, await world.createWorker(), instruction);
+}
+
+async function countEvents(world: LaunchWorld, kind: string): Promise<number> {
+  return (await world.app.db.read("select 1 from journal where kind = ?", [kind])).length;
+}
+
+it("a launcher starts one runner for one run, which ends with it [LCH-1]", async () => {
+  await using world = await openLaunchWorld(async (folder) => ({
+    gpu: { command: [await writeLauncher(folder)] },
+  }));
+  const { app } = world;
+  const task = await createLaunchedTask(world);
+  await waitUntilCompleted(app, task);
+  const [execution] = await app.call("GET /api/executions");
+  expect(execution).toMatchObject({ status: "completed", result: "hello", attempt: 1 });
+  expect(await world.read("calls")).toEqual([execution.id]);
+  const [job] = await world.read("jobs");
+  await world.waitForLaunch("ended");
+  expect((await app.call(`GET /api/executions/${execution.id}`)).launch).toEqual({
+    launcher: "gpu",
+    job,
+    state: "ended",
+  });
+  expect(await app.call("GET /api/runners")).toEqual([]);
+  expect(await app.call("GET /api/launchers")).toMatchObject([{
+    name: "gpu",
+    open: 0,
+    running: 0,
+    failures: 0,
+  }]);
+});
+
+it("the command gets the address, the labels, the resources and the token as variables and as JSON [LCH-1]", async () => {
+  await using world = await openLaunchWorld(async (folder) => ({
+    gpu: {
+      labels: ["x", "y"],
+      command: [await writeCommand(folder, `env >${folder}/env; cat >${folder}/stdin; echo 1`)],
+    },
+  }));
+  const worker = await world.createWorker({ resources: { cpus: 2, memory: "1G", gpus: 1, time: "90s" } });
+  await createTask(world.app, worker, "echo hello");
+  const { id } = await world.waitForLaunch("launched");
+  const env = Object.fromEntries((await world.read("env")).map((line) => line.split(/=(.*)/)));
+  const { token, ...stdin } = JSON.parse((await world.read("stdin")).join(""));
+  const tokenFile = `${world.app.dataDir}/launches/${id}/token`;
+  expect(env).toMatchObject(stdin);
+  expect(stdin).toEqual({
+    SVC_RUNNER_URL: world.app.url,
+    SVC_RUN_LABELS: "x",
+    SVC_RUN_ID: id,
+    SVC_RUNNER_TOKEN_FILE: tokenFile,
+    SVC_RUN_CPUS: "2",
+    SVC_RUN_MEMORY: "1024",
+    SVC_RUN_GPUS: "1",
+    SVC_RUN_TIME: "90",
+  });
+  expect(await Deno.readTextFile(tokenFile)).toBe(token);
+  expect((await Deno.stat(tokenFile)).mode ?? 0 & 0o777).toBe(0o100600);
+  expect(Object.keys(env).filter((name) => /^SVC_/.test(name)).sort()).toEqual(Object.keys(stdin).sort());
+});
+
+it("a job that never comes is canceled at its deadline, and its task keeps its attempts [LCH-1]", async () => {
+  await using world = await openLiar({ start_timeout: "1s" });
+  const task = await createLaunchedTask(world);
+  const launched = await world.waitForReason(task, /^waits for job 12 of the launcher gpu/);
+  expect(launched).toMatchObject({
+    status: "pending",
+    held_by: { kind: "launch", id: "gpu" },
+    launch: { launcher: "gpu", job: "12", state: "launched" },
+  });
+  const { id } = await world.waitForLaunch("launched");
+  const late = await world.openRunner(id);
+  const ended = await world.waitForReason(
+    task,
+    /gpu failed and tries again later: job 12 started no runner in time/,
+  );
+  expect(ended).toMatchObject({ status: "pending", attempt: 0, run_count: 0, launch: null });
+  expect(ended.held_by.until).toBeGreaterThan(Date.now());
+  await waitUntil("its job is canceled", async () => (await world.read("cancels")).length === 1);
+  expect(await world.read("cancels")).toEqual([`12 ${id}`]);
+  expect((await late.claim(SH)).status).toBe(401);
+  expect(await world.read("calls")).toEqual([id]);
+});
+
+it.each([
+  [
+    "ends with another code",
+    "echo 'no such partition' >&2; exit 3",
+    /ended with exit code 3: no such partition/,
+  ],
+  ["floods", "yes error >&2 & yes | head -c 3000000; exit 1", /exit code 1: error$/],
+  ["kills itself", "kill -9 $$", /ended with exit code 137/],
+])("a command that %s is a failed start with its reason [LCH-1]", async (_what, lines, reason) => {
+  await using world = await openLaunchWorld(async (folder) => ({
+    gpu: { command: [await writeCommand(folder, lines)] },
+  }));
+  const task = await createLaunchedTask(world);
+  expect(await world.waitForReason(task, reason)).toMatchObject({
+    status: "pending",
+    attempt: 0,
+    launch: null,
+  });
+  const [launcher] = await world.app.call("GET /api/launchers");
+  expect(launcher).toMatchObject({
+    failures: 1,
+    paused: false,
+    open: 0,
+    last_error: expect.stringMatching(reason),
+  });
+});
+
+it("a missing program is a failed start [LCH-1]", async () => {
+  await using world = await openLaunchWorld(() => Promise.resolve({ gpu: { command: ["/nowhere/sbatch"] } }));
+  await world.waitForReason(await createLaunchedTask(world), /\/nowhere\/sbatch does not exist/);
+});
+
+it("a command that hangs is killed with its processes, and its output stays bounded [LCH-1]", async () => {
+  await using folder = await createTempDir();
+  const call = { env: {}, stdin: "", secret: "", signal: new AbortController().signal };
+  const hanging = await writeCommand(folder.path, `sleep 1000 & echo $! >${folder.path}/pid; yes`);
+  const result = await runLauncherProgram({ ...call, argv: [hanging], timeoutMs: 500 });
+  expect(result).toMatchObject({ kind: "unknown", reason: expect.stringMatching(/may have started a job/) });
+  const pid = Number(await Deno.readTextFile(`${folder.path}/pid`));
+  await waitUntil("its child is gone", () => !isAlive(pid));
+  const token = "a-token-of-a-launch";
+  const leaky = await writeCommand(folder.path, `printf '\\033[31m%s\\001 rest' "$T"`);
+  expect(
+    await runLauncherProgram({ ...call, env: { T: token }, secret: token, argv: [leaky], timeoutMs: 5_000 }),
+  )
+    .toEqual({ kind: "done", line: "[31m[redacted]  rest" });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(Deno.readTextFileSync(`/proc/${pid}/status`));
+  } catch {
+    return false;
+  }
+}
+
+it("a launch whose command prints nothing continues and says so [LCH-1]", async () => {
+  await using world = await openLaunchWorld(() => Promise.resolve({ gpu: { command: ["true"] } }));
+  const task = await createLaunchedTask(world);
+  await world.waitForReason(task, /whose command printed no id/);
+  const runner = await world.openRunner((await world.waitForLaunch("launched")).id);
+  const { run } = (await runner.claim(SH)).body;
+  expect(run.execution).toMatchObject({ task_id: task });
+  expect((await runner.end(run.execution.execution_id)).status).toBe(200);
+  await waitUntilCompleted(world.app, task);
+});
+
+it("the token makes one claim, which the same process can repeat [LCH-1]", async () => {
+  await using world = await openLiar();
+  const task = await createLaunchedTask(world);
+  const { id } = await world.waitForLaunch("launched");
+  const runner = await world.openRunner(id);
+  const request = { ...SH, request_id: "01a1fd23-4a4c-746f-99ac-8860e2641168" };
+  const first = await runner.claim(request);
+  expect(first.body.run.execution.execution_id).toBe(id);
+  expect((await runner.claim(request)).body.run.execution).toEqual(first.body.run.execution);
+  // Another task of the same label is for another launch.
+  await createLaunchedTask(world);
+  expect((await runner.claim({ ...SH, wait_ms: 0 })).body.run).toBeNull();
+  expect((await runner.beat([id])).body.runs).toMatchObject([{ id, stop: "" }]);
+  expect((await runner.end(id)).status).toBe(200);
+  // The answer to the last report may have been lost.
+  expect((await runner.end(id)).status).toBe(200);
+  await waitUntilCompleted(world.app, task);
+  await waitUntil("its launch ends", async () => (await runner.claim({ ...SH, wait_ms: 0 })).status === 401);
+  expect(await world.read("cancels")).toEqual([]);
+});
+
+it("a second process with the token ends the run as lost, and is reported [LCH-1]", async () => {
+  await using world = await openLiar();
+  await createLaunchedTask(world);
+  const { id } = await world.waitForLaunch("launched");
+  const [one, other] = [await world.openRunner(id), await world.openRunner(id)];
+  expect((await one.claim(SH)).body.run.execution.execution_id).toBe(id);
+  expect((await other.claim(SH)).status).toBe(409);
+  await waitUntilLost(world.app, id);
+  expect((await one.beat([id])).status).toBe(401);
+  expect((await one.end(id)).status).toBe(401);
+  expect((await other.claim(SH)).status).toBe(401);
+  expect(await countEvents(world, "launch.problem")).toBe(1);
+  await waitUntil("its job is canceled", async () => (await world.read("cancels")).length === 1);
+});
+
+it("the token gives no other run, and no runner its run [LCH-1]", async () => {
+  await using world = await openLiar();
+  const tasks = [await createLaunchedTask(world), await createLaunchedTask(world)];
+  const ids = () => world.read("calls");
+  await waitUntil("both are launched", async () => (await ids()).length === 2);
+  await waitUntil(
+    "both wait",
+    async () => (await world.app.db.read("select 1 from launch where state = 'launched'")).length === 2,
+  );
+  const [first = "", second = ""] = await ids();
+  const [one, other] = [await world.openRunner(first), await world.openRunner(second)];
+  const runs = [await one.claim(SH), await other.claim(SH)].map(({ body }) => body.run.execution);
+  expect(runs.map(({ execution_id }) => execution_id)).toEqual([first, second]);
+  expect(new Set(runs.map(({ task_id }) => task_id))).toEqual(new Set(tasks));
+  for (
+    const reply of [await one.log(second, 0, "lies\n"), await one.events(second, []), await one.end(second)]
+  ) {
+    expect(reply.status).toBe(409);
+  }
+  expect((await one.beat([first, second])).body.runs).toMatchObject([{ id: first }]);
+  for (const route of ["GET /api/tasks", "GET /api/runners", "GET /api/launchers"]) {
+    const reply = await world.app.send(route, undefined, { authorization: `Bearer ${one.token}` });
+    expect([route, reply.status]).toEqual([route, 403]);
+  }
+});
+
+it("a task that is canceled before the claim ends its launch and its job [LCH-1]", async () => {
+  await using world = await openLiar();
+  const task = await createLaunchedTask(world);
+  const { id } = await world.waitForLaunch("launched");
+  const runner = await world.openRunner(id);
+  await world.app.call(`POST /api/tasks/${task}/cancel`, {});
+  await waitUntil("its job is canceled", async () => (await world.read("cancels")).length === 1);
+  expect((await runner.claim(SH)).status).toBe(401);
+  expect(await world.app.call("GET /api/launchers")).toMatchObject([{ failures: 0, open: 0 }]);
+});
+
+it(
+  "a run that is canceled after the claim ends by its runner, without the cancel command [LCH-1]",
+  async () => {
+    await using world = await openLaunchWorld(async (folder) => ({
+      gpu: {
+        command: [await writeLauncher(folder)],
+        cancel: [await writeCommand(folder, `echo "$SVC_LAUNCH_JOB" >>${folder}/cancels`)],
+      },
+    }));
+    const task = await createLaunchedTask(world, "sleep 1000");
+    const { id } = await world.waitForLaunch("claimed");
+    await waitUntil(
+      "it runs",
+      async () => (await world.app.call(`GET /api/executions/${id}`)).status === "running",
+    );
+    await world.app.call(`POST /api/executions/${id}/cancel`, {});
+    await world.waitForLaunch("ended");
+    expect(await world.app.call(`GET /api/executions/${id}`)).toMatchObject({
+      status: "failed",
+      failure: "cancelled",
+    });
+    expect((await world.app.call(`GET /api/tasks/${task}`)).status).not.toBe("pending");
+    expect(await world.read("cancels")).toEqual([]);
+  },
+  60_000,
+);
+
+it("a launcher is paused after five failed starts in a row, until it is resumed [LCH-1]", async () => {
+  await using world = await openLaunchWorld(async (folder) => ({
+    gpu: { command: [await writeCommand(folder, `test -e ${folder}/well && echo 12`)] },
+  }));
+  const { app } = world;
+  const task = await createLaunchedTask(world);
+  for (let time = 1; time < 5; time++) {
+    await waitUntil(
+      `start ${time} fails`,
+      async () => (await app.call("GET /api/launchers"))[0].failures === time,
+    );
+    const [{ retry_at, paused }] = await app.call("GET /api/launchers");
+    expect([paused, Math.round((retry_at - Date.now()) / 10_000)]).toEqual([false, 2 ** (time - 1)]);
+    await app.db.write([{ sql: "update launcher set retry_at = 0", args: [], wakeup: "dispatcher" }]);
+  }
+  await world.waitForReason(
+    task,
+    /the launcher gpu is paused after 5 failed starts.*svc ctl launcher resume gpu/,
+  );
+  expect(await countEvents(world, "launcher.paused")).toBe(1);
+  const { checks } = await app.call("GET /api/system/doctor");
+  expect(checks.find(({ name }: { name: string }) => name === "launchers")).toMatchObject({
+    status: "warn",
+    detail: expect.stringMatching(/^gpu is paused: /),
+  });
+  await Deno.writeTextFile(`${world.folder}/well`, "");
+  await app.db.write([{ sql: "update launcher set retry_at = 0", args: [], wakeup: "dispatcher" }]);
+  expect(await app.call("POST /api/launchers/gpu/resume")).toMatchObject({
+    paused: false,
+    failures: 0,
+    retry_at: null,
+  });
+  const { id } = await world.waitForLaunch("launched");
+  expect((await (await world.openRunner(id)).claim(SH)).body.run.execution.task_id).toBe(task);
+  expect((await app.send("POST /api/launchers/none/resume")).status).toBe(404);
+});
+
+it("a launcher starts at most `max` runs at a time, and the others say so [LCH-1]", async () => {
+  await using world = await openLiar({ max: 2 });
+  const tasks: string[] = [];
+  for (let count = 0; count < 3; count++) tasks.push(await createLaunchedTask(world));
+  const waits = async () => {
+    const reasons = await Promise.all(
+      tasks.map(async (id) => (await world.app.call(`GET /api/tasks/${id}`)).reason),
+    );
+    return reasons.filter((reason) => /has 2 of 2 launches open/.test(reason)).length;
+  };
+  await waitUntil("one waits", async () => await waits() === 1);
+  await waitUntil("two are launched", async () => (await world.read("calls")).length === 2);
+  const [first = ""] = await world.read("calls");
+  const runner = await world.openRunner(first);
+  await runner.claim(SH);
+  expect(await world.app.call("GET /api/launchers")).toMatchObject([{ open: 1, running: 1 }]);
+  await runner.end(first);
+  await waitUntil("the third is launched", async () => (await world.read("calls")).length === 3);
+});
+
+it("a connected runner with a free slot comes before a launcher [LCH-1]", async () => {
+  await using world = await openLiar();
+  const { app } = world;
+  const runner = await createFakeRunner(app);
+  await runner.claim({ ...SH, max_runs: 1, wait_ms: 0 });
+  const task = await createLaunchedTask(world);
+  const { run } = (await runner.claim({ ...SH, max_runs: 1 })).body;
+  expect(run.execution.task_id).toBe(task);
+  expect(await world.read("calls")).toEqual([]);
+  // The runner is full now.
+  await createLaunchedTask(world);
+  await world.waitForLaunch("launched");
+});
+
+it("tasks of one conversation are launched one after another [LCH-1]", async () => {
+  await using world = await openLiar();
+  const worker = await world.createWorker();
+  const session = await world.app.call("POST /api/local/sessions", { worker_id: worker });
+  const say = () =>
+    world.app.call(`POST /api/local/sessions/${session.id}/messages`, { content: "echo hello" });
+  await say();
+  const { id } = await world.waitForLaunch("launched");
+  await say();
+  await waitUntil("both wait", async () => (await world.app.call("GET /api/queue")).length === 2);
+  const runner = await world.openRunner(id);
+  await runner.claim(SH);
+  expect(await world.read("calls")).toEqual([id]);
+  await runner.end(id);
+  await waitUntil("the second is launched", async () => (await world.read("calls")).length === 2);
+});
+
+it.each([
+  ["keeps a directory", { home: "" }, /its worker keeps a directory. Set home none/],
+  ["names a secret", { env: { KEY: "secret:key" } }, /its worker names a secret in its variables/],
+  ["holds *:*", { scopes: ["*:*"] }, /may not run a worker that holds \*:\*/],
+])("a task whose worker %s waits, and says the way out [LCH-1]", async (_what, change, reason) => {
+  await using world = await openLiar();
+  await world.app.call("PUT /api/secrets/key", { value: "a secret value" });
+  const worker = await createRemoteWorker(world.app, "sh", { home: "none", ...change });
+  expect((await world.app.call(`GET /api/workers/${worker}/status`)).detail).toBeTypeOf("string");
+  const task = await createTask(world.app, worker, "echo hello");
+  expect(await world.waitForReason(task, reason)).toMatchObject({ held_by: { kind: "runner" } });
+  expect(await world.read("calls")).toEqual([]);
+});
+
+it("a runner that cannot do the run ends its launch as a failed start [LCH-1]", async () => {
+  await using world = await openLiar();
+  const task = await createLaunchedTask(world);
+  const { id } = await world.waitForLaunch("launched");
+  const runner = await world.openRunner(id);
+  expect((await runner.claim({ engines: [{ name: "echo", agent: false }] })).body.run).toBeNull();
+  await world.waitForReason(task, /the runner of the job does not have the engine sh/);
+  expect((await runner.claim(SH)).status).toBe(401);
+});
+
+it("the state command moves the deadline, and a job that ended is a failed start [LCH-1]", async () => {
+  await using world = await openLaunchWorld(async (folder) => ({
+    gpu: {
+      command: [await writeCommand(folder, "echo 12")],
+      state: [await writeCommand(folder, `cat ${folder}/state`)],
+      start_timeout: "1s",
+    },
+  }));
+  const { app, folder } = world;
+  await Deno.writeTextFile(`${folder}/state`, "pending\n");
+  const task = await createLaunchedTask(world);
+  await world.waitForReason(task, /job 12 of the launcher gpu \(pending\)/);
+  const read = () =>
+    app.db.first<{ deadline_at: number }>("select deadline_at from launch where ended_at is null");
+  expect((await read())?.deadline_at).toBeGreaterThan(Date.now() + 3_600_000);
+  await Deno.writeTextFile(`${folder}/state`, "ended\n");
+  await world.waitForReason(task, /job 12 ended before it started a runner/);
+}, 60_000);
+
+it("a cancel command that fails runs three times, and is then reported [LCH-1]", async () => {
+  await using world = await openLiar({
+    start_timeout: "1s",
+    cancel: ["false"],
+  });
+  await createLaunchedTask(world);
+  const { id } = await world.waitForLaunch("ended");
+  for (const count of [1, 2]) {
+    const read = () =>
+      world.app.db.first<{ cancels: number }>("select cancels from launch where id = ?", [id]);
+    await waitUntil(`attempt ${count}`, async () => (await read())?.cancels === count);
+    await world.app.db.write([{
+      sql: "update launch set cancel_at = 0 where id = ?",
+      args: [id],
+      wakeup: "launches",
+    }]);
+  }
+  await waitUntil("it is reported", async () => await countEvents(world, "launch.problem") === 1);
+  const left = await world.app.db.first("select cancels, cancel_at from launch where id = ?", [id]);
+  expect(left).toEqual({ cancels: 3, cancel_at: null });
+});
