@@ -3,6 +3,7 @@ import { benchAgents } from "./agents.ts";
 import { benchBackup } from "./backup.ts";
 import { benchBox } from "./box.ts";
 import { benchConsole } from "./console.ts";
+import { benchFleet } from "./fleet.ts";
 import { benchGateway } from "./gateway.ts";
 import { benchLaunch } from "./launch.ts";
 import { benchLists } from "./lists.ts";
@@ -23,6 +24,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   backup: benchBackup,
   box: benchBox,
   console: benchConsole,
+  fleet: benchFleet,
   gateway: benchGateway,
   launch: benchLaunch,
   lists: benchLists,
