@@ -4,6 +4,7 @@ import { benchBackup } from "./backup.ts";
 import { benchBox } from "./box.ts";
 import { benchConsole } from "./console.ts";
 import { benchGateway } from "./gateway.ts";
+import { benchLaunch } from "./launch.ts";
 import { benchLists } from "./lists.ts";
 import { addVerdict, formatTable, type Row } from "./measure.ts";
 import { benchReply } from "./reply.ts";
@@ -23,6 +24,7 @@ const BENCHES: Record<string, () => Promise<Row[]>> = {
   box: benchBox,
   console: benchConsole,
   gateway: benchGateway,
+  launch: benchLaunch,
   lists: benchLists,
   reply: benchReply,
   rest: benchRest,

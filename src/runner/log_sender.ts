@@ -13,6 +13,8 @@ interface LogOptions {
   epoch: number;
   kind: "log" | "events";
   path: string;
+  /** Sends the first lines without gathering. A person waits for a run that its machine started for. */
+  isPrompt?: boolean;
   /** Aborts when the runner loses the run. */
   signal: AbortSignal;
 }
@@ -55,7 +57,8 @@ export class LogSender {
     const { link, executionId, epoch, kind, path, signal } = this.#options;
     try {
       while (this.#grown) {
-        if (!this.#isFull) await sleep(link.clock, GATHER_MS, this.#hurried.signal);
+        const isFirst = this.#options.isPrompt === true && this.#sent === 0;
+        if (!this.#isFull && !isFirst) await sleep(link.clock, GATHER_MS, this.#hurried.signal);
         this.#grown = false;
         if (signal.aborted) return;
         const bytes = await readPart(path, this.#sent, LOG_CHUNK_MAX_BYTES);
@@ -72,10 +75,8 @@ export class LogSender {
             ofRun: true,
           },
         );
-        const end = offset + bytes.length;
-        // If the service has lost a part of the log, sending continues there. If it did not store this part, the part is skipped, because
-        // repeating it would never end.
-        this.#sent = size === offset ? end : Math.min(size, end);
+        // The service may have lost an earlier part.
+        this.#sent = Math.min(size, offset + bytes.length);
         this.#grown = true;
       }
     } catch (error) {

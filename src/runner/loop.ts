@@ -28,8 +28,6 @@ interface LoopOptions extends RemoteRunOptions {
   place: string;
   /** Whether this machine can set up a box. */
   hasBox: boolean;
-  /** Ends after one run. */
-  once: boolean;
   /** Whether this machine has git, for workers with a repository. */
   hasGit: boolean;
 }

@@ -52,6 +52,8 @@ export interface RemoteRunOptions extends Omit<EngineRunOptions, "environmentOf"
   paths: DataPaths;
   engines: Catalog;
   leftovers: OrphanRuns;
+  /** The runner does only this run. */
+  once: boolean;
 }
 
 export class RemoteRun {
@@ -83,7 +85,12 @@ export class RemoteRun {
     this.#options = options;
     this.#epoch = epoch;
     this.#reports = new ReportSender(sending);
-    this.#log = new LogSender({ ...sending, kind: "log", path: getLogPath(paths, executionId) });
+    this.#log = new LogSender({
+      ...sending,
+      kind: "log",
+      path: getLogPath(paths, executionId),
+      isPrompt: options.once,
+    });
     this.#engine = order.gateway === null
       ? engines.find(engine)
       : engines.buildThrough(engine, order.gateway);

@@ -68,7 +68,9 @@ it("a runner that cannot start reports why, and how to fix it (contract 18.2)", 
     run(...at, "--token-file", "removed", "-c", await configIn(folder.path, "one")),
     run(...at, "--token-file", "person", "-c", await configIn(folder.path, "two")),
   ]);
-  expect(none).toMatch(/^2 [\s\S]*--token-file is missing\. Usage: svc runner --url/);
+  expect(none).toMatch(
+    /^2 [\s\S]*--token-file or SVC_RUNNER_TOKEN_FILE is missing\. Usage: svc runner --url/,
+  );
   expect(missing).toMatch(/^2 [\s\S]*nothing/);
   expect(empty).toMatch(/^2 [\s\S]*--token-file: the file is empty/);
   expect(clear).toMatch(/^2 [\s\S]*--url: must start with https:/);

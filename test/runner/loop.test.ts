@@ -10,7 +10,7 @@ import { waitUntil } from "../harness/wait.ts";
 
 function buildLoop(service: FakeService, root: string, clock: Clock = systemClock): RunnerLoop {
   const options = { ...buildRunOptions(service.link, root), clock };
-  return new RunnerLoop({ ...options, maxRuns: 4, place: crypto.randomUUID(), once: false });
+  return new RunnerLoop({ ...options, maxRuns: 4, place: crypto.randomUUID() });
 }
 
 const TIMES = { epoch: 1, version: "v", lease_ms: 120_000, beat_ms: 10_000, margin_ms: 20_000 };

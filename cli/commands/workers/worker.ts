@@ -269,8 +269,7 @@ function buildFields<F extends Partial<Values<typeof FIELDS>>>(fields: F) {
   return {
     ...toFields(rest),
     ...(fallback === undefined ? {} : { fallback: fallback === "on" }),
-    // The server checks the value.
-    ...(home === undefined ? {} : { home: home as "none" | "" }),
+    ...(home === undefined ? {} : { home: parseHome(home) }),
     ...(resources === undefined ? {} : { resources: parseResources(resources) }),
     ...(isolation === undefined ? {} : { isolation: parseIsolation(isolation) }),
     ...(repo === undefined ? {} : { repo: parseRepo(repo) }),
@@ -321,6 +320,12 @@ function parseIsolation(given: string): Isolation {
   } catch {
     throw usageError(`--isolation: ${JSON.stringify(given)} must be namespace, box or a JSON object`);
   }
+}
+
+// The server ignores other homes in an update, because a client may send back what it got.
+function parseHome(given: string): "none" | "" {
+  if (given === "none" || given === "") return given;
+  throw usageError(`--home: ${JSON.stringify(given)} must be none or empty. Use worker rehome --to <runner>`);
 }
 
 type Resources = NonNullable<Api["POST /api/workers"]["body"]["resources"]> | null;

@@ -8,7 +8,7 @@ import { type LauncherResult, runLauncherProgram } from "../../run/remote/launch
 import { getLaunchRunnerName, type LeftJob, type OpenLaunch } from "../../store/workers/launch.ts";
 
 const LAUNCHER_COMMAND_MAX_MS = 60_000;
-const STATE_WORD_MAX_CHARACTERS = 50;
+const STATE_MAX_CHARACTERS = 100;
 
 interface CommandsOptions {
   paths: DataPaths;
@@ -75,11 +75,11 @@ export class LaunchCommands {
     return { kind: "done", job: readWord(result.line, JOB_MAX_CHARACTERS) };
   }
 
-  /** Returns the first word of the state command, or `unknown`. */
+  /** Returns the first line of the state command, or `unknown`. Its first word is the state, and the others say why. */
   async askState(argv: readonly string[], launch: OpenLaunch): Promise<string> {
     const result = await this.#call(argv, { env: buildJobVariables(launch), stdin: "", secret: "" });
-    const word = result.kind === "done" ? readWord(result.line, STATE_WORD_MAX_CHARACTERS) : "";
-    return word === "" ? "unknown" : word;
+    const line = result.kind === "done" ? result.line.slice(0, STATE_MAX_CHARACTERS) : "";
+    return line === "" ? "unknown" : line;
   }
 
   /** Runs the cancel command. Returns why it failed, or null. */

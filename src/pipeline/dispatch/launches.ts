@@ -198,18 +198,19 @@ export class Launches {
     if (now - (this.#askedAt.get(id) ?? -Infinity) < STATE_EVERY_MS) return;
     this.#askedAt.set(id, now);
     this.#run(this.#questions, id, async () => {
-      const word = await commands.askState(config.state ?? [], launch);
+      const state = await commands.askState(config.state ?? [], launch);
+      const [word] = state.split(/\s/);
       if (word === "ended") {
         const reason = `job ${job} ended before it started a runner`;
         return await this.#end(launch, { reason, cancels: false, failed: true });
       }
-      if (word === job_state) return;
+      if (state === job_state) return;
       const deadlineAt = word === "running"
         ? clock.now() + config.start_timeout
         : word === "pending"
         ? created_at + config.launch_expires
         : deadline_at;
-      await db.write([storeJobState(id, word, deadlineAt)]);
+      await db.write([storeJobState(id, state, deadlineAt)]);
     });
   }
 

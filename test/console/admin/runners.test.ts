@@ -79,6 +79,7 @@ describeConsole("runners in the console", ({ visit }) => {
     await home.locator("option", { hasText: "r2" }).waitFor({ state: "attached" });
     expect(await home.locator("option").allTextContents()).toEqual([
       "first runner that claims it",
+      "none, with a new directory for each run",
       "r2",
       "r1",
     ]);
