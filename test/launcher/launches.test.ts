@@ -13,6 +13,7 @@ import {
   openLaunchWorld,
   writeCommand,
   writeLauncher,
+  writeOnceLauncher,
 } from "../harness/service/launcher.ts";
 import { waitUntil } from "../harness/wait.ts";
 
@@ -62,6 +63,24 @@ it("a launcher starts one runner for one run, which ends with it [LCH-1]", async
     failures: 0,
   }]);
 });
+
+it(
+  "a job that is svc runner --once does its run, leaves nothing behind, and ends with 0 [LCH-1]",
+  async () => {
+    await using world = await openLaunchWorld(async (folder) => ({
+      gpu: { command: [await writeOnceLauncher(folder)] },
+    }));
+    const { app, folder } = world;
+    const task = await createLaunchedTask(world, "pwd; echo hello >file");
+    await waitUntilCompleted(app, task);
+    const [execution] = await app.call("GET /api/executions");
+    expect(execution.result).toContain(`/homes/${execution.id}`);
+    await waitUntil("the job ends", async () => (await world.read("codes")).length > 0);
+    expect([await world.read("codes"), await world.read("runner.log")]).toEqual([["0"], expect.any(Array)]);
+    expect([...Deno.readDirSync(`${folder}/tmp`)]).toEqual([]);
+  },
+  120_000,
+);
 
 it("the command gets the address, the labels, the resources and the token as variables and as JSON [LCH-1]", async () => {
   await using world = await openLaunchWorld(async (folder) => ({

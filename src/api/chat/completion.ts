@@ -199,8 +199,10 @@ export async function readCompletion(
   };
 }
 
+// A job that has been launched starts the task soon.
 function isBlocked({ status, held, paused }: CompletionTask): boolean {
-  return status === "pending" && (held !== "" || paused === 1);
+  const isHeld = held !== "" && !held.startsWith("launch:");
+  return status === "pending" && (isHeld || paused === 1);
 }
 
 function buildBlockedError({ held, held_until, reason }: CompletionTask, now: number): ServiceError {

@@ -47,7 +47,7 @@ export function listOpenLaunches(db: Database): Promise<OpenLaunch[]> {
       launch.deadline_at, coalesce(task.lane, '') as lane, coalesce(task.status = 'pending', 0) as waits,
       coalesce(task.held, '') as held, coalesce(task.reason, '') as task_reason,
       coalesce(runner.labels, '[]') as labels, coalesce(worker.resources, 'null') as resources,
-      runner.last_seen_at as seen_at, coalesce(execution.completed_at is not null, launch.state = 'claimed') as run_ended,
+      runner.last_seen_at as seen_at, execution.completed_at is not null as run_ended,
       coalesce(remote_run.reported, 0) as reported, remote_run.stopped_at
     from launch
     left join task on task.id = launch.task_id

@@ -3,7 +3,7 @@ import { type App, type AppOptions, openApp } from "./app.ts";
 import { createRemoteWorker, FakeRunner } from "./runner.ts";
 import { waitUntil } from "../wait.ts";
 import type { Json } from "./client.ts";
-import { createTempDir } from "./process.ts";
+import { createTempDir, SVC } from "./process.ts";
 
 const RUNNER = new URL("../../runner/conformance/python_runner.py", import.meta.url).pathname;
 
@@ -25,6 +25,22 @@ echo $! | tee -a ${folder}/jobs
 `;
   await Deno.writeTextFile(path, text, { mode: 0o755 });
   return path;
+}
+
+/** Writes the command of a launcher whose job is a real `svc runner --once`. The job writes its exit code to the file `codes`. */
+export async function writeOnceLauncher(folder: string): Promise<string> {
+  const config = join(folder, "runner.yaml");
+  await Deno.writeTextFile(config, "engines:\n  default: sh\n  sh: { kind: command, command: sh }\n");
+  await Deno.mkdir(join(folder, "tmp"));
+  const program = SVC.map((word) => `'${word}'`).join(" ");
+  const job = await writeCommand(
+    folder,
+    `TMPDIR=${folder}/tmp ${program} runner --once -c ${config} 2>>${folder}/runner.log; echo $? >>${folder}/codes`,
+  );
+  return await writeCommand(
+    folder,
+    `setsid ${job} </dev/null >/dev/null 2>&1 &\necho $! | tee -a ${folder}/jobs`,
+  );
 }
 
 /** Writes a command that runs these lines of shell. */

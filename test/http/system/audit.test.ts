@@ -27,6 +27,7 @@ const CHANGES_NOTHING = [
   "POST /api/runs/:id/log",
   "POST /api/runs/:id/events",
   "POST /api/runs/:id/end",
+  "PUT /api/runs/:id/repo",
   // The engine of a run opens a question, whose event names its worker (test/approval).
   "POST /api/approvals",
   "POST /api/approvals/:id/withdraw",
