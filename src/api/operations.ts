@@ -150,6 +150,8 @@ export function createOperations(dependencies: Dependencies) {
     launcher: bind({ list: launcher.listLaunchers, resume: launcher.resumeLauncher }),
     run: bind({
       openMedia: runnerProtocol.openRunMedia,
+      openRepo: runnerProtocol.openRunRepo,
+      storeCommits: runnerProtocol.storeRunCommits,
       claim: runnerProtocol.claimRun,
       beat: runnerProtocol.beatRuns,
       log: runnerProtocol.appendRunLog,

@@ -136,6 +136,9 @@ export function getMirrorDir(paths: DataPaths, workerId: string): string {
   return join(paths.trees, workerId, "mirror.git");
 }
 
+/** Start of the names of bundles with the commits of runs on runners, next to the mirror. */
+export const SENT_PREFIX = "sent-";
+
 /** Returns the worktree with this short id. */
 export function getTreeDir(paths: DataPaths, workerId: string, shortId: string): string {
   return join(paths.trees, workerId, "work", shortId);

@@ -12,6 +12,7 @@ import { Placement } from "../pipeline/dispatch/placement.ts";
 import type { Rules } from "../run/ending.ts";
 import { ClaimRequests } from "../run/remote/claim_requests.ts";
 import type { RunTracer } from "../run/environment.ts";
+import { RunRepos } from "../run/remote/run_repos.ts";
 import { Recorder } from "../run/recorder.ts";
 import type { RunMasks } from "../run/run_masks.ts";
 import { createSentVariables } from "../run/variables.ts";
@@ -63,6 +64,7 @@ export function createRemote(
     isolation,
     secrets,
     launchers,
+    mirrors,
   } = parts;
   const launches = new Launches({
     ...{ db, clock, wakeups, launchers },
@@ -96,6 +98,7 @@ export function createRemote(
     wakeDispatcher: () => wakeups.notify(WAKEUP.dispatcher),
   });
   const reports = new RemoteReports({
+    repos: new RunRepos({ db, clock, paths, secrets, mirrors }),
     ...{ db, clock, wakeups, paths, recorder, times, waits, steps, logWakeup: buildLogWakeup },
     maxLogBytes: limits.max_log_bytes,
   });
@@ -105,6 +108,8 @@ export function createRemote(
     log: (...given) => reports.appendLog(...given),
     report: (...given) => reports.storeReports(...given),
     media: (...given) => reports.openMedia(...given),
+    repo: (...given) => reports.openRepo(...given),
+    commits: (...given) => reports.storeCommits(...given),
     end: (...given) => reports.storeEnd(...given),
     placement: new Placement({
       ...{ db, clock, paths, engines, polls, times },

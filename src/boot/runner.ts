@@ -17,6 +17,7 @@ import { OrphanRuns } from "../runner/orphan_runs.ts";
 import { RefusedError, ServiceClient } from "../runner/service_client.ts";
 import { forwardToService } from "../runner/box_link.ts";
 import { findBoxFault } from "../engine/process/box_fault.ts";
+import { findGitVersion } from "../files/git/git.ts";
 import { toProblem } from "../http/problem.ts";
 import { checkBoxPath } from "../http/box_paths.ts";
 import type { BoxMachine } from "../run/box.ts";
@@ -93,7 +94,7 @@ async function serveOnce(options: RunnerOptions, umask: number): Promise<number>
 
 async function serveRuns(options: RunnerOptions, umask: number): Promise<number> {
   const { url, token, config, once } = options;
-  const hasBox = await canBox(config);
+  const [hasBox, git] = await Promise.all([canBox(config), findGitVersion()]);
   const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
@@ -110,7 +111,7 @@ async function serveRuns(options: RunnerOptions, umask: number): Promise<number>
     const leftovers = new OrphanRuns(paths);
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
-      ...{ clock, paths, config, umask, hasBox },
+      ...{ clock, paths, config, umask, hasBox, hasGit: git !== null },
       boxMachine: await buildBoxMachine(options, paths, hasBox),
       engines,
       ...{ leftovers, once },

@@ -173,6 +173,8 @@ export class Recorder {
 
 function buildContext(claim: Claim, { id, usage }: EngineSession, now: number): Statement[] {
   if (claim.task.type !== "immediate" || id === "") return [];
+  // The session is in a directory of the runner that ends with the run.
+  if (claim.remote === true && (claim.execution.tree_id ?? "") !== "") return [];
   const context = { session_id: id, work_dir: claim.workDir, usage };
   return [storeContext(claim.execution.execution_id, context, now)];
 }

@@ -24,11 +24,13 @@ interface ClaimOptions {
   place: string;
   /** Whether this machine can set up a box. */
   hasBox: boolean;
+  /** Whether this machine has git. */
+  hasGit: boolean;
 }
 
 /** Builds a claim request of this process. `epoch` is the last one from the service, or 0 after a start. */
 export function buildClaim(
-  { engines, paths, maxRuns, place, hasBox }: ClaimOptions,
+  { engines, paths, maxRuns, place, hasBox, hasGit }: ClaimOptions,
   process: string,
   epoch: number,
 ): RunnerClaim {
@@ -49,6 +51,7 @@ export function buildClaim(
       return [{ name, agent: engine.agent, gateways }];
     }),
     box: hasBox,
+    repo: hasGit,
     wait_ms: CLAIM_WAIT_MAX_MS,
   };
 }

@@ -91,7 +91,8 @@ export class LogSender {
   }
 }
 
-async function readPart(path: string, offset: number, maxBytes: number): Promise<Uint8Array> {
+/** Reads a part of a file, which may be missing. */
+export async function readPart(path: string, offset: number, maxBytes: number): Promise<Uint8Array> {
   const file = await Deno.open(path, { read: true }).catch(() => null);
   if (file === null) return new Uint8Array();
   try {

@@ -28,6 +28,8 @@ interface LoopOptions extends RemoteRunOptions {
   place: string;
   /** Whether this machine can set up a box. */
   hasBox: boolean;
+  /** Whether this machine has git, for workers with a repository. */
+  hasGit: boolean;
 }
 
 /** The end of a loop that got no run in time, or of a run whose end the service did not store. */

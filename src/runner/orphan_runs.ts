@@ -50,12 +50,13 @@ export class OrphanRuns {
     }
   }
 
-  /** Removes the record, logs and files of a run whose end the service has stored, and the directory that only this run had. */
+  /** Removes the record, logs and files of a run whose end the service has stored, and the directory that only it had. */
   remove(executionId: string): void {
     remove(getLogPath(this.#paths, executionId));
     remove(getEventsPath(this.#paths, executionId));
     this.#removeTree(resolveFiles(this.#paths, executionId));
     this.#removeTree(getHomeDir(this.#paths, executionId));
+    this.#removeTree(join(this.#paths.trees, executionId));
     remove(join(this.#folder, executionId));
   }
 
@@ -77,7 +78,9 @@ export class OrphanRuns {
     const found = this.#read();
     if (found.size > 0) await this.#endRuns(found);
     // The process may have ended while it removed them.
-    for (const name of listNames(this.#paths.homes)) this.#removeTree(join(this.#paths.homes, name));
+    for (const folder of [this.#paths.homes, this.#paths.trees]) {
+      for (const name of listNames(folder)) this.#removeTree(join(folder, name));
+    }
   }
 
   async #endRuns(found: ReadonlyMap<string, OrphanRun>): Promise<void> {

@@ -5,7 +5,7 @@ import { openDirectory, type Place } from "../base/files/open_directory.ts";
 import { removeTree } from "../base/files/tree_removal.ts";
 import { createLogger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
-import { getEventsPath, getLogPath } from "../base/paths.ts";
+import { getEventsPath, getLogPath, getMirrorDir } from "../base/paths.ts";
 import type { RunEnd, WireOrder } from "../domain/workers/runner.ts";
 import type { RunnerConfig } from "../config/runner.ts";
 import { resolveRemoteBox } from "../domain/workers/isolation.ts";
@@ -15,14 +15,18 @@ import type { EngineRunOptions } from "../run/local/engine_run.ts";
 import { type BoxMachine, type BoxPlanner, type BoxWish, createBoxPlanner } from "../run/box.ts";
 import { type BoxUser, giveFile } from "../engine/process/box.ts";
 import { createEnvironmentBuilder, type EnvironmentBuilder } from "../run/environment.ts";
-import { createSentResolver } from "../run/variables.ts";
+import { createSentResolver, SetupError } from "../run/variables.ts";
 import { addCost } from "../run/usage_recorder.ts";
 import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
+import { findBoxUser } from "../engine/process/box_user.ts";
+import { openSentWorkspace } from "../run/local/sent_workspace.ts";
+import type { Workspace } from "../run/local/workspaces.ts";
 import { runWorker } from "../run/local/worker_run.ts";
 import type { Lease } from "./lease.ts";
 import { type OrphanRuns, resolveFiles } from "./orphan_runs.ts";
 import { RefusedError, type ServiceClient } from "./service_client.ts";
+import { downloadBranch, uploadCommits } from "./repo_transfer.ts";
 import { LogSender } from "./log_sender.ts";
 import { ReportSender } from "./report_sender.ts";
 
@@ -140,11 +144,11 @@ export class RemoteRun {
     }
   }
 
-  #run(signal: AbortSignal): Promise<RunOutcome> {
+  async #run(signal: AbortSignal): Promise<RunOutcome> {
     const { execution, work_dir: workDir, verify, mcp, briefing, grant, max_log_bytes } = this.order;
     const { config: { limits } } = this.#options;
     const isProgram = this.#engine?.external === true;
-    if (this.#boxWish !== null && verify !== null && !isProgram) return Promise.resolve(NO_CHECK);
+    if (this.#boxWish !== null && verify !== null && !isProgram) return NO_CHECK;
     const options = {
       ...this.#options,
       isRunner: true,
@@ -153,8 +157,10 @@ export class RemoteRun {
       environmentOf: this.#createEnvironmentBuilder(),
       planBox: this.#createBoxPlanner(),
     };
-    return runWorker(options, {
-      ...{ execution, workDir, verify, mcp: mcp.servers },
+    const workspace = await this.#openWorkspace(signal);
+    if (workspace instanceof SetupError) return buildFailedOutcome("setup", workspace.message);
+    return await runWorker(options, {
+      ...{ execution, workDir, workspace, verify, mcp: mcp.servers },
       grant: () => Promise.resolve(grant),
       brief: () => Promise.resolve(briefing),
       signal,
@@ -174,6 +180,29 @@ export class RemoteRun {
         onWindows: () => {},
       }),
     });
+  }
+
+  async #openWorkspace(signal: AbortSignal): Promise<Workspace | SetupError | null> {
+    const { link, paths, umask, config: { isolation } } = this.#options;
+    // A service of an earlier version sends no `repo`.
+    const { repo = null, execution, work_dir: workDir } = this.order;
+    if (repo === null) return null;
+    const isOwned = this.#boxWish !== null && Deno.uid() === 0 && isolation.box.user !== "";
+    const { instruction, execution_id: executionId } = execution;
+    const transfer = { link, executionId, epoch: this.#epoch };
+    try {
+      return await openSentWorkspace({
+        ...{ executionId, instruction, workDir, umask, ...repo },
+        mirror: getMirrorDir(paths, executionId),
+        owner: isOwned ? await findBoxUser(isolation.box.user) : null,
+        download: (path) => downloadBranch({ ...transfer, signal }, path),
+        // The run may have been ended. Its changes still count, unless the runner has lost it.
+        upload: (path) => uploadCommits({ ...transfer, signal: this.#lost.signal }, path),
+      });
+    } catch (error) {
+      if (error instanceof SetupError) return error;
+      throw error;
+    }
   }
 
   get #boxWish(): BoxWish | null {

@@ -51,6 +51,8 @@ class UnansweredError extends Error {
 }
 
 interface SendOptions {
+  /** Default: POST. */
+  method?: "PUT";
   timeoutMs: number;
   signal?: AbortSignal | undefined;
   /** The request concerns one run, so its content may be rejected. */
@@ -94,7 +96,7 @@ export class ServiceClient {
     let text: string;
     try {
       response = await fetch(`${this.url}${path}`, {
-        method: "POST",
+        method: sending.method ?? "POST",
         redirect: "error",
         headers: {
           ...this.headers,

@@ -86,6 +86,7 @@ const ENDPOINTS: Record<string, string> = {
   "/api/runs/:id/events": "POST",
   "/api/runs/:id/log": "POST",
   "/api/runs/:id/media/:name": "GET",
+  "/api/runs/:id/repo": "GET, PUT",
   "/api/schedules": "GET",
   "/api/schedules/preview": "GET",
   "/api/secrets": "GET",

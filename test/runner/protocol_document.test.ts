@@ -13,6 +13,7 @@ import {
   runnerClaimedSchema,
   runnerClaimSchema,
   runnerHeardSchema,
+  runRepoQuery,
   RUNS_PER_RUNNER_MAX,
   runStoredSchema,
 } from "../../src/domain/workers/runner.ts";
@@ -34,6 +35,7 @@ it("the document of the runner protocol names each field of its requests and ans
   const schemas = {
     ...{ runnerClaimSchema, runnerClaimedSchema, runnerBeatSchema, runnerHeardSchema },
     ...{ runEventsSchema, runLoggedSchema, runEndSchema, runStoredSchema, log: z.object(runLogQuery) },
+    repo: z.object(runRepoQuery),
   };
   const missing = Object.entries(schemas).flatMap(([name, schema]) =>
     [...new Set(listFields(z.toJSONSchema(schema, { io: "input" })))]
@@ -47,7 +49,7 @@ it("the document of the runner protocol names each of its requests and failures,
   const routes = runnerRoutes.filter(({ access }) => access === "write:runs").map(({ method, path }) =>
     `${method} ${path}`
   );
-  expect(routes.length).toBe(6);
+  expect(routes.length).toBe(8);
   for (const route of routes) expect(page).toContain(`\`${route}\``);
   for (const failure of FAILURES) expect(page).toContain(`\`${failure}\``);
   const format = (ms: number) => ms.toLocaleString("en-US");

@@ -13,19 +13,20 @@ type Worker = Schemas["Worker"];
 export const REMOTE_DIRECTORY = "Directory on the runner";
 const ANY_RUNNER = "first runner that claims it";
 const NO_HOME = "none";
+const ANY_FOR_EACH_RUN = "any runner with these labels";
 
 /** Lists the facts about where a worker runs and where its directory is. */
-export function listPlacement({ id, runs_on, home, work_dir }: Worker, move: () => void): NamedFacts {
+export function listPlacement({ id, runs_on, home, repo, work_dir }: Worker, move: () => void): NamedFacts {
   const remote = runs_on.length > 0;
-  const isHomeless = home === NO_HOME;
+  const isHomeless = remote && (home === NO_HOME || repo !== null);
   // The service chooses this directory relative to the work directory of the runner.
   const path = remote && work_dir.endsWith(`/workers/${id}`) ? `workers/${id}` : work_dir;
   return {
     "Runner labels": runs_on.join(", "),
     Runner: remote && (
       <>
-        {isHomeless ? "any runner" : home || ANY_RUNNER}{" "}
-        {hasScope("write:workers") && hasScope("read:runners") && (
+        {isHomeless ? ANY_FOR_EACH_RUN : home || ANY_RUNNER}{" "}
+        {repo === null && hasScope("write:workers") && hasScope("read:runners") && (
           <Button class="small" press={move}>Move</Button>
         )}
       </>

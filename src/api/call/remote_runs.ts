@@ -7,6 +7,7 @@ import type {
   RunnerBeatAnswer,
   RunnerClaim,
   RunnerClaimAnswer,
+  RunRepoPart,
 } from "../../domain/workers/runner.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
 
@@ -28,5 +29,7 @@ export interface RemoteRuns {
   log(runner: RunnerBinding, id: string, part: RunLogPart, bytes: Uint8Array): Promise<RunLogSize>;
   report(runner: RunnerBinding, id: string, events: RunEvents): Promise<void>;
   media(runner: RunnerBinding, id: string, name: string): Promise<RunFile>;
+  repo(runner: RunnerBinding, id: string, signal: AbortSignal): Promise<RunFile>;
+  commits(runner: RunnerBinding, id: string, part: RunRepoPart, bytes: Uint8Array): Promise<RunLogSize>;
   end(runner: RunnerBinding, id: string, end: RunEnd): Promise<void>;
 }

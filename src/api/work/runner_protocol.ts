@@ -9,6 +9,7 @@ import type {
   RunnerClaim,
   RunnerClaimAnswer,
   RunReceipt,
+  RunRepoPart,
 } from "../../domain/workers/runner.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
 import { type Answer, answer } from "../call/answer.ts";
@@ -86,6 +87,25 @@ export function openRunMedia(
   name: string,
 ): Promise<RunFile> {
   return remote().media(requireRunner(call), id, name);
+}
+
+/** Opens a bundle of the branch of a run. Throws `not_found`, or `conflict` with the reason. */
+export function openRunRepo(
+  { remote, lifecycle }: Deps<"remote" | "lifecycle">,
+  call: Call,
+  id: string,
+): Promise<RunFile> {
+  return remote().repo(requireRunner(call), id, lifecycle.stopping);
+}
+
+/** Stores a part of a run's commits, also repeatedly. Throws `conflict`, `invalid_request` or `payload_too_large`. */
+export async function storeRunCommits(
+  { remote }: Deps<"remote">,
+  call: Call,
+  id: string,
+  { part, bytes }: { part: RunRepoPart; bytes: Uint8Array },
+): Promise<Answer<RunLogSize>> {
+  return answer(await remote().commits(requireRunner(call), id, part, bytes));
 }
 
 function requireRunner({ caller: { runner } }: Call): RunnerBinding {

@@ -299,7 +299,7 @@ async function checkEnvs(deps: PlanDeps, call: Call, { changes }: UnhashedPlan):
     await checkMcp(deps, call, { ...place, runs_on, before: had, patch: buildMcpPatch(had, mcp) });
     await checkRepo(deps, call, {
       ...{ workerId: place.workerId, before: (present?.fields.repo ?? null) as Repo | null, repo },
-      ...{ workDir: repo === null ? "" : work_dir, runsOn: runs_on, path: place.path },
+      ...{ workDir: repo === null ? "" : work_dir, path: place.path },
     });
   }
 }

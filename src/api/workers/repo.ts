@@ -14,7 +14,6 @@ interface RepoChange {
   repo: Repo | null;
   /** The requested work directory, "" for none. */
   workDir: string;
-  runsOn: readonly string[];
   /** Prefix of field names in errors. */
   path?: string;
 }
@@ -26,16 +25,10 @@ interface RepoChange {
 export async function checkRepo(
   { db, paths }: Deps<"db" | "paths">,
   call: Call,
-  { workerId, before, repo, workDir, runsOn, path = "" }: RepoChange,
+  { workerId, before, repo, workDir, path = "" }: RepoChange,
 ): Promise<void> {
   const isChanged = JSON.stringify(before) !== JSON.stringify(repo);
   if (isChanged) checkMaySet(call, "repo");
-  if (repo !== null && runsOn.length > 0) {
-    throw invalid(
-      `${path}runs_on`,
-      "cannot be combined with repo: workers with a repository run on the service's machine. Remove one of them.",
-    );
-  }
   if (repo !== null && workDir !== "") {
     throw invalid(
       `${path}work_dir`,

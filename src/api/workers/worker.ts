@@ -116,7 +116,7 @@ async function checkNewWorker(deps: WorkerDeps, call: Call, input: WorkerCreate)
   await checkEnv({ db, engines }, call, { ...created, patch: input.env });
   await checkMcp({ db, engines }, call, { ...created, runs_on, patch: input.mcp });
   const { repo } = input;
-  await checkRepo(deps, call, { workerId: null, before: null, repo, workDir: work_dir, runsOn: runs_on });
+  await checkRepo(deps, call, { workerId: null, before: null, repo, workDir: work_dir });
   const workDir = work_dir === "" || runs_on.length > 0 ? null : resolveWorkDir(work_dir, paths);
   await checkIsolation(deps, { id: "", isolation, engine, workDir, runs_on });
   checkFallback(deps, input);
@@ -239,10 +239,7 @@ async function changeWorker(
   }
   await checkRepo(deps, call, {
     ...{ workerId: id, before: worker.repo, workDir: "" },
-    ...{
-      repo: change.repo === undefined ? worker.repo : change.repo,
-      runsOn: change.runs_on ?? worker.runs_on,
-    },
+    repo: change.repo === undefined ? worker.repo : change.repo,
   });
   if (change.fallback !== undefined) checkMaySet(call, "fallback");
   if (sources !== undefined || FALLBACK_FIELDS.some((name) => name in change)) {
@@ -263,7 +260,9 @@ async function changeWorker(
     ? change
     : { ...change, skills: await fetchSkills(deps, sources) };
   // The worker's directory was on a runner.
-  if (change.runs_on?.length === 0) await makeWorkDir(resolveWorkDir(worker.work_dir, paths));
+  if (change.runs_on?.length === 0 && worker.repo === null) {
+    await makeWorkDir(resolveWorkDir(worker.work_dir, paths));
+  }
   const now = clock.now();
   const statements: Statement[] = [
     ...updateWorkerRow(id, row, departments?.map((department) => department.id) ?? null, now),

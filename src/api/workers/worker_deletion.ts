@@ -37,7 +37,8 @@ export async function deleteWorker(
   deleteWorkDir: boolean,
 ): Promise<Answer<DeleteResult>> {
   const worker = requireFound(await findWorker(db, id), "worker", id);
-  if (deleteWorkDir && worker.runs_on.length > 0) {
+  // The branches of a repository are on this machine, wherever its worker runs.
+  if (deleteWorkDir && worker.runs_on.length > 0 && worker.repo === null) {
     throw conflict(
       `Cannot delete the work directory ${worker.work_dir}: it is on ${
         worker.home === "" || worker.home === NO_HOME ? "no machine" : `the runner ${worker.home}`

@@ -24,6 +24,11 @@ export async function rehomeWorker(
 ): Promise<Answer<Worker>> {
   const { db, clock, paths } = deps;
   const worker = requireFound(await findWorker(db, id), "worker", id);
+  if (worker.repo !== null) {
+    throw conflict(
+      `Cannot rehome ${worker.name}: a worker with a repository has no home. Any runner with its labels takes its runs.`,
+    );
+  }
   const now = clock.now();
   const isName = home !== "" && home !== NO_HOME;
   const runner = isName ? await findRunner(db, home, now) : null;

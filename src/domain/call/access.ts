@@ -196,6 +196,8 @@ const TABLE: readonly [operation: string, access: Access, only?: NonNullable<Rul
   ["POST /api/runs/:id/events", "write:runs", "runners"],
   ["POST /api/runs/:id/end", "write:runs", "runners"],
   ["GET /api/runs/:id/media/:name", "write:runs", "runners"],
+  ["GET /api/runs/:id/repo", "write:runs", "runners"],
+  ["PUT /api/runs/:id/repo", "write:runs", "runners"],
 ];
 
 /** Rules by operation, such as `GET /api/workers/:id`. */

@@ -1,5 +1,5 @@
 /** How much a run changed. */
-interface ChangeCounts {
+export interface ChangeCounts {
   files_changed: number;
   insertions: number;
   deletions: number;

@@ -17,6 +17,9 @@ const ENGINES_MAX = 100;
 /** Limits of one request: the number of reports, and the bytes of a log. */
 const EVENTS_PER_REQUEST_MAX = 100;
 export const LOG_CHUNK_MAX_BYTES = 512 * 1024;
+/** Limits of the commits of one run, and of one part of them. */
+export const REPO_MAX_BYTES = 256 * 1024 * 1024;
+export const REPO_CHUNK_MAX_BYTES = 4 * 1024 * 1024;
 /** Limit of a run's outcome. A result of 256 KiB fits in the longest JSON escape. */
 export const RUN_END_MAX_BYTES = 4 * 1024 * 1024;
 
@@ -102,6 +105,7 @@ export const runnerClaimSchema = z.strictObject({
     }),
   })).max(ENGINES_MAX),
   box: z.boolean().default(false).meta({ description: "whether it can set up a box" }),
+  repo: z.boolean().default(false).meta({ description: "whether it can run workers with a repository" }),
   // No upper limit: a newer runner may wait longer.
   wait_ms: z.int().min(0).default(CLAIM_WAIT_MAX_MS).meta({
     description: `longest wait; the service responds after at most ${CLAIM_WAIT_MAX_MS} ms`,
@@ -123,6 +127,12 @@ const wireOrderSchema = z.strictObject({
     instruction: z.string(),
   }),
   work_dir: z.string(),
+  repo: z.strictObject({
+    branch: z.string(),
+    author: z.strictObject({ name: z.string(), email: z.string() }),
+  }).nullable().meta({
+    description: "the branch of the worker's repository, which the runner downloads before it starts the run",
+  }),
   verify: verifySchema.nullable(),
   env: z.record(z.string(), z.string()).meta({ description: "variables of the worker without secrets" }),
   secrets: z.record(z.string(), z.string()).meta({
@@ -214,6 +224,15 @@ export type RunLogPart = z.output<z.ZodObject<typeof runLogQuery>>;
 /** The size of the stored log in bytes. */
 export const runLoggedSchema = z.strictObject({ size: z.int() }).meta({ id: "RunLogged" });
 export type RunLogSize = z.output<typeof runLoggedSchema>;
+
+const byteCount = z.string().regex(/^\d{1,15}$/).transform(Number).meta({ type: "integer" });
+
+export const runRepoQuery = {
+  epoch: runLogQuery.epoch,
+  offset: byteCount,
+  size: byteCount.meta({ type: "integer", description: "size of the whole bundle" }),
+};
+export type RunRepoPart = z.output<z.ZodObject<typeof runRepoQuery>>;
 
 const RESULT_TEXT_MAX_BYTES = 512 * 1024;
 

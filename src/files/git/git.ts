@@ -14,13 +14,15 @@ export interface GitRequest {
   config?: readonly string[];
   /** More variables, such as GIT_INDEX_FILE or those of a remote. */
   env?: Readonly<Record<string, string>>;
-  /** Text for stdin, or the path of a file of the service. */
-  stdin?: string | { file: string };
+  /** Text for stdin, or a file of the service, from `offset` on. */
+  stdin?: string | { file: string; offset?: number };
   timeoutMs?: number;
   /** The umask of the files that it writes. Default: that of the service. */
   umask?: number;
   /** Git ends when it writes a larger file. */
   fileMaxBytes?: number;
+  /** Git ends when it takes more memory, mapped files included. */
+  memoryMaxBytes?: number;
   /** Output after this many bytes is cut. Default: 1 MiB. */
   outputMaxBytes?: number;
   signal?: AbortSignal;
@@ -170,10 +172,11 @@ function spawn(request: GitRequest): Deno.ChildProcess {
 const LIMIT_UNIT_BYTES = 512;
 
 // The shell sets what a process hands on to its children.
-function buildShell({ umask, fileMaxBytes }: GitRequest): string[] {
+function buildShell({ umask, fileMaxBytes, memoryMaxBytes }: GitRequest): string[] {
   const lines = [
     ...(umask === undefined ? [] : [`umask ${umask.toString(8)}`]),
     ...(fileMaxBytes === undefined ? [] : [`ulimit -f ${Math.ceil(fileMaxBytes / LIMIT_UNIT_BYTES)}`]),
+    ...(memoryMaxBytes === undefined ? [] : [`ulimit -v ${Math.ceil(memoryMaxBytes / 1024)}`]),
   ];
   return lines.length === 0 ? [] : ["/bin/sh", "-c", `${lines.join("; ")}; exec "$@"`, "sh"];
 }
@@ -224,10 +227,11 @@ async function readBounded(
 
 async function feed(
   stream: WritableStream<Uint8Array>,
-  source: string | { file: string },
+  source: string | { file: string; offset?: number },
 ): Promise<void> {
   if (typeof source !== "string") {
     const file = await Deno.open(source.file);
+    await file.seek(source.offset ?? 0, Deno.SeekMode.Start);
     // Git may end without reading its stdin.
     return await file.readable.pipeTo(stream).catch(() => {});
   }

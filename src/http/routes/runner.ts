@@ -3,6 +3,7 @@ import { deletedSchema } from "../../domain/call/deleted.ts";
 import { id, line, NAME_MAX_BYTES } from "../../domain/call/field.ts";
 import {
   LOG_CHUNK_MAX_BYTES,
+  REPO_CHUNK_MAX_BYTES,
   RUN_END_MAX_BYTES,
   runEndSchema,
   runEventsSchema,
@@ -17,6 +18,7 @@ import {
   runnerHeardSchema,
   runnerListQuery,
   runnerSchema,
+  runRepoQuery,
   runStoredSchema,
 } from "../../domain/workers/runner.ts";
 import { launcherSchema } from "../../domain/workers/launcher.ts";
@@ -155,5 +157,30 @@ export const runnerRoutes = [
     refusals: [409],
     handle: async ({ api, call, params }) =>
       buildDownload(await api.run.openMedia(call, params.id, params.name)),
+  }),
+  defineRoute("GET /api/runs/:id/repo", {
+    access: "write:runs",
+    operation: "run.repo",
+    summary: "Download the branch that a run works on, as a git bundle",
+    description: "For runners. 409 has the reason why the run cannot have its branch.",
+    params: { id },
+    response: z.string(),
+    responseType: "*/*",
+    refusals: [409],
+    handle: async ({ api, call, params }) => buildDownload(await api.run.openRepo(call, params.id)),
+  }),
+  defineRoute("PUT /api/runs/:id/repo", {
+    access: "write:runs",
+    operation: "run.commits",
+    summary: "Upload a part of the git bundle with the commits of a run",
+    description: "For runners. Repeated bytes have no effect.",
+    params: { id },
+    query: runRepoQuery,
+    response: runLoggedSchema,
+    refusals: [409],
+    handle: async ({ api, call, params, query, raw, streams }) => {
+      const bytes = await readBody(raw, REPO_CHUNK_MAX_BYTES, streams.clock);
+      return await api.run.storeCommits(call, params.id, { part: query, bytes });
+    },
   }),
 ] as const;

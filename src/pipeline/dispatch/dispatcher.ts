@@ -178,13 +178,19 @@ export class Dispatcher {
     placements: PlacementRound,
     { busy, free, now }: { busy: ReadonlySet<string>; free: number; now: number },
   ): TaskPlace | null {
-    if (task.runs_on === "[]") {
-      // Two paths to one directory share one lock.
-      const lock = task.lane === "" ? resolveLinks(task.work_dir) : `${task.worker_id} ${task.lane}`;
-      return free <= 0 || busy.has(lock) || this.#workDirLocks.has(lock)
-        ? null
-        : { kind: "start", lock, slot: null };
+    const isHere = task.runs_on === "[]";
+    // Two paths to one directory share one lock.
+    const lock = task.lane !== ""
+      ? `${task.worker_id} ${task.lane}`
+      : isHere
+      ? resolveLinks(task.work_dir)
+      : "";
+    const isBusy = busy.has(lock) || this.#workDirLocks.has(lock);
+    if (isHere) {
+      return free <= 0 || isBusy || placements.isLaneBusy(task) ? null : { kind: "start", lock, slot: null };
     }
+    // The worker has moved to runners during a run on this machine.
+    if (isBusy) return null;
     const start = placements.findSlot(task);
     switch (start.kind) {
       case "slot":
@@ -274,7 +280,7 @@ export class Dispatcher {
     const { won } = await db.write([
       ...(gate === null ? startRun(execution, task.type) : startGateRun(execution)),
       ...(slot === null ? [] : placement.buildLease(slot, execution)),
-      ...(task.has_repo === 0 ? [] : [openTree(execution, task.lane, now)]),
+      ...(task.has_repo === 0 ? [] : [openTree(execution, task.lane, { now, isRemote: slot !== null })]),
       insertReservation(execution.execution_id, reservation.targets, reservation.expected),
       // Each launch blocks its own task only.
       ...(task.held === "" || launchId !== undefined ? [] : [unblockTasks(task.worker_id, task.held, now)]),

@@ -1,7 +1,7 @@
 // Removes worktrees that no run has used for `retention.trees`, and the files of skills that no worker has. Branches stay.
 import { join } from "node:path";
 import { createLogger } from "../../base/log.ts";
-import { type DataPaths, getMirrorDir, getTreeDir } from "../../base/paths.ts";
+import { type DataPaths, getMirrorDir, getTreeDir, SENT_PREFIX } from "../../base/paths.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { getShortId } from "../../domain/work/tree.ts";
 import { type Mirrors, removeWorktree } from "../../files/git/mirror.ts";
@@ -61,6 +61,7 @@ async function remove(options: TreeStageOptions, tree: IdleTree): Promise<void> 
 // A kill between the row and the directory leaves a directory without a row.
 async function removeOrphans({ db, clock, paths, mirrors }: TreeStageOptions): Promise<void> {
   for (const worker of await listNames(paths.trees)) {
+    await removeSent(join(paths.trees, worker), clock.now());
     const known = new Set((await listTreeIds(db, worker)).map(getShortId));
     const folder = join(paths.trees, worker, "work");
     for (const name of known.size === 0 ? [] : await listNames(folder)) {
@@ -70,6 +71,15 @@ async function removeOrphans({ db, clock, paths, mirrors }: TreeStageOptions): P
       log.info("Removing the worktree {path}, which belongs to no branch", { path: join(folder, name) });
       await mirrors.use(getMirrorDir(paths, worker), () => removeWorktree(join(folder, name)));
     }
+  }
+}
+
+// A runner that lost its run has sent a part of its commits.
+async function removeSent(top: string, now: number): Promise<void> {
+  for (const name of await listNames(top)) {
+    if (!name.startsWith(SENT_PREFIX)) continue;
+    const age = now - ((await Deno.lstat(join(top, name))).mtime?.getTime() ?? 0);
+    if (age >= ORPHAN_AGE_MS) await Deno.remove(join(top, name));
   }
 }
 

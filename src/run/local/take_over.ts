@@ -1,16 +1,23 @@
 // Commits what a run has left in its worktree, and brings its commits out of the isolation of the run (contract 26).
-import { buildGitEnv, buildSettings } from "../../files/git/git.ts";
+import { join } from "node:path";
+import { faultPoint } from "../../base/fault_point.ts";
+import { type ChangeCounts, formatFiles } from "../../domain/work/change_counts.ts";
+import { readStat } from "../../files/git/diff.ts";
+import { buildGitEnv, buildSettings, runGit } from "../../files/git/git.ts";
+import { setBranch } from "../../files/git/mirror.ts";
 import { type CommandContext, runCommand } from "./command.ts";
 
 /** Size of an uncommitted file that is committed. */
 const COMMITTED_FILE_MAX_BYTES = 10 * 1024 * 1024;
+/** Size of the new commits of one run. */
+const PACK_MAX_BYTES = 2 * 1024 * 1024 * 1024;
 const SKIPPED_SHOWN_MAX = 20;
 const REPORT_MAX_BYTES = 64 * 1024;
 const TAKE_OVER_TIMEOUT_MS = 10 * 60_000;
 const SUBJECT_MAX_CHARACTERS = 72;
 
 /** The commits of a run. */
-export interface TakenCommits {
+interface TakenCommits {
   /** The new head of the branch, which is the old one when nothing changed. */
   head: string;
   /** Whether the service committed what the run had left. */
@@ -29,8 +36,71 @@ interface TakeOverRequest {
   author: { name: string; email: string };
   instruction: string;
   executionId: string;
-  /** Receives the pack with the new commits. */
-  onPack: (chunk: Uint8Array) => void;
+}
+
+/** Where and how the changes of a run are taken over. */
+export type TakeOverContext = Omit<CommandContext, "signal" | "onStart"> & {
+  tempDir: string;
+  /** Writes a line of the run's log. */
+  note: (line: string) => void;
+};
+
+/** Takes the commits of a run into the mirror, moves its branch there, and notes what changed. Throws with the reason. */
+export async function takeOverRun(
+  run: TakeOverContext,
+  request: TakeOverRequest,
+): Promise<Pick<TakenCommits, "head" | "bytes"> & ChangeCounts> {
+  const { mirror, branch, known: before, executionId } = request;
+  const pack = join(mirror, `tmp_pack-${executionId}`);
+  try {
+    let size = 0;
+    const write = (file: Deno.FsFile, chunk: Uint8Array) => {
+      size += chunk.length;
+      if (size > PACK_MAX_BYTES) return;
+      for (let at = 0; at < chunk.length;) at += file.writeSync(chunk.subarray(at));
+    };
+    const taken = await (async () => {
+      using file = await Deno.open(pack, { write: true, create: true, truncate: true, mode: 0o600 });
+      return await takeOverCommits(run, request, (chunk) => write(file, chunk));
+    })();
+    if (size > PACK_MAX_BYTES) throw new Error("its commits have more than 2 GiB");
+    faultPoint("tree.packed");
+    const { head } = taken;
+    if (head !== before) await importCommits(mirror, { pack, size, branch, before, head });
+    const { files_changed, insertions, deletions } = await readStat(mirror, { base: before, head });
+    run.note(formatChanges(branch, taken, files_changed));
+    return { head, bytes: taken.bytes, files_changed, insertions, deletions };
+  } finally {
+    await Deno.remove(pack).catch(() => {});
+  }
+}
+
+// Takes only objects from the run's repository, and checks that no object is missing.
+async function importCommits(
+  mirror: string,
+  { pack, size, branch, before, head }: {
+    pack: string;
+    size: number;
+    branch: string;
+    before: string;
+    head: string;
+  },
+): Promise<void> {
+  if (size > 0) {
+    await runGit({ args: ["index-pack", "--stdin", "--fix-thin"], gitDir: mirror, stdin: { file: pack } });
+  }
+  faultPoint("tree.imported");
+  await runGit({ args: ["rev-list", "--objects", "--quiet", head, "--not", "--all"], gitDir: mirror });
+  await setBranch(mirror, branch, head, before);
+  faultPoint("tree.moved");
+}
+
+function formatChanges(branch: string, { isCommitted, skipped }: TakenCommits, files: number): string {
+  const changed = files === 0 ? `no changes on ${branch}` : `${formatFiles(files)} changed on ${branch}`;
+  return [
+    `[${changed}${isCommitted ? "; the service committed what was left" : ""}]`,
+    ...skipped.map((path) => `[not committed: ${path}, a repository or a file over 10 MiB]`),
+  ].join("\n");
 }
 
 // Runs in the isolation of the run, with separate settings and a separate index, so that no lock, merge or setting of the agent's repository
@@ -115,12 +185,13 @@ head -n ${SKIPPED_SHOWN_MAX} "$tmp/left_out" | sed 's,^,skipped ,' >&2
 echo "taken $commit $made \${size:-0}" >&2
 `;
 
-/** Runs the script in the isolation of the run. Throws an Error with the reason when the changes stay in the worktree. */
-export async function takeOverCommits(
-  run: Omit<CommandContext, "signal" | "onStart"> & { tempDir: string },
+// Runs the script in the isolation of the run. Throws an Error with the reason when the changes stay in the worktree.
+async function takeOverCommits(
+  run: TakeOverContext,
   request: TakeOverRequest,
+  onPack: (chunk: Uint8Array) => void,
 ): Promise<TakenCommits> {
-  const { mirror, branch, known, author, onPack } = request;
+  const { mirror, branch, known, author } = request;
   const words = [
     ...["/bin/sh", "-c", SCRIPT, "svc-take-over"],
     ...[run.workDir, mirror, branch, known, String(COMMITTED_FILE_MAX_BYTES)],

@@ -32,8 +32,10 @@ import {
   type RunnerRow,
   storeRunnerReport,
 } from "../../store/workers/runner.ts";
+import { findTree } from "../../store/work/tree.ts";
 import { findIsolation, listRemoteWorkDirs } from "../../store/workers/worker.ts";
 import { buildBriefing, buildGrant } from "../briefing.ts";
+import { buildAuthor } from "../branches.ts";
 import type { Claim } from "../claim.ts";
 import { type RunTracer, signRunToken } from "../environment.ts";
 import type { Catalog } from "../../engine/catalog.ts";
@@ -229,6 +231,7 @@ export class RemoteClaims {
         engine: execution.engine,
       },
       work_dir: claim.workDir,
+      repo: await this.#findRepo(row),
       verify: JSON.parse(row.verify) as Verify | null,
       ...await this.#resolveVariables(execution, runner),
       isolation: await this.#findIsolation(worker_id, runner),
@@ -271,6 +274,11 @@ export class RemoteClaims {
     }
   }
 
+  async #findRepo({ tree_id, worker_id, worker_name }: RemoteRunRow): Promise<WireOrder["repo"]> {
+    const tree = tree_id === "" ? null : await findTree(this.#options.db, tree_id);
+    return tree === null ? null : { branch: tree.branch, author: buildAuthor(worker_id, worker_name) };
+  }
+
   async #findIsolation(workerId: string, runner: RunnerRow): Promise<RemoteIsolation> {
     const { db, paths, isolation } = this.#options;
     const box = resolveBox(await findIsolation(db, workerId), isolation);
@@ -288,12 +296,12 @@ async function listFiles(db: Database, messageId: string): Promise<string[]> {
 
 /** Builds the claim of a run on a runner as the dispatcher made it. */
 export function buildClaim(row: RemoteRunRow): Claim {
-  const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id } = row;
+  const { session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, tree_id } = row;
   const { worker_name, session_id, engine, instruction, created_at } = row;
   const { type, cron, time_zone, deliver_to, verify } = row;
   return {
     execution: {
-      ...{ session_key, worker_id, task_id, execution_id, message_id, attempt, run_id },
+      ...{ session_key, worker_id, task_id, execution_id, message_id, attempt, run_id, tree_id },
       ...{ worker_name, session_id, engine, fallback_from: "", instruction, created_at },
     },
     task: { type, cron, time_zone, deliver_to, verify, attempt: row.task_attempt },
@@ -307,8 +315,9 @@ function isEnded({ lease_until, epoch }: RemoteRunRow, runner: RunnerRow): boole
   return lease_until === null || lease_until === 0 || epoch !== runner.epoch;
 }
 
-function isChanged(row: RunnerRow, { max_runs, engines, box, version }: RunnerClaim): boolean {
-  return row.box !== Number(box) || row.max_runs !== max_runs || row.version !== version ||
+function isChanged(row: RunnerRow, { max_runs, engines, box, repo, version }: RunnerClaim): boolean {
+  return row.box !== Number(box) || row.repo !== Number(repo) || row.max_runs !== max_runs ||
+    row.version !== version ||
     row.engines !== JSON.stringify(engines);
 }
 

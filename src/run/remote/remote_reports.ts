@@ -18,6 +18,7 @@ import type {
   RunLogSize,
   RunnerBeat,
   RunnerBeatAnswer,
+  RunRepoPart,
   RunReport,
 } from "../../domain/workers/runner.ts";
 import type { RunnerBinding } from "../../domain/call/scope.ts";
@@ -39,6 +40,7 @@ import {
 } from "../../store/workers/remote_run.ts";
 import { findRunnerRow, storeRunnerReport } from "../../store/workers/runner.ts";
 import { buildClaim, buildReplacedError } from "./remote_claims.ts";
+import type { RunRepos } from "./run_repos.ts";
 import type { Recorder } from "../recorder.ts";
 import type { Interruption } from "../../domain/work/interruption.ts";
 
@@ -50,6 +52,7 @@ interface RemoteReportsOptions {
   wakeups: Wakeups;
   paths: DataPaths;
   recorder: Recorder;
+  repos: RunRepos;
   times: LeaseTimes;
   waits: HumanWaits;
   steps: RecentActivity;
@@ -167,9 +170,29 @@ export class RemoteReports {
     return { file: found.file, size: found.size, mime: media?.mime ?? "", originalName: name };
   }
 
+  /** Opens a bundle of the branch that a run works on. Throws `not_found`, and `conflict` with the reason. */
+  async openRepo(binding: RunnerBinding, id: string, signal: AbortSignal): Promise<RunFile> {
+    const row = await findRemoteRun(this.#options.db, binding.id, id);
+    if (row === null || row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
+    if (row.tree_id === "") throw notFound("repository of run", id);
+    const bundle = await this.#options.repos.open(row, signal);
+    return { ...bundle, mime: "application/octet-stream", originalName: `${id}.bundle` };
+  }
+
+  /** Stores a part of the commits of a run. Returns the next expected offset. Throws `conflict`, `invalid_request`, `payload_too_large`. */
+  async storeCommits(
+    binding: RunnerBinding,
+    id: string,
+    part: RunRepoPart,
+    bytes: Uint8Array,
+  ): Promise<RunLogSize> {
+    const row = await this.#findLeased(binding, id, part.epoch);
+    return { size: await this.#options.repos.receive(row, part, bytes) };
+  }
+
   /** Stores the end of a run. A repeated report changes nothing. Throws `conflict` when the runner lost the run. */
   async storeEnd(binding: RunnerBinding, id: string, end: RunEnd): Promise<void> {
-    const { db, clock, wakeups, paths, recorder, waits, steps, logWakeup } = this.#options;
+    const { db, clock, wakeups, paths, recorder, repos, waits, steps, logWakeup } = this.#options;
     const row = await this.#find(binding, id, end.epoch);
     if (row.reported === 1) return;
     const now = clock.now();
@@ -185,16 +208,20 @@ export class RemoteReports {
       sessionId: parseSession(reported.sessionId),
       sessionUsage: clampUsage(reported.sessionUsage),
     };
-    const statements = await recorder.buildEnd(
-      buildClaim(row),
-      verify === undefined ? outcome : { ...outcome, verify },
-      start,
-      end.interruption as Interruption | null,
-    );
-    // The log must be on disk before the outcome (reliability DUR-9).
-    await Promise.all([getLogPath(paths, id), getEventsPath(paths, id)].map((path) => this.#logs.sync(path)));
-    faultPoint("outcome.pre-commit");
-    const { won } = await db.write([...endLease(id, end.epoch), ...statements]);
+    const won = await repos.move(row, async (tree) => {
+      const statements = await recorder.buildEnd(
+        buildClaim(row),
+        { ...outcome, ...(verify === undefined ? {} : { verify }), ...(tree === null ? {} : { tree }) },
+        start,
+        end.interruption as Interruption | null,
+      );
+      // The log must be on disk before the outcome (reliability DUR-9).
+      await Promise.all(
+        [getLogPath(paths, id), getEventsPath(paths, id)].map((path) => this.#logs.sync(path)),
+      );
+      faultPoint("outcome.pre-commit");
+      return (await db.write([...endLease(id, end.epoch), ...statements])).won;
+    });
     faultPoint("outcome.post-commit");
     wakeups.notify(logWakeup(id));
     waits.forget(id);

@@ -190,6 +190,8 @@ export const WORKERS_SCHEMA: string[] = [
     version text not null default '',
     engines text not null default '[]' check (json_valid(engines)),
     box integer not null default 0 check (box in (0, 1)),
+    -- 1 when it can run workers with a repository.
+    repo integer not null default 0 check (repo in (0, 1)),
     max_runs integer not null default 0,
     work_root text not null default '',
     -- Its directory and its process; each new process has the next epoch.
@@ -246,6 +248,9 @@ export const WORKERS_SCHEMA: string[] = [
     work_dir text not null,
     -- The runner owns the run until then; null once the run has ended.
     lease_until integer,
+    -- The branch of its worktree before the run, and the commits that the runner has sent. '' without.
+    base_commit text not null default '',
+    head_commit text not null default '',
     -- The number of the last report that was stored.
     events integer not null default 0,
     -- Why the run has to end, where no other row says so.

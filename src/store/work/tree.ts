@@ -24,15 +24,23 @@ interface TreeRun {
   tree_id?: string;
 }
 
-/** Stores the tree of a run that is claimed, or marks it as in use. */
-export function openTree(run: TreeRun, lane: string, now: number): Statement {
+/** Stores the tree of a run that is claimed, and marks its worktree as in use. A run on a runner uses no worktree of this machine. */
+export function openTree(
+  run: TreeRun,
+  lane: string,
+  { now, isRemote }: { now: number; isRemote: boolean },
+): Statement {
   const { tree_id = "", worker_id, worker_name, execution_id } = run;
   return {
-    sql: `insert into tree (id, worker_id, lane, branch, dirty, execution_id, created_at, updated_at)
-      values (?, ?, ?, ?, 1, ?, ?, ?)
+    sql:
+      `insert into tree (id, worker_id, lane, branch, dirty, removed_at, execution_id, created_at, updated_at)
+      values (?, ?, ?, ?, ?, ?, ?, ?, ?)
       on conflict (worker_id, lane) do update set
-        dirty = 1, execution_id = excluded.execution_id, updated_at = excluded.updated_at`,
-    args: [tree_id, worker_id, lane, buildBranchName(worker_name, tree_id), execution_id, now, now],
+        dirty = max(dirty, excluded.dirty), execution_id = excluded.execution_id, updated_at = excluded.updated_at`,
+    args: [
+      ...[tree_id, worker_id, lane, buildBranchName(worker_name, tree_id)],
+      ...[!isRemote, isRemote ? now : null, execution_id, now, now],
+    ],
   };
 }
 
@@ -54,13 +62,13 @@ export function listTrees(db: Database, workerId: string, page: Page): Promise<L
   return list(db, { ...TREES, where: { conditions: ["tree.worker_id = ?"], args: [workerId] } }, page);
 }
 
-/** Stores where a new worktree starts. */
+/** Stores where a branch starts, and whether it has a worktree on this machine. */
 export function startTree(
   id: string,
-  start: Pick<Tree, "base" | "base_commit" | "head_commit">,
+  start: Pick<Tree, "base" | "base_commit" | "head_commit" | "removed_at">,
   now: number,
 ): Statement {
-  const { sql, args } = buildSet({ ...start, removed_at: null, updated_at: now });
+  const { sql, args } = buildSet({ ...start, updated_at: now });
   return { sql: `update tree set ${sql} where id = ?`, args: [...args, id] };
 }
 
@@ -74,8 +82,8 @@ export interface TreeEnd {
   insertions: number;
   deletions: number;
   bytes: number;
-  /** Whether all changes are in commits of the branch. */
-  isClean: boolean;
+  /** Whether all changes are in commits of the branch. null for a run on a runner, which leaves no worktree. */
+  isClean: boolean | null;
   /** The push that follows, by the settings of the worker. */
   push: "" | "ask" | "wanted";
 }
@@ -88,10 +96,20 @@ export function endTree(executionId: string, end: TreeEnd, now: number): Stateme
     { sql: `update execution set ${row.sql} where id = ?`, args: [...row.args, executionId] },
     {
       sql: `update tree
-        set head_commit = ?, bytes = ?, dirty = ?, updated_at = ?,
+        set head_commit = ?, bytes = ?, dirty = coalesce(?, dirty), updated_at = ?,
           push = iif(? = '' or pushed_commit = ?, push, ?), push_error = iif(? = '', push_error, '')
         where id = ?`,
-      args: [head_commit, end.bytes, !end.isClean, now, end.push, head_commit, end.push, end.push, tree_id],
+      args: [
+        head_commit,
+        end.bytes,
+        end.isClean === null ? null : !end.isClean,
+        now,
+        end.push,
+        head_commit,
+        end.push,
+        end.push,
+        tree_id,
+      ],
       wakeup: WAKEUP.push,
     },
   ];

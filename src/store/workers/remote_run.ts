@@ -4,7 +4,7 @@ import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Execution } from "../../domain/work/execution.ts";
 import type { Task } from "../../domain/work/task.ts";
 import { NO_HOME } from "../../domain/workers/runner.ts";
-import { type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
+import { buildSet, type Database, guard, insertGuarded, type Statement } from "../db/database.ts";
 
 /** A run of a runner with the fields of its claim. */
 export interface RemoteRunRow
@@ -16,6 +16,12 @@ export interface RemoteRunRow
   epoch: number;
   work_dir: string;
   lease_until: number | null;
+  /** The worktree of a worker with a repository, or "". */
+  tree_id: string;
+  /** The branch before the run, "" before the runner got it. */
+  base_commit: string;
+  /** The commits that the runner has sent, "" for none. */
+  head_commit: string;
   events: number;
   reported: number;
   task_attempt: number;
@@ -26,7 +32,7 @@ export interface RemoteRunRow
 }
 
 const COLUMNS = `remote_run.runner_id, remote_run.epoch, remote_run.work_dir, remote_run.lease_until,
-  remote_run.events, remote_run.reported,
+  remote_run.base_commit, remote_run.head_commit, remote_run.events, remote_run.reported, execution.tree_id,
   execution.id as execution_id, execution.session_key, execution.worker_id, execution.task_id,
   execution.message_id, execution.attempt, execution.run_id, execution.worker_name, execution.session_id,
   execution.engine, execution.instruction, execution.created_at, execution.started_at,
@@ -97,6 +103,19 @@ export function listBusyLanes(db: Database): Promise<{ worker_id: string; lane: 
     join execution on execution.id = remote_run.execution_id
     join task on task.id = execution.task_id and task.lane <> ''
     where remote_run.lease_until is not null`,
+  );
+}
+
+/** Stores the branch before a run, or the commits after it. Guarded by the lease. */
+export function storeRunCommit(
+  executionId: string,
+  epoch: number,
+  set: { base_commit: string } | { head_commit: string },
+): Statement[] {
+  const { sql, args } = buildSet(set);
+  return guard(
+    `update remote_run set ${sql} where execution_id = ? and epoch = ? and lease_until > 0`,
+    [...args, executionId, epoch],
   );
 }
 

@@ -95,6 +95,8 @@ export interface RunnerRow
   secrets: number;
   /** 1 when it can set up a box. */
   box: number;
+  /** 1 when it can run workers with a repository. */
+  repo: number;
   draining: number;
   /** JSON list of objects. */
   engines: string;
@@ -103,8 +105,8 @@ export interface RunnerRow
 }
 
 const ROW =
-  `id, name, labels, allow_admin, secrets, draining, version, engines, box, max_runs, work_root, place, process,
-  epoch, last_seen_at, launcher`;
+  `id, name, labels, allow_admin, secrets, draining, version, engines, box, repo, max_runs, work_root, place,
+  process, epoch, last_seen_at, launcher`;
 
 export function findRunnerRow(db: Database, id: string): Promise<RunnerRow | null> {
   return db.first<RunnerRow>(`select ${ROW} from runner where id = ?`, [id]);
@@ -124,7 +126,7 @@ export function storeRunnerReport(id: string, epoch: number, now: number, claim?
   return guard(
     `update runner
     set last_seen_at = ?, version = coalesce(?, version), engines = coalesce(?, engines),
-      max_runs = coalesce(?, max_runs), box = coalesce(?, box)
+      max_runs = coalesce(?, max_runs), box = coalesce(?, box), repo = coalesce(?, repo)
     where id = ? and epoch = ?`,
     [
       now,
@@ -132,6 +134,7 @@ export function storeRunnerReport(id: string, epoch: number, now: number, claim?
       claim === undefined ? null : JSON.stringify(claim.engines),
       claim?.max_runs ?? null,
       claim?.box ?? null,
+      claim?.repo ?? null,
       id,
       epoch,
     ],
@@ -140,14 +143,26 @@ export function storeRunnerReport(id: string, epoch: number, now: number, claim?
 
 /** Makes another process this runner. The runs of the process before are lost. Guarded by the previous epoch. */
 export function replaceRunnerProcess(row: RunnerRow, claim: RunnerClaim, now: number): Statement[] {
-  const { version, engines, box, max_runs, work_root, place, process } = claim;
+  const { version, engines, box, repo, max_runs, work_root, place, process } = claim;
   return [
     ...guard(
       `update runner
-      set version = ?, engines = ?, box = ?, max_runs = ?, work_root = ?, place = ?, process = ?, epoch = epoch + 1,
+      set version = ?, engines = ?, box = ?, repo = ?, max_runs = ?, work_root = ?, place = ?, process = ?, epoch = epoch + 1,
         last_seen_at = ?
       where id = ? and epoch = ?`,
-      [version, JSON.stringify(engines), box, max_runs, work_root, place, process, now, row.id, row.epoch],
+      [
+        version,
+        JSON.stringify(engines),
+        box,
+        repo,
+        max_runs,
+        work_root,
+        place,
+        process,
+        now,
+        row.id,
+        row.epoch,
+      ],
     ),
     {
       sql: "update remote_run set lease_until = 0 where runner_id = ? and lease_until is not null",

@@ -302,7 +302,9 @@ export function listForeignWorkDirs(db: Database, exceptId: string, workers: str
 /** Lists the work directories of other workers on runners that are not the default ones. */
 export function listRemoteWorkDirs(db: Database, exceptId: string, workers: string): Promise<string[]> {
   return db.readColumn<string>(
-    "select distinct work_dir from worker where id <> ? and runs_on <> '[]' and work_dir <> ? || '/' || id",
+    `select distinct work_dir
+    from worker
+    where id <> ? and runs_on <> '[]' and repo = 'null' and work_dir <> ? || '/' || id`,
     [exceptId, workers],
   );
 }

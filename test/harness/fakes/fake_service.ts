@@ -74,8 +74,7 @@ export function buildRunOptions(link: ServiceClient, root: string) {
   return {
     ...{ link, clock: systemClock, paths: buildDataPaths(root), umask: 0o022 },
     config: configSchema.parse({}),
-    hasBox: false,
-    once: false,
+    ...{ hasBox: false, hasGit: true, once: false },
     boxMachine: {
       paths: buildDataPaths(root),
       configPaths: [],
@@ -98,7 +97,7 @@ export function buildWireOrder(root: string, change: Partial<WireOrder> = {}): W
       ...{ session_key: "", message_id: "m", attempt: 1, engine: "echo", instruction: "hello" },
     },
     work_dir: join(root, "workers", id),
-    verify: null,
+    ...{ repo: null, verify: null },
     ...{ env: {}, secrets: {}, mcp: { servers: {}, secrets: [] }, setup_error: "", gateway: null },
     isolation: { box: null, network: null, max_network: "host", hidden: [] },
     time_zone: "UTC",

@@ -166,7 +166,7 @@ describe.skipIf(LEFT_OUT)(
     // Other tests pass the points of key rotation and of words to a run.
     for (
       const point of FAULT_POINTS.filter((one) =>
-        !/^(migrate|rotate|steer|tree|push|device|launch)\./.test(one)
+        !/^(migrate|rotate|steer|tree|repo|push|device|launch)\./.test(one)
       )
     ) {
       it(`${point}: no state is half done after the kill, and all work is done after the next start [DUR-3]`, async () => {

@@ -191,7 +191,6 @@ describe("what a repository can be (contract 26)", () => {
         [{ repo: { url, credentials: "plain" } }, /secret:<name>/],
         [{ repo: { url, credentials: "secret:none" } }, /no secret is called none/],
         [{ repo: { url }, work_dir: "/tmp/x" }, /work_dir: cannot be combined with repo/],
-        [{ repo: { url }, runs_on: ["gpu"] }, /runs_on: cannot be combined with repo/],
         [{ repo: { path: world.app.dataDir } }, /data directory/],
       ] as const
     ) {

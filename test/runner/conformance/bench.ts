@@ -66,8 +66,8 @@ export class Bench implements AsyncDisposable {
   }
 
   /** Adds a run of a shell script to the queue. */
-  add(script: string, change: Partial<WireOrder> = {}): string {
-    const order = buildOrder(this.workRoot, script, change);
+  add(script: string, change: Partial<WireOrder> = {}, id: string = crypto.randomUUID()): string {
+    const order = buildOrder(this.workRoot, id, script, change);
     this.service.waiting.push(order);
     return order.execution.execution_id;
   }
@@ -153,8 +153,7 @@ export function readLog({ log }: ServedRun): string {
   return new TextDecoder().decode(log);
 }
 
-function buildOrder(root: string, script: string, change: Partial<WireOrder>): WireOrder {
-  const id = crypto.randomUUID();
+function buildOrder(root: string, id: string, script: string, change: Partial<WireOrder>): WireOrder {
   const worker = crypto.randomUUID();
   return {
     execution: {
@@ -162,7 +161,7 @@ function buildOrder(root: string, script: string, change: Partial<WireOrder>): W
       ...{ session_key: "conformance", message_id: "m", attempt: 1, engine: "sh", instruction: script },
     },
     work_dir: join(root, "workers", worker),
-    verify: null,
+    ...{ repo: null, verify: null },
     ...{ env: {}, secrets: {}, mcp: { servers: {}, secrets: [] }, setup_error: "", gateway: null },
     isolation: { box: null, network: null, max_network: "host", hidden: [] },
     time_zone: "UTC",

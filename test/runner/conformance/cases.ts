@@ -1,5 +1,6 @@
 import { type Bench, type ConformanceCase, expectEqual, expectTrue, readLog } from "./bench.ts";
 import { LIFE_CASES } from "./life_cases.ts";
+import { REPO_CASES } from "./repo_cases.ts";
 import { buildProblem, pause, type RequestKind } from "./service.ts";
 
 const RUN_KINDS: RequestKind[] = ["claim", "log", "events", "end"];
@@ -274,4 +275,9 @@ async function checkLost(bench: Bench, lose: () => void): Promise<void> {
 }
 
 /** All cases of the conformance program, the longest first. */
-export const CASES: readonly ConformanceCase[] = [...LIFE_CASES, ...RUN_CASES, ...ANSWER_CASES];
+export const CASES: readonly ConformanceCase[] = [
+  ...LIFE_CASES,
+  ...RUN_CASES,
+  ...ANSWER_CASES,
+  ...REPO_CASES,
+];

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import {
   LOG_CHUNK_MAX_BYTES,
+  REPO_CHUNK_MAX_BYTES,
   type RunEnd,
   runEndSchema,
   runEventsSchema,
@@ -10,11 +11,13 @@ import {
   runnerBeatSchema,
   type RunnerClaim,
   runnerClaimSchema,
+  type RunRepoPart,
+  runRepoQuery,
   type RunReport,
   type WireOrder,
 } from "../../../src/domain/workers/runner.ts";
 
-export type RequestKind = "claim" | "beat" | "log" | "events" | "end" | "media";
+export type RequestKind = "claim" | "beat" | "log" | "events" | "end" | "media" | "repo" | "commits";
 
 export const TOKEN = "conformance-token";
 
@@ -39,10 +42,15 @@ export interface ServedRun {
   log: Uint8Array;
   reports: RunReport[];
   ends: RunEnd[];
+  /** The bundle with its commits. */
+  commits: Uint8Array;
 }
 
+const METHODS: Partial<Record<RequestKind, string>> = { media: "GET", repo: "GET", commits: "PUT" };
+const NONE = new Uint8Array();
+
 const REQUEST_PATH =
-  /^\/api\/(?:runners\/(claim|beat)|runs\/([0-9a-f-]{36})\/(log|events|end|media)(?:\/([^/]+))?)$/;
+  /^\/api\/(?:runners\/(claim|beat)|runs\/([0-9a-f-]{36})\/(log|events|end|media|repo)(?:\/([^/]+))?)$/;
 
 export class ConformanceService implements AsyncDisposable {
   readonly requests: SeenRequest[] = [];
@@ -52,6 +60,8 @@ export class ConformanceService implements AsyncDisposable {
   /** Orders that no claim has got. */
   readonly waiting: WireOrder[] = [];
   readonly files = new Map<string, string>();
+  /** The bundles of branches by run. */
+  readonly bundles = new Map<string, Uint8Array>();
   times = { lease_ms: 120_000, beat_ms: 200, margin_ms: 20_000 };
   /** Decides about a request before the service takes it. `count` is the number of requests of its kind so far. */
   interfere: (request: SeenRequest, count: number) => Interference = () => null;
@@ -89,9 +99,11 @@ export class ConformanceService implements AsyncDisposable {
   async #serve(request: Request): Promise<Response> {
     const url = new URL(request.url);
     const [, call, run = "", part, name = ""] = REQUEST_PATH.exec(url.pathname) ?? [];
-    const kind = (call ?? part) as RequestKind | undefined;
+    const kind = (part === "repo" && request.method === "PUT" ? "commits" : call ?? part) as
+      | RequestKind
+      | undefined;
     const bytes = new Uint8Array(await request.arrayBuffer());
-    if (kind === undefined || request.method !== (kind === "media" ? "GET" : "POST")) {
+    if (kind === undefined || request.method !== (METHODS[kind] ?? "POST")) {
       this.faults.push(`unknown request ${request.method} ${url.pathname}`);
       return buildProblem(404, "not_found");
     }
@@ -112,21 +124,26 @@ export class ConformanceService implements AsyncDisposable {
     kind: RequestKind,
     { request, url, bytes }: { request: Request; url: URL; bytes: Uint8Array },
   ): unknown {
-    if (kind === "media") return null;
+    if (kind === "media" || kind === "repo") return null;
     const type = request.headers.get("content-type") ?? "";
-    const wanted = kind === "log" ? "application/octet-stream" : "application/json";
+    const isBytes = kind === "log" || kind === "commits";
+    const wanted = isBytes ? "application/octet-stream" : "application/json";
     if (!type.startsWith(wanted)) this.faults.push(`${kind}: content type ${JSON.stringify(type)}`);
     if (kind === "log" && bytes.length > LOG_CHUNK_MAX_BYTES) this.faults.push("log: part too large");
+    if (kind === "commits" && bytes.length > REPO_CHUNK_MAX_BYTES) {
+      this.faults.push("commits: part too large");
+    }
     const schema = {
       claim: runnerClaimSchema,
       beat: runnerBeatSchema,
       events: runEventsSchema,
       end: runEndSchema,
       log: z.strictObject(runLogQuery),
+      commits: z.strictObject(runRepoQuery),
     }[kind];
     const text = new TextDecoder().decode(bytes);
     try {
-      return schema.parse(kind === "log" ? Object.fromEntries(url.searchParams) : JSON.parse(text));
+      return schema.parse(isBytes ? Object.fromEntries(url.searchParams) : JSON.parse(text));
     } catch (error) {
       this.faults.push(`${kind}: ${error instanceof z.ZodError ? z.prettifyError(error) : error}`);
       return undefined;
@@ -147,6 +164,7 @@ export class ConformanceService implements AsyncDisposable {
     const run = this.runs.get(id);
     if (run === undefined) return buildProblem(409, "conflict");
     if (kind === "media") return this.#sendFile(run, decodeURIComponent(name));
+    if (kind === "repo") return this.#sendBundle(id);
     const { epoch } = body as { epoch: number };
     if (epoch !== this.epoch) return buildProblem(409, "conflict");
     if (run.ends.length > 0 && kind !== "end") {
@@ -154,6 +172,7 @@ export class ConformanceService implements AsyncDisposable {
       return buildProblem(409, "conflict");
     }
     if (kind === "log") return this.#takeLog(run, Number(url.searchParams.get("offset")), bytes, url);
+    if (kind === "commits") return this.#takeCommits(run, body as RunRepoPart, bytes);
     if (kind === "events") return this.#takeEvents(run, (body as { events: RunReport[] }).events);
     run.ends.push(body as RunEnd);
     return Response.json({ status: "stored" });
@@ -179,7 +198,9 @@ export class ConformanceService implements AsyncDisposable {
   giveOrder(requestId: string, order: WireOrder): void {
     const { execution_id: id } = order.execution;
     this.#answered.set(requestId, order);
-    if (!this.runs.has(id)) this.runs.set(id, { order, log: new Uint8Array(), reports: [], ends: [] });
+    if (!this.runs.has(id)) {
+      this.runs.set(id, { order, log: new Uint8Array(), reports: [], ends: [], commits: NONE });
+    }
   }
 
   #takeBeat({ process, epoch, running }: RunnerBeat): Response {
@@ -194,13 +215,7 @@ export class ConformanceService implements AsyncDisposable {
   #takeLog(run: ServedRun, offset: number, bytes: Uint8Array, url: URL): Response {
     if (url.searchParams.get("kind") === "events") return Response.json({ size: offset + bytes.length });
     this.changeLog(run, offset);
-    const size = run.log.length;
-    if (offset <= size && offset + bytes.length > size) {
-      const grown = new Uint8Array(offset + bytes.length);
-      grown.set(run.log);
-      grown.set(bytes.subarray(size - offset), size);
-      run.log = grown;
-    }
+    run.log = appendPart(run.log, offset, bytes);
     return Response.json({ size: run.log.length });
   }
 
@@ -213,6 +228,21 @@ export class ConformanceService implements AsyncDisposable {
     return Response.json({ status: "stored" });
   }
 
+  #sendBundle(id: string): Response {
+    const bundle = this.bundles.get(id);
+    if (bundle === undefined) return buildProblem(404, "not_found");
+    return new Response(bundle as Uint8Array<ArrayBuffer>, {
+      headers: { "content-type": "application/octet-stream" },
+    });
+  }
+
+  #takeCommits(run: ServedRun, { offset, size }: RunRepoPart, bytes: Uint8Array): Response {
+    if (offset > run.commits.length) this.faults.push(`commits: offset ${offset} is beyond the last answer`);
+    run.commits = appendPart(run.commits, offset, bytes);
+    if (run.commits.length > size) this.faults.push(`commits: more bytes than ${size}`);
+    return Response.json({ size: run.commits.length });
+  }
+
   #sendFile({ order }: ServedRun, name: string): Response {
     const text = this.files.get(name);
     if (text === undefined || !order.files.includes(name)) return buildProblem(404, "not_found");
@@ -223,6 +253,16 @@ export class ConformanceService implements AsyncDisposable {
     this.#closing.abort();
     await this.#server.shutdown();
   }
+}
+
+/** Adds the new bytes of a part. */
+function appendPart(all: Uint8Array, offset: number, bytes: Uint8Array): Uint8Array {
+  const size = all.length;
+  if (offset > size || offset + bytes.length <= size) return all;
+  const grown = new Uint8Array(offset + bytes.length);
+  grown.set(all);
+  grown.set(bytes.subarray(size - offset), size);
+  return grown;
 }
 
 /** Builds a refusal as only the service sends it. */
