@@ -66,8 +66,12 @@ const SOURCES: Record<string, (client: Client, words: string[], io: Io) => Promi
     return value.map(({ key, value: text }) => [key, shorten(text)]);
   },
   engine: async (client, words, io) => {
-    const { ENGINES_DEFAULT, loadConfig } = await load<typeof import("../../src/config/schema.ts")>(
+    const { loadConfig } = await load<typeof import("../../src/config/schema.ts")>(
       "../../src/config/schema.ts",
+      import.meta.url,
+    );
+    const { ENGINES_DEFAULT } = await load<typeof import("../../src/config/engine.ts")>(
+      "../../src/config/engine.ts",
       import.meta.url,
     );
     const configured = await loadConfig(findFlagValue(["-c", "--config"], words), io.env).then(

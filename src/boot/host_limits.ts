@@ -1,5 +1,6 @@
 import { dirname, join } from "node:path";
-import { type Config, engineSchema } from "../config/schema.ts";
+import { engineSchema } from "../config/engine.ts";
+import type { Config } from "../config/schema.ts";
 import { Catalog } from "../engine/catalog.ts";
 import type { Machine } from "../engine/engine.ts";
 import { IdleProcesses, type KeepAlive } from "../engine/keep_alive.ts";

@@ -3,6 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { isLoopback } from "../base/address.ts";
 import { systemClock } from "../base/clock.ts";
 import { removeTree } from "../base/files/tree_removal.ts";
+import { load } from "../base/lazy_import.ts";
 import { isUuid } from "../base/id.ts";
 import { buildDataPaths, type DataPaths } from "../base/paths.ts";
 import { writeWhole } from "../base/whole_file.ts";
@@ -19,7 +20,6 @@ import { findBoxFault } from "../engine/process/box_fault.ts";
 import { findGitVersion } from "../files/git/git.ts";
 import { toProblem } from "../http/problem.ts";
 import { checkBoxPath } from "../http/box_paths.ts";
-import { openRunSocket } from "../http/server/run_socket.ts";
 import type { BoxMachine } from "../run/box.ts";
 import { ONCE_WAIT_MAX_MS, type OnceResult, RunnerLoop } from "../runner/loop.ts";
 import { EXIT, getExitCode } from "./exit_code.ts";
@@ -94,8 +94,7 @@ async function serveOnce(options: RunnerOptions, umask: number): Promise<number>
 
 async function serveRuns(options: RunnerOptions, umask: number): Promise<number> {
   const { url, token, config, once } = options;
-  const hasBox = await canBox(config);
-  const hasGit = await findGitVersion() !== null;
+  const [hasBox, git] = await Promise.all([canBox(config), findGitVersion()]);
   const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
@@ -112,8 +111,8 @@ async function serveRuns(options: RunnerOptions, umask: number): Promise<number>
     const leftovers = new OrphanRuns(paths);
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
-      ...{ clock, paths, config, umask, hasBox, hasGit },
-      boxMachine: buildBoxMachine(options, paths),
+      ...{ clock, paths, config, umask, hasBox, hasGit: git !== null },
+      boxMachine: await buildBoxMachine(options, paths, hasBox),
       engines,
       ...{ leftovers, once },
       maxRuns: config.max_runs,
@@ -155,15 +154,27 @@ async function canBox({ isolation }: RunnerConfig): Promise<boolean> {
   return false;
 }
 
-function buildBoxMachine({ url, tokenFile, config }: RunnerOptions, paths: DataPaths): BoxMachine {
+async function buildBoxMachine(
+  { url, tokenFile, config }: RunnerOptions,
+  paths: DataPaths,
+  hasBox: boolean,
+): Promise<BoxMachine> {
+  // Loading a server for the requests of boxes takes a tenth of the start.
+  const sockets = hasBox
+    ? await load<typeof import("../http/server/run_socket.ts")>(
+      "../http/server/run_socket.ts",
+      import.meta.url,
+    )
+    : null;
   return {
     paths,
     configPaths: [...(config.path === null ? [] : [config.path]), tokenFile],
     ownProgram: findOwnProgram(),
     etc: new BoxEtc(paths.etc),
     port: () => RELAY_PORT,
-    openSocket: (request) =>
-      openRunSocket({
+    openSocket: (request) => {
+      if (sockets === null) throw new Error("this machine cannot set up a box");
+      return sockets.openRunSocket({
         async handle(asked) {
           const { pathname } = new URL(asked.url);
           try {
@@ -174,7 +185,8 @@ function buildBoxMachine({ url, tokenFile, config }: RunnerOptions, paths: DataP
             return toProblem(error);
           }
         },
-      }, request),
+      }, request);
+    },
   };
 }
 

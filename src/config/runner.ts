@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { ConfigError, readConfigSource, resolveConfigPath } from "./file.ts";
 import { formatProblems } from "./problem.ts";
-import { checkEngines, configSchema } from "./schema.ts";
+import { checkEngines, enginesSchema } from "./engine.ts";
+import { limitsSchema } from "./limits.ts";
 import { buildCountSchema } from "./value.ts";
+import { isolationConfigSchema } from "../domain/workers/isolation.ts";
 import { RUNS_PER_RUNNER_MAX } from "../domain/workers/runner.ts";
 
 const ROOT_DEFAULT = "runner";
@@ -10,8 +12,8 @@ const ROOT_DEFAULT = "runner";
 const runnerConfigSchema = z.strictObject({
   work_root: z.string().min(1).optional(),
   max_runs: buildCountSchema(4, 1, RUNS_PER_RUNNER_MAX),
-  engines: configSchema.shape.engines,
-  isolation: configSchema.shape.isolation,
+  engines: enginesSchema,
+  isolation: isolationConfigSchema.prefault({}),
 });
 
 /** A runner's settings, with absolute paths. */
@@ -21,14 +23,14 @@ export interface RunnerConfig extends Omit<z.output<typeof runnerConfigSchema>, 
   /** Whether the file has a work_root. */
   namesRoot: boolean;
   /** The defaults of a service, for ending programs and limiting their output. */
-  limits: z.output<typeof configSchema>["limits"];
+  limits: z.output<typeof limitsSchema>;
   /** The file of these settings, or null. */
   path: string | null;
 }
 
 /** Reads the file of `-c`, or uses the defaults. Throws ConfigError with position and remedy. */
 export async function loadRunnerConfig(flag: string | undefined): Promise<RunnerConfig> {
-  const { limits } = configSchema.parse({});
+  const limits = limitsSchema.parse({});
   if (flag === undefined) {
     const config = runnerConfigSchema.parse({});
     const work_root = resolveConfigPath(Deno.cwd(), ROOT_DEFAULT);

@@ -8,25 +8,17 @@ import {
 } from "./file.ts";
 import { applyEnvironment, type Shape } from "./environment.ts";
 import { formatPosition, formatProblems } from "./problem.ts";
-import {
-  ADAPTERS,
-  findAdapter,
-  findAskFault,
-  findReservedFlag,
-  needsNoConfiguration,
-} from "../engine/kinds.ts";
-import type { EngineConfig } from "../engine/config.ts";
-import type { AnyAdapter } from "../engine/protocol/adapter.ts";
-import { checkEngineGateway, checkGateways, checkPlatformGateway, gatewaysSchema } from "./gateway.ts";
+import { checkEngines, enginesSchema } from "./engine.ts";
+import { checkGateways, checkPlatformGateway, gatewaysSchema } from "./gateway.ts";
 import { checkLaunchers, launchersSchema } from "./launcher.ts";
+import { limitsSchema } from "./limits.ts";
 import { noticesSchema } from "./notices.ts";
 import { platformsSchema, readSecretFiles, webhooksSchema } from "./platform.ts";
 import { oidcSchema, publicUrlSchema } from "./sign_in.ts";
 import { telemetrySchema } from "./telemetry.ts";
-import { buildCountSchema, buildDurationSchema, buildShareSchema, priceSchema } from "./value.ts";
+import { buildCountSchema, buildDurationSchema } from "./value.ts";
 import { findCronFault } from "../domain/work/cron.ts";
 import { isolationConfigSchema } from "../domain/workers/isolation.ts";
-import { APPROVAL_TIMEOUT_MAX_MS } from "../domain/work/approval.ts";
 import { isTimeZone, nameText } from "../domain/call/field.ts";
 import { isScryptHash } from "../domain/account/password.ts";
 import { LOG_LEVELS } from "../base/log.ts";
@@ -34,43 +26,6 @@ import { LOG_LEVELS } from "../base/log.ts";
 const zone = z.string().refine((name) => name === "" || isTimeZone(name), {
   error: "must be a time zone such as Europe/Berlin or UTC",
 });
-
-const KINDS = ADAPTERS.map(({ kind }) => kind);
-
-/** Engines that exist without configuration, named after their kind. */
-export const ENGINES_DEFAULT: readonly string[] = ADAPTERS.filter(needsNoConfiguration).map(({ kind }) =>
-  kind
-);
-
-export const engineSchema = z.strictObject({
-  kind: z.enum(KINDS).optional(),
-  command: z.string().default(""),
-  args: z.array(z.string()).default([]),
-  env: z.record(z.string(), z.string()).default({}),
-  pass_env: z.array(z.string()).default([]),
-  model: z.string().default(""),
-  permissions: z.enum(["read", "edit", "ask", "full"]).default("edit"),
-  ask_timeout: buildDurationSchema("15m", 1_000),
-  state: z.enum(["per_worker", "shared"]).default("per_worker"),
-  gateway: z.string().min(1).optional(),
-  reserve: buildShareSchema("0%"),
-  prices: z.strictObject({ input: priceSchema, output: priceSchema }).optional(),
-  fallback: z.array(z.string()).default([]),
-  fallback_after: buildDurationSchema("5m"),
-  warm: z.strictObject({
-    keep: buildDurationSchema("10m", 1_000),
-    max: buildCountSchema(2, 0, 1_000),
-    spare: z.int().min(0).max(1).optional(),
-    max_turns: buildCountSchema(50, 1, 1_000_000),
-    max_age: buildDurationSchema("6h", 1_000),
-    max_rss_mb: buildCountSchema(1_024, 1, 1_048_576),
-  }).optional(),
-  timeout: buildDurationSchema("30m", 1),
-  idle_timeout: buildDurationSchema("10m", 1),
-  shell: z.array(z.string()).optional(),
-}) satisfies z.ZodType<EngineConfig>;
-
-const MIB = 1024 * 1024;
 
 /** All keys of `config.yaml` with defaults (contract 7). */
 export const configSchema = z.strictObject({
@@ -113,24 +68,13 @@ export const configSchema = z.strictObject({
     timeout: buildDurationSchema("2m", 1),
     max_attempts: buildCountSchema(3, 1, 100),
   }).prefault({}),
-  engines: z.object({ default: z.string().min(1).default("echo") }).catchall(engineSchema).prefault({}),
+  engines: enginesSchema,
   gateways: gatewaysSchema,
   launchers: launchersSchema,
   isolation: isolationConfigSchema.prefault({}),
   scheduler: z.strictObject({ time_zone: zone.default(""), catch_up_window: buildDurationSchema("1h") })
     .prefault({}),
-  limits: z.strictObject({
-    max_concurrent_runs: buildCountSchema(4, 1, 10_000),
-    max_attempts: buildCountSchema(3, 1, 100),
-    max_waiting_messages: buildCountSchema(1_000, 1, 1_000_000),
-    max_upload_bytes: buildCountSchema(50 * MIB, 1, 10_240 * MIB),
-    max_prompt_bytes: buildCountSchema(MIB, 300 * 1024, 64 * MIB),
-    max_tree_bytes: buildCountSchema(10_240 * MIB, MIB, 10_240 * 1_024 * MIB),
-    max_log_bytes: buildCountSchema(16 * MIB, 1_024, 10_240 * MIB),
-    max_runs_per_hour: buildCountSchema(1_000, 1, 1_000_000),
-    max_chain_depth: buildCountSchema(5, 0, 1_000),
-    stop_grace: buildDurationSchema("5s"),
-  }).prefault({}),
+  limits: limitsSchema.prefault({}),
   backup: z.strictObject({
     cron: z.string().default(""),
     keep: buildCountSchema(14, 1, 10_000),
@@ -237,95 +181,6 @@ function checkFiles({ files_dir, data_dir, database }: Config, source: ConfigSou
     }files_dir: is only for a database on a libSQL server, where several machines share ` +
       "files. Remove it, or set database.url.",
   );
-}
-
-/** Checks the engines and fills in kinds and commands. Throws ConfigError. `beeEngine` is the coordinator's engine, if any. */
-export function checkEngines(
-  given: Config["engines"],
-  source: ConfigSource,
-  { gateways = {}, beeEngine = "rules" }: { gateways?: Config["gateways"]; beeEngine?: string } = {},
-): void {
-  const { default: defaultName, ...engines } = given;
-  const known = new Set(ENGINES_DEFAULT);
-  for (const [name, engine] of Object.entries(engines)) {
-    const at = `${formatPosition(source, ["engines", name])}engines.${name}`;
-    if (!/^[a-z][a-z0-9_-]{0,63}$/.test(name)) {
-      throw new ConfigError(`${at}: an engine's name must be lower-case letters, digits, - and _`);
-    }
-    const adapter = findAdapter(engine.kind ?? name);
-    if (adapter === undefined) {
-      throw new ConfigError(`${at}.kind: is required. Use one of ${KINDS.join(", ")}.`);
-    }
-    const { kind, program } = adapter;
-    if (program === "" && engine.command === "") {
-      throw new ConfigError(`${at}.command: is required. Name the worker's program.`);
-    }
-    const flag = findReservedFlag(kind, engine.args);
-    if (flag !== null) {
-      const position = formatPosition(source, ["engines", name, "args"]);
-      throw new ConfigError(`${position}engines.${name}.args: cannot contain ${flag}: the service sets it`);
-    }
-    const canStay = adapter.driver === "agent" && adapter.open !== undefined;
-    if (engine.warm !== undefined && engine.warm.max > 0 && !canStay) {
-      throw new ConfigError(
-        `${
-          formatPosition(source, ["engines", name, "warm"])
-        }engines.${name}.warm: ${kind} ends after each turn. Remove this key.`,
-      );
-    }
-    if (engine.fallback.includes(name)) {
-      const position = formatPosition(source, ["engines", name, "fallback"]);
-      throw new ConfigError(`${position}engines.${name}.fallback: cannot contain ${name} itself`);
-    }
-    checkAsking({ name, engine, adapter }, source);
-    checkEngineGateway({ name, engine, adapter }, gateways, source);
-    if (engine.command.includes("/")) engine.command = resolveConfigPath(source.base, engine.command);
-    engine.kind = kind;
-    known.add(name);
-  }
-  const references = [
-    ["engines.default", defaultName],
-    ["bee.engine", beeEngine],
-    ...Object.entries(engines).flatMap(([engine, { fallback }]) =>
-      fallback.map((name) => [`engines.${engine}.fallback`, name] as const)
-    ),
-  ] as const;
-  for (const [key, name] of references) {
-    if (known.has(name) || (key === "bee.engine" && name === "rules")) continue;
-    const names = [...known].sort().join(", ");
-    throw new ConfigError(
-      `${formatPosition(source, key.split("."))}${key}: no engine is called ${
-        JSON.stringify(name)
-      }. Known engines: ${names}.`,
-    );
-  }
-}
-
-const ASKING_KINDS = ADAPTERS.filter((adapter) => adapter.driver === "agent" && adapter.asks === true).map((
-  one,
-) => one.kind);
-
-function checkAsking(
-  { name, engine, adapter }: { name: string; engine: EngineConfig; adapter: AnyAdapter },
-  source: ConfigSource,
-): void {
-  if (engine.ask_timeout > APPROVAL_TIMEOUT_MAX_MS) {
-    throw new ConfigError(
-      `${
-        formatPosition(source, ["engines", name, "ask_timeout"])
-      }engines.${name}.ask_timeout: must be at most 7d`,
-    );
-  }
-  if (engine.permissions !== "ask") return;
-  const key = adapter.driver !== "agent" || adapter.asks !== true ? "permissions" : "args";
-  const fault = key === "permissions"
-    ? `${adapter.kind} cannot ask a person about a tool call. Use read, edit or full, or an engine of kind ${
-      ASKING_KINDS.join(", ")
-    }.`
-    : findAskFault(adapter.kind, engine.args);
-  if (fault === null) return;
-  const position = formatPosition(source, ["engines", name, key]);
-  throw new ConfigError(`${position}engines.${name}.${key}: ${fault}`);
 }
 
 function findInputShape(key: string): Shape | undefined {

@@ -3,7 +3,8 @@ import type { ConfigCheck } from "../domain/system/settings.ts";
 import { ConfigError, type ConfigSource } from "./file.ts";
 import { locateSecret, PLATFORM_SECRETS } from "./platform.ts";
 import { formatProblems } from "./problem.ts";
-import { checkBackup, checkEngines, type Config, configSchema, type LoadedConfig } from "./schema.ts";
+import { checkEngines } from "./engine.ts";
+import { checkBackup, type Config, configSchema, type LoadedConfig } from "./schema.ts";
 import { parseYaml } from "./yaml.ts";
 
 type Problem = ConfigCheck["problems"][number];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { engineSchema } from "../../src/config/schema.ts";
+import { engineSchema } from "../../src/config/engine.ts";
 import { buildAgentEngine } from "../../src/engine/agent.ts";
 import { GatewayKeys } from "../../src/engine/gateway_keys.ts";
 import { ADAPTERS } from "../../src/engine/kinds.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/base/clock.ts";
-import { engineSchema } from "../../src/config/schema.ts";
+import { engineSchema } from "../../src/config/engine.ts";
 import { Catalog } from "../../src/engine/catalog.ts";
 import { Lease } from "../../src/runner/lease.ts";
 import { ServiceClient } from "../../src/runner/service_client.ts";

@@ -172,6 +172,30 @@ describe.skipIf(SKIPPED !== "")(`runs on a real Slurm [LCH-1]${SKIPPED}`, () => 
     2 * WAIT_MAX_MS,
   );
 
+  it("a job works on the branch of its conversation, and the service has the diff", async () => {
+    await using world = await World.open();
+    const { app, folder } = world;
+    const path = join(folder, "repo");
+    const script = `git init -qb main ${path} && cd ${path} && echo one >note &&
+      git add note && git -c user.name=a -c user.email=a@b.c commit -qm first`;
+    await new Deno.Command("sh", { args: ["-c", script] }).output();
+    const worker = await createRemoteWorker(app, "sh", { repo: { path } });
+    const session = await app.call("POST /api/local/sessions", { worker_id: worker });
+    for (const [line, lines] of [["two", ["one", "two"]], ["three", ["one", "two", "three"]]] as const) {
+      const content = `echo ${line} >>note; cat note`;
+      const sent = await app.call(`POST /api/local/sessions/${session.id}/messages`, { content });
+      const find = async () => {
+        const all = await app.call(`GET /api/executions?worker_id=${worker}`);
+        return all.find(({ message_id }: Json) => message_id === sent.message_id);
+      };
+      await waitUntil("it completes", async () => (await find())?.status === "completed", WAIT_MAX_MS);
+      const { id: execution, result, launch } = await find();
+      expect([result.split("\n"), launch.launcher]).toEqual([lines, "slurm"]);
+      expect(await app.call(`GET /api/executions/${execution}/diff`)).toContain(`\n+${line}\n`);
+    }
+    await world.waitUntilClean();
+  }, 2 * WAIT_MAX_MS);
+
   it("scancel from outside returns the task to the queue, and another job does it", async () => {
     await using world = await World.open();
     const { app, worker, folder } = world;

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import { buildDataPaths } from "../../../src/base/paths.ts";
-import { configSchema, engineSchema } from "../../../src/config/schema.ts";
+import { engineSchema } from "../../../src/config/engine.ts";
+import { configSchema } from "../../../src/config/schema.ts";
 import type { WireOrder } from "../../../src/domain/workers/runner.ts";
 import { BoxEtc } from "../../../src/engine/process/box_etc.ts";
 import { GatewayKeys } from "../../../src/engine/gateway_keys.ts";
