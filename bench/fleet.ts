@@ -9,7 +9,7 @@ const IDLE_SECONDS = 60;
 const REQUESTS = 50;
 const WAIT_MS = 25_000;
 
-/** Measures a service with a thousand waiting runners, and one with 100,000 workers, beside an empty service. */
+/** Measures a service with a thousand waiting runners, and one with 100,000 workers, next to an empty service. */
 export async function benchFleet(): Promise<Row[]> {
   await using empty = await open();
   const bare = await measureWorkers(empty);
