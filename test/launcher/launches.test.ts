@@ -432,6 +432,24 @@ it("the state command moves the deadline, and a job that ended is a failed start
   await world.waitForReason(task, /job 12 ended before it started a runner/);
 }, 60_000);
 
+it("a running job has `start_timeout` from its start, whatever the state command adds [LCH-1]", async () => {
+  await using world = await openLaunchWorld(async (folder) => ({
+    gpu: {
+      command: [await writeCommand(folder, "echo 12")],
+      state: [await writeCommand(folder, "echo running $(date +%s)")],
+      start_timeout: "6s",
+    },
+  }));
+  await createLaunchedTask(world);
+  await world.waitForLaunch("launched");
+  const readDeadline = () =>
+    world.app.db.readValue<number>("select deadline_at from launch where job_state <> ''");
+  await waitUntil("its state is known", async () => await readDeadline() !== null);
+  const deadline = await readDeadline();
+  await world.waitForLaunch("ended");
+  expect(await readDeadline()).toBe(deadline);
+});
+
 it("a cancel command that fails runs three times, and is then reported [LCH-1]", async () => {
   await using world = await openLiar({
     start_timeout: "1s",

@@ -189,7 +189,7 @@ export class Launches {
     }
   }
 
-  // The state command has no effect but the shown state and the deadline, unless the job has ended.
+  // The state command has no effect but the shown state, and the deadline when its word changes, unless the job has ended.
   #ask(launch: OpenLaunch, config: LauncherConfig): void {
     const { db, clock, commands } = this.#options;
     const { id, job, job_state, created_at, deadline_at } = launch;
@@ -205,9 +205,10 @@ export class Launches {
         return await this.#end(launch, { reason, cancels: false, failed: true });
       }
       if (state === job_state) return;
-      const deadlineAt = word === "running"
+      const isNew = word !== job_state.split(/\s/)[0];
+      const deadlineAt = isNew && word === "running"
         ? clock.now() + config.start_timeout
-        : word === "pending"
+        : isNew && word === "pending"
         ? created_at + config.launch_expires
         : deadline_at;
       await db.write([storeJobState(id, state, deadlineAt)]);
