@@ -127,7 +127,7 @@ async function collect(db: Database, plan: SearchPlan, start: number): Promise<C
   const hits: SearchHit[] = [];
   const startedAt = performance.now();
   let last = "";
-  let range = RANGE_ROWS;
+  let range = plan.isShort ? Infinity : RANGE_ROWS;
   let read = 0;
   for (let before = start; before > plan.floor;) {
     const from = Math.max(plan.floor, before - range);

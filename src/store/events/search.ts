@@ -66,6 +66,8 @@ export interface SearchPlan {
   match: string | null;
   /** Candidates have a number of at least this. */
   floor: number;
+  /** Whether the candidates are the rows of a short conversation, which one query can read. */
+  isShort: boolean;
 }
 
 /** Prepares a search. Returns null when the index has no row of the conversation or the worker. */
@@ -80,7 +82,7 @@ export async function planSearch(db: Database, scope: SearchScope): Promise<Sear
     const conversation = `(${terms.map(quote).join(" OR ")})`;
     const floor = since === null ? 0 : await findNumberAt(db, since);
     // Reading a short conversation is faster than a search for its few rows in the lists of frequent trigrams.
-    if (await isShort(db, conversation)) return { scope, match: conversation, floor };
+    if (await hasFewRows(db, conversation)) return { scope, match: conversation, floor, isShort: true };
     parts.push(conversation);
   }
   if (workerId !== null) {
@@ -96,12 +98,12 @@ export async function planSearch(db: Database, scope: SearchScope): Promise<Sear
   }
   const match = parts.length === 0 ? null : [...new Set(parts)].join(" AND ");
   const floor = since === null ? 0 : await findNumberAt(db, since);
-  return { scope, match, floor };
+  return { scope, match, floor, isShort: false };
 }
 
 const SHORT_ROWS = 2_000;
 
-async function isShort(db: Database, match: string): Promise<boolean> {
+async function hasFewRows(db: Database, match: string): Promise<boolean> {
   const sql = "select rowid from search_text where search_text match ? order by rowid desc limit 1 offset ?";
   return await db.readValue<number>(sql, [match, SHORT_ROWS]) === null;
 }
@@ -157,14 +159,14 @@ export async function findSearchFloor(
 /** Reads up to `most` of the newest candidates in a range of numbers, and those rows that the reader can see. */
 export async function readCandidates(
   db: Database,
-  { scope, match }: SearchPlan,
+  { scope, match, isShort }: SearchPlan,
   { from, before }: { from: number; before: number },
   most: number,
 ): Promise<SearchPart> {
   const filters = scope.words.filter(hasOneCase).map(buildPattern);
   const limit = Math.min(most, filters.length > 0 ? CANDIDATES_READ : ROWS_READ);
-  const bounded = match === null
-    ? null
+  const bounded = match === null || isShort
+    ? match
     : `(${match}) AND (${(await listBlockTerms(db, from, before)).join(" OR ")})`;
   const candidates = buildCandidatesSql(bounded, from, before);
   const numbers = await db.readColumn<number>(`${candidates.sql} limit ?`, [...candidates.args, limit]);

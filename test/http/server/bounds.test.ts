@@ -83,12 +83,13 @@ describe("every list (interface 8) [BKP-5]", () => {
     const others = answersMany.filter((route) => !lists.includes(route)).map((route) => route.path);
     // Histories and the coordinator's runs have `limit`, up to 1,000 and 100. Departments are returned completely.
     // The configuration limits engines, and the query limits usage. The inbox has at most 100 of each kind.
-    // The configuration limits platforms, and each has at most 1,000 senders.
+    // The configuration limits launchers and platforms, and each platform has at most 1,000 senders.
     // A preview has at most 50 times, and a page of a search 50 rows.
     expect(others.sort()).toEqual([
       "/api/departments",
       "/api/engines",
       "/api/inbox",
+      "/api/launchers",
       "/api/local/sessions/:id/messages",
       "/api/platforms",
       "/api/platforms/:name/senders",
