@@ -44,6 +44,7 @@ describe("POST /api/tasks (interface 4.2, contract 3)", () => {
       status: "pending",
       reason: "",
       held_by: null,
+      launch: null,
       next_run_at: null,
       run_count: 0,
       attempt: 0,
