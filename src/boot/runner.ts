@@ -83,7 +83,7 @@ async function serveOnce(options: RunnerOptions, umask: number): Promise<number>
     return await serveRuns({ ...options, config: { ...config, work_root: root, max_runs: 1 } }, umask);
   } catch (error) {
     if (!(error instanceof RefusedError) || error.status !== 401) throw error;
-    log.warning("Too late: the service accepts the token no longer, so there is no run to do");
+    log.warning("Too late: the service no longer accepts the token, so there is no run to do");
     return EXIT.done;
   } finally {
     await removeTree({ root: dirname(root), path: root }).catch((error) => {

@@ -11,7 +11,7 @@ const LAUNCHER_ARGUMENTS_MAX = 100;
 const command = z.array(z.string()).min(1, { error: "must name a program and its arguments" }).max(
   LAUNCHER_ARGUMENTS_MAX,
 )
-  .refine(([program = ""]) => program !== "", { error: "must begin with the name of a program" });
+  .refine(([program]) => program !== "", { error: "must begin with the name of a program" });
 
 const launcherSchema = z.strictObject({
   labels: z.array(label).min(1, { error: "must have at least one label" }).max(LABELS_MAX),

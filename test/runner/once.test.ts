@@ -83,7 +83,7 @@ it("svc runner --once that comes too late says so and exits with 0 (contract 33.
   await app.call("DELETE /api/runners/once");
   await using runner = await startRunnerOnce({ folder, ...given });
   expect(await runner.wait()).toBe(0);
-  expect(runner.stderr).toMatch(/Too late: the service accepts the token no longer/);
+  expect(runner.stderr).toMatch(/Too late: the service no longer accepts the token/);
   expect(list(join(folder, "tmp"))).toEqual([]);
 });
 
