@@ -100,11 +100,12 @@ describeConsole("input and requests are not lost", ({ open }) => {
   it("a message whose session expires is sent after the login [CNS-3]", async () => {
     await using one = await begin();
     const { app, page, send } = one;
+    let isRefused = false;
     await page.route("**/messages", async (route) => {
-      if (route.request().method() !== "POST") return await route.continue();
+      if (isRefused || route.request().method() !== "POST") return await route.continue();
+      isRefused = true;
       await endSessions(app);
       await route.fulfill({ status: 401, json: { code: "unauthorized" } });
-      await page.unroute("**/messages");
     });
     await send("do not lose this");
     await page.getByRole("heading", { name: "Sign in again" }).waitFor();
