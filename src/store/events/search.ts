@@ -108,13 +108,17 @@ async function hasFewRows(db: Database, match: string): Promise<boolean> {
   return await db.readValue<number>(sql, [match, SHORT_ROWS]) === null;
 }
 
-// Every third one is enough, since the texts are read anyway. Each term costs time in long lists.
+// Every second one is enough for a long word, since the texts are read anyway. Each term costs time in long lists.
 function listTrigrams(word: string): string[] {
   const characters = [...word];
   const last = characters.length - 3;
-  const starts = Array.from({ length: Math.ceil(characters.length / 3) }, (_, n) => Math.min(n * 3, last));
+  const step = characters.length <= SHORT_WORD_CHARACTERS ? 1 : 2;
+  const starts = Array.from({ length: Math.ceil(last / step) + 1 }, (_, n) => Math.min(n * step, last));
   return starts.map((at) => characters.slice(at, at + 3).join(""));
 }
+
+// The few trigrams of a short word are frequent, and reading the texts that have them takes longer than reading more lists.
+const SHORT_WORD_CHARACTERS = 7;
 
 function quote(text: string): string {
   return `"${text.replaceAll('"', '""')}"`;
