@@ -101,12 +101,18 @@ function RunnerRow({ runner, open }: { runner: Runner; open: () => void }) {
 /** The launchers of the configuration, or nothing without any. */
 function Launchers() {
   const read = useGet("/api/launchers", {}, /^launch(er)?\./);
+  const { data = [] } = read;
+  if (data.length === 0) return null;
   return (
-    <>
-      {read.data?.map((launcher) => (
-        <LauncherSection key={launcher.name} launcher={launcher} reload={read.reload} />
+    <div class="scrolled">
+      {data.map((launcher) => (
+        <LauncherSection
+          key={launcher.name}
+          launcher={launcher}
+          reload={read.reload}
+        />
       ))}
-    </>
+    </div>
   );
 }
 
@@ -124,14 +130,15 @@ function LauncherSection({ launcher, reload }: { launcher: Schemas["Launcher"]; 
     >
       {hasFailed && (
         <Notice tone="warn">
-          <strong>{paused ? "Paused" : "Waiting"} after {failures} failed starts.</strong> {last_error}
+          <strong>{paused ? "Paused" : "Waiting"} after {pluralize(failures, "failed start")}.</strong>{" "}
+          {last_error}
         </Notice>
       )}
       <Facts
         values={{
           "Labels": labels.join(", "),
           "Jobs": `${running} running, ${open} waiting, at most ${max}`,
-          "Next start": !paused && retry_at !== null && <Ago at={retry_at} />,
+          "Next start": !paused && retry_at !== null && retry_at > Date.now() && <Ago at={retry_at} />,
         }}
       />
     </Section>
