@@ -16,6 +16,7 @@ import {
 } from "../../domain/chat/completion.ts";
 import { formatPlatformKey } from "../../domain/chat/platform.ts";
 import { HOLD_ADVICE } from "../../domain/work/block.ts";
+import { isLaunchHold } from "../../domain/work/launch.ts";
 import {
   type CompletionTask,
   findJoinable,
@@ -201,7 +202,7 @@ export async function readCompletion(
 
 // A job that has been launched starts the task soon.
 function isBlocked({ status, held, paused }: CompletionTask): boolean {
-  const isHeld = held !== "" && !held.startsWith("launch:");
+  const isHeld = held !== "" && !isLaunchHold(held);
   return status === "pending" && (isHeld || paused === 1);
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+
 /**
  * States of a launch. `stored`: its command has not run. `starting`: its command may have run, so it never runs again. `launched`: its
  * command has ended. `claimed`: its runner has the run.
@@ -13,9 +14,15 @@ export const launchSchema = z.strictObject({
 }).meta({ id: "Launch" });
 export type Launch = z.output<typeof launchSchema>;
 
+const HOLD = "launch:";
+
 /** Key of the block of a task whose launch is open. */
 export function getLaunchHold(launcher: string): string {
-  return `launch:${launcher}`;
+  return `${HOLD}${launcher}`;
+}
+
+export function isLaunchHold(held: string): boolean {
+  return held.startsWith(HOLD);
 }
 
 interface LaunchProgress {

@@ -95,7 +95,7 @@ async function runToEnd(spec: ProcessSpec, socket: BoxSocket | null): Promise<Pr
       ending.pass(() => spec.onOutput("stderr", chunk));
     }),
   ]);
-  if (typeof spec.stdin === "string") void feed(child.stdin, spec.stdin);
+  if (typeof spec.stdin === "string") void feedStdin(child.stdin, spec.stdin);
   else spec.stdin(new ProcessInput(child.stdin));
   const status = await child.status;
   faultPoint("exit.seen");
@@ -258,7 +258,8 @@ async function read(stream: ReadableStream<Uint8Array>, pass: (chunk: Uint8Array
   }
 }
 
-async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<void> {
+/** Writes a text to the stdin of a program. Never throws. */
+export async function feedStdin(stream: WritableStream<Uint8Array>, text: string): Promise<void> {
   const writer = stream.getWriter();
   try {
     await writer.write(new TextEncoder().encode(text));

@@ -109,20 +109,18 @@ export class LaunchingRound {
         `the launcher ${first[0]} may not run a worker that holds *:*. Set its allow_admin in config.yaml`,
       );
     }
-    const waits = allowed.map(([name]) => this.#findWait(name));
-    const at = waits.indexOf(null);
-    const free = allowed.find(([name, { max }], index) =>
-      waits[index] === null && this.#countOpen(name) < max
-    );
+    const ready = allowed.filter(([name]) => this.#findWait(name) === null);
+    const free = ready.find(([name, { max }]) => this.#countOpen(name) < max);
     if (free !== undefined) return { kind: "launch", launcher: free[0] };
-    const [name = "", config] = allowed[at] ?? [];
-    if (config !== undefined) {
+    const [full] = ready;
+    if (full !== undefined) {
+      const [name, { max }] = full;
       return {
         kind: "later",
-        reason: `waits for the launcher ${name}, which has ${config.max} of ${config.max} launches open`,
+        reason: `waits for the launcher ${name}, which has ${max} of ${max} launches open`,
       };
     }
-    const [wait] = waits;
+    const wait = this.#findWait(allowed[0]?.[0] ?? "");
     return block(wait?.reason ?? "", wait?.until ?? null);
   }
 

@@ -2,6 +2,7 @@
 import { createLogger } from "../../base/log.ts";
 import { detectIsolation } from "../../engine/process/isolation.ts";
 import { findProgram, runProcess } from "../../engine/process/process.ts";
+import { readProgramEnv } from "../program_env.ts";
 
 const log = createLogger("notices");
 const TIMEOUT_MS = 30_000;
@@ -15,12 +16,7 @@ export async function runNoticeProgram(
   umask: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const env = Object.fromEntries(
-    ["PATH", "HOME", "LANG", "TZ"].flatMap((key) => {
-      const value = Deno.env.get(key);
-      return value === undefined ? [] : [[key, value]];
-    }),
-  );
+  const env = readProgramEnv();
   const runId = crypto.randomUUID();
   let output = "";
   try {

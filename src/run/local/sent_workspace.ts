@@ -44,9 +44,10 @@ export async function openSentWorkspace(run: SentWorkspace): Promise<Workspace> 
       async takeOver(context) {
         try {
           const { head } = await takeOverRun(context, known);
-          if (head === commit) return undefined;
-          await writeCommitBundle(mirror, bundle, { branch, before: commit });
-          await run.upload(bundle);
+          if (head !== commit) {
+            await writeCommitBundle(mirror, bundle, { branch, before: commit });
+            await run.upload(bundle);
+          }
         } catch (error) {
           log.warning("Cannot send the commits of run {id}: {error}", { id: executionId, error });
           const words = error instanceof Error ? error.message : String(error);

@@ -1,7 +1,8 @@
 // Runs the commands of launchers (contract 33).
 import { redact } from "../../base/log.ts";
 import { findTool, signal as send } from "../../engine/process/isolation.ts";
-import { findProgram } from "../../engine/process/process.ts";
+import { feedStdin, findProgram } from "../../engine/process/process.ts";
+import { readProgramEnv } from "../program_env.ts";
 
 /** Output of a command that the service reads, of stdout and of stderr. The rest is dropped. */
 const LAUNCHER_OUTPUT_MAX_BYTES = 64 * 1024;
@@ -42,12 +43,7 @@ async function runCommand(
   { argv, env, stdin, timeoutMs, secret, signal }: LauncherCall,
 ): Promise<LauncherResult> {
   const [name = "", ...args] = argv;
-  const inherited = Object.fromEntries(
-    ["PATH", "HOME", "LANG", "TZ"].flatMap((key) => {
-      const value = Deno.env.get(key);
-      return value === undefined ? [] : [[key, value]];
-    }),
-  );
+  const inherited = readProgramEnv();
   const program = findProgram(name, inherited.PATH ?? "");
   // A fork of this process for the session would block everything for ten milliseconds.
   const setsid = findTool("setsid");
@@ -72,7 +68,7 @@ async function runCommand(
   const stopped = new AbortController();
   const stdout = new BoundedOutput(child.stdout, stopped.signal);
   const stderr = new BoundedOutput(child.stderr, stopped.signal);
-  void feed(child.stdin, stdin);
+  void feedStdin(child.stdin, stdin);
   const { code } = await child.status;
   clearTimeout(timer);
   signal.removeEventListener("abort", onAbort);
@@ -120,16 +116,6 @@ class BoundedOutput {
       this.#bytes += kept.length;
       if (kept.length > 0) this.#text += this.#decoder.decode(kept, { stream: true });
     }
-  }
-}
-
-async function feed(stream: WritableStream<Uint8Array>, text: string): Promise<void> {
-  const writer = stream.getWriter();
-  try {
-    await writer.write(new TextEncoder().encode(text));
-    await writer.close();
-  } catch {
-    // The program may end without reading its stdin.
   }
 }
 

@@ -161,8 +161,7 @@ export class RemoteReports {
   /** Opens a file of the run's message. Throws `not_found`, `conflict`. */
   async openMedia(binding: RunnerBinding, id: string, name: string): Promise<RunFile> {
     const { db, paths } = this.#options;
-    const row = await findRemoteRun(db, binding.id, id);
-    if (row === null || row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
+    const row = await this.#findCurrent(binding, id);
     const media = (await listParts(db, row.message_id)).map((part) => part.media)
       .find((one) => one !== null && basename(one.path) === name);
     const found = media === undefined || media === null ? null : await openInside(paths.uploads, media.path);
@@ -172,8 +171,7 @@ export class RemoteReports {
 
   /** Opens a bundle of the branch that a run works on. Throws `not_found`, and `conflict` with the reason. */
   async openRepo(binding: RunnerBinding, id: string, signal: AbortSignal): Promise<RunFile> {
-    const row = await findRemoteRun(this.#options.db, binding.id, id);
-    if (row === null || row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
+    const row = await this.#findCurrent(binding, id);
     if (row.tree_id === "") throw notFound("repository of run", id);
     const bundle = await this.#options.repos.open(row, signal);
     return { ...bundle, mime: "application/octet-stream", originalName: `${id}.bundle` };
@@ -232,8 +230,15 @@ export class RemoteReports {
   }
 
   async #findLeased(binding: RunnerBinding, id: string, epoch: number): Promise<RemoteRunRow> {
-    const row = await this.#find(binding, id, epoch);
-    if (row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
+    const row = await this.#findCurrent(binding, id);
+    if (row.epoch !== epoch) throw buildLostError(id);
+    return row;
+  }
+
+  /** Finds a run that the runner has now. A download names no epoch. */
+  async #findCurrent(binding: RunnerBinding, id: string): Promise<RemoteRunRow> {
+    const row = await findRemoteRun(this.#options.db, binding.id, id);
+    if (row === null || row.lease_until === null || row.lease_until === 0) throw buildLostError(id);
     return row;
   }
 
