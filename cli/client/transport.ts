@@ -86,12 +86,15 @@ export class Problem extends ServiceError {
     this.json = json;
   }
 
-  /** Replaces names of fields by the flags that set them. `json` stays unchanged. */
+  /** Replaces names of fields by the flags that set them, with the part of the value. `json` stays unchanged. */
   named(flagOf: (field: string) => string | null): Problem {
     const fields: { path: string }[] = JSON.parse(this.json).errors ?? [];
     const words = fields.reduce((said, { path }) => {
       const flag = path === "" ? null : flagOf(path);
-      return flag === null ? said : said.replace(`${path}: `, `${flag}: `);
+      const parts = path.split(".").slice(1).filter((part) => !/^\d+$/.test(part));
+      return flag === null
+        ? said
+        : said.replace(`${path}: `, `${[flag, parts.join(".")].join(" ").trim()}: `);
     }, this.message);
     return new Problem(this.code, words, this.json);
   }

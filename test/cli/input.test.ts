@@ -179,6 +179,15 @@ describe("svc ctl and its arguments (contract 6)", () => {
     expect([code, err]).toEqual([2, expect.stringMatching(/--status: "lost" is not one of/)]);
   });
 
+  it("names the part of a value that the service refuses", async () => {
+    await using app = await openApp();
+    const create = ["worker", "create", "-n", "a"];
+    const count = await ctl(app, [...create, "--runs-on", "x", "--resources", "cpus=two,gpus=1"]);
+    expect([count.code, count.err]).toEqual([2, "svc: --resources cpus: must be a number\n"]);
+    const label = await ctl(app, [...create, "--runs-on", "x,Y"]);
+    expect([label.code, label.err]).toEqual([2, expect.stringMatching(/^svc: --runs-on: must be 1-50 of/)]);
+  });
+
   it("times are int64: bounds beyond all times mean no bound (interface 4.2)", async () => {
     await using app = await openApp();
     const far = "9223372036854775807";
