@@ -57,9 +57,9 @@ const MALFORMED_STATUS: Record<string, string> = {
 };
 // When a port closes, the kernel resets the clients in its backlog. So the port closes only after no client has connected for a while.
 const QUIET_TURNS = 8;
-const QUIET_WAIT_MS = 1_000;
-// A client may have just sent a request over an idle connection.
-const IDLE_GRACE_MS = 250;
+const QUIET_WAIT_TURNS = 200;
+// A client may have just sent a request over an idle connection. A connection that is closed with an unread request is reset.
+const IDLE_GRACE_TURNS = 50;
 const PORT_CLOSE_MS = 20;
 
 const STOPPING = new ServiceError(
@@ -129,7 +129,7 @@ export class Connections {
     await new Promise((resolve) => setTimeout(resolve, PORT_CLOSE_MS));
     this.#portClosed.resolve();
     await waitAtMost(maxMs, () => [...this.#open].every(({ requests }) => requests === 0));
-    await waitAtMost(IDLE_GRACE_MS, () => this.#open.size === 0);
+    await waitForTurns(IDLE_GRACE_TURNS, () => this.#open.size === 0);
     for (const connection of [...this.#open]) this.#end(connection);
   }
 
@@ -145,8 +145,7 @@ export class Connections {
 
   async #waitForQuiet(): Promise<void> {
     let [accepted, turns] = [this.#accepted, 0];
-    // Counts iterations of the event loop instead of time, because on a busy machine time can pass without an iteration.
-    await waitAtMost(QUIET_WAIT_MS, () => {
+    await waitForTurns(QUIET_WAIT_TURNS, () => {
       turns = accepted === this.#accepted ? turns + 1 : 0;
       accepted = this.#accepted;
       return turns > QUIET_TURNS;
@@ -376,6 +375,13 @@ const CHECK_EVERY_MS = 5;
 async function waitAtMost(maxMs: number, isDone: () => boolean): Promise<void> {
   const until = performance.now() + maxMs;
   while (!isDone() && performance.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, CHECK_EVERY_MS));
+  }
+}
+
+/** Waits for iterations of the event loop, not for a time: on a busy machine time can pass without an iteration. */
+async function waitForTurns(count: number, isDone: () => boolean): Promise<void> {
+  for (let turns = 0; turns < count && !isDone(); turns++) {
     await new Promise((resolve) => setTimeout(resolve, CHECK_EVERY_MS));
   }
 }
