@@ -91,6 +91,7 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
 }
 
 const CLI_ROOTS = ["ctl", "terminal/io", "commands/resource"].map((name) => join(ROOT, `cli/${name}.ts`));
+const OTHER_ROOTS = ["main.ts", "src/boot/serve.ts", "src/boot/runner.ts"].map((name) => join(ROOT, name));
 
 /**
  * Puts the modules of every `svc ctl` command into one file, because each file costs load time. The modules of `main.ts` stay
@@ -99,7 +100,7 @@ const CLI_ROOTS = ["ctl", "terminal/io", "commands/resource"].map((name) => join
 function createCommandLineGroup(): (id: string, build: ChunkingContext) => string | null {
   let members: Set<string> | null = null;
   return (id, build) => {
-    members ??= findReached(CLI_ROOTS, build).difference(findReached([join(ROOT, "main.ts")], build));
+    members ??= findReached(CLI_ROOTS, build).difference(findReached(OTHER_ROOTS, build));
     return members.has(id) ? "ctl" : null;
   };
 }

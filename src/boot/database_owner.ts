@@ -17,7 +17,7 @@ import {
   storeStandbyHeartbeat,
   takeDatabase,
 } from "../store/db/database_owner.ts";
-import { LockedError } from "./lock.ts";
+import { LockedError } from "./data_directory.ts";
 
 const log = createLogger("database");
 

@@ -1,5 +1,5 @@
 import { ConfigError } from "../config/file.ts";
-import { LockedError } from "./lock.ts";
+import { LockedError } from "./data_directory.ts";
 
 /** The exit codes of the commands that run on the service's machine (contract 6). */
 export const EXIT = {

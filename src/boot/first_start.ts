@@ -31,24 +31,6 @@ const COMPARE_BACKOFF = { firstMs: 1_000, lastMs: 60_000 };
 
 const log = createLogger("auth");
 
-/** Creates the directory with mode 0700 if it is missing. Returns its real path. Throws an Error for the operator. */
-export async function openDataDirectory(path: string, key = "data_dir"): Promise<string> {
-  try {
-    await Deno.mkdir(path, { recursive: true, mode: 0o700 });
-    return await Deno.realPath(path);
-  } catch (error) {
-    const why = error instanceof Deno.errors.AlreadyExists || error instanceof Deno.errors.NotADirectory
-      ? "the path or its parent is not a directory"
-      : error instanceof Deno.errors.PermissionDenied
-      ? "permission denied"
-      : error instanceof Error
-      ? error.message.replace(/ \(os error.*/, "")
-      : String(error);
-    const kind = key === "data_dir" ? "data" : "files";
-    throw new Error(`Cannot use the ${kind} directory ${path}: ${why}. Set ${key} to another directory.`);
-  }
-}
-
 /**
  * Loads the configured signing key, or else the key in the data directory. The first start creates that key with mode 0600 (contract 2).
  */

@@ -15,7 +15,7 @@ import type { RunTracer } from "../run/environment.ts";
 import { RunRepos } from "../run/remote/run_repos.ts";
 import { Recorder } from "../run/recorder.ts";
 import type { RunMasks } from "../run/run_masks.ts";
-import { createSentVariables } from "../run/variables.ts";
+import { createSentVariables } from "../run/local/service_variables.ts";
 import { RemoteClaims } from "../run/remote/remote_claims.ts";
 import { RemoteReports } from "../run/remote/remote_reports.ts";
 import { readWorkerSecrets } from "../store/account/worker_secrets.ts";

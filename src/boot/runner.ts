@@ -23,8 +23,7 @@ import { checkBoxPath } from "../http/box_paths.ts";
 import type { BoxMachine } from "../run/box.ts";
 import { ONCE_WAIT_MAX_MS, type OnceResult, RunnerLoop } from "../runner/loop.ts";
 import { EXIT, getExitCode } from "./exit_code.ts";
-import { openDataDirectory } from "./first_start.ts";
-import { lockDataDirectory } from "./lock.ts";
+import { lockDataDirectory, openDataDirectory } from "./data_directory.ts";
 import { GatewayKeys } from "../engine/gateway_keys.ts";
 import { createCatalog } from "./host_limits.ts";
 import { findOwnProgram, installShim } from "./shim.ts";
@@ -94,7 +93,8 @@ async function serveOnce(options: RunnerOptions, umask: number): Promise<number>
 
 async function serveRuns(options: RunnerOptions, umask: number): Promise<number> {
   const { url, token, config, once } = options;
-  const [hasBox, git] = await Promise.all([canBox(config), findGitVersion()]);
+  const git = findGitVersion();
+  const hasBox = await canBox(config);
   const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
@@ -111,7 +111,7 @@ async function serveRuns(options: RunnerOptions, umask: number): Promise<number>
     const leftovers = new OrphanRuns(paths);
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
-      ...{ clock, paths, config, umask, hasBox, hasGit: git !== null },
+      ...{ clock, paths, config, umask, hasBox, hasGit: await git !== null },
       boxMachine: await buildBoxMachine(options, paths, hasBox),
       engines,
       ...{ leftovers, once },

@@ -16,18 +16,19 @@ import { BodyBudget, UNKNOWN_BODIES_MAX_BYTES } from "../http/server/body_budget
 import { Listener } from "../http/server/listener.ts";
 import type { Reach } from "../http/server/run_proxy.ts";
 import { openRunSocket } from "../http/server/run_socket.ts";
-import type { DataLock } from "./lock.ts";
+import type { DataLock } from "./data_directory.ts";
 import { type BootResources, buildDependencies } from "./services.ts";
 import { createDeliveryStages, startPlatforms, stopPlatforms, storeWebhooks } from "./platforms.ts";
 import { createLogger, redact } from "../base/log.ts";
 import { Admission } from "../pipeline/dispatch/admission.ts";
 import { Bee } from "../pipeline/intake/bee.ts";
 import { Dispatcher } from "../pipeline/dispatch/dispatcher.ts";
-import { createServicePlanner } from "../run/box.ts";
-import { createEnvironmentBuilder, signRunToken } from "../run/environment.ts";
+import { createServicePlanner } from "../run/local/service_boxes.ts";
+import { createEnvironmentBuilder } from "../run/environment.ts";
+import { signRunToken } from "../run/run_token.ts";
 import { RunMasks } from "../run/run_masks.ts";
 import { createTelemetry, type Telemetry } from "../pipeline/telemetry/telemetry.ts";
-import { createVariableResolver } from "../run/variables.ts";
+import { createVariableResolver } from "../run/local/service_variables.ts";
 import { Executor } from "../run/local/executor.ts";
 import { createIntake } from "../pipeline/intake/intake.ts";
 import type { Stage } from "../pipeline/stage/stage.ts";
@@ -117,18 +118,8 @@ export class Server {
       interruptRouting: (sessionKey) => this.#bee.runner.interrupt(sessionKey),
       remote: () => this.#remote,
     }, () => this.#listener.url);
-    const {
-      engines,
-      secrets,
-      authority,
-      gateways,
-      lifecycle,
-      timeZone,
-      network,
-      waits,
-      steps,
-      interruptRun,
-    } = this.parts;
+    const { engines, secrets, authority, gateways, lifecycle, timeZone } = this.parts;
+    const { network, waits, steps, interruptRun } = this.parts;
     this.config = config;
     this.generatedPassword = operator.generated;
     if (operator.compare !== null) authority.awaitVersion(operator.compare(this.#stopping.signal));

@@ -20,7 +20,7 @@ import { createConfiguration } from "./configuration.ts";
 import { getFilePath } from "./data_marker.ts";
 import type { DatabaseOwner } from "./database_owner.ts";
 import type { Operator } from "./first_start.ts";
-import type { DataLock } from "./lock.ts";
+import type { DataLock } from "./data_directory.ts";
 import { Gateways } from "../api/call/gateways.ts";
 import { buildGateway } from "../domain/workers/gateway.ts";
 import { Mirrors } from "../files/git/mirror.ts";

@@ -7,7 +7,6 @@ import {
   type BoxOptions,
   findExcess,
   type IsolationConfig,
-  resolveBox,
   resolveNetwork,
 } from "../domain/workers/isolation.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -19,9 +18,6 @@ import type { OpenBoxSocket } from "../engine/process/box_network.ts";
 import { findProgram, SpawnError } from "../engine/process/process.ts";
 import { findProgramFiles, type ProgramFiles } from "../engine/process/program_files.ts";
 import { findBoxUser } from "../engine/process/box_user.ts";
-import { listParts } from "../store/chat/inbound_part.ts";
-import type { Database } from "../store/db/database.ts";
-import { findIsolation, listForeignWorkDirs } from "../store/workers/worker.ts";
 import { findBoxFault, findProtectedPaths, listProtected } from "../files/box_paths.ts";
 import { findAdapter } from "../engine/kinds.ts";
 
@@ -64,24 +60,6 @@ export interface BoxMachine {
   /** The service's port, where the relay of a box listens, too. */
   port: () => number;
   openSocket: OpenBoxSocket;
-}
-
-/** Creates the planner of the service, which reads the settings of workers. */
-export function createServicePlanner(
-  machine: BoxMachine,
-  { db, config }: { db: Database; config: IsolationConfig },
-): BoxPlanner {
-  return createBoxPlanner(machine, async ({ workerId: id, messageId }) => {
-    const box = resolveBox(id === null ? null : await findIsolation(db, id), config);
-    if (box === null) return null;
-    const others = id === null ? [] : await listForeignWorkDirs(db, id, machine.paths.workers);
-    return { box, config, others, read: await listMessageFiles(db, messageId) };
-  });
-}
-
-async function listMessageFiles(db: Database, messageId: string): Promise<string[]> {
-  const parts = messageId === "" ? [] : await listParts(db, messageId);
-  return parts.flatMap(({ media }) => media === null ? [] : [media.path]);
 }
 
 /** Creates a planner. `findWish` returns null for a run without a box. */

@@ -22,7 +22,7 @@ import { findTask } from "../store/work/task.ts";
 import { findWorker } from "../store/workers/worker.ts";
 import type { Claim } from "./claim.ts";
 import type { Briefing } from "./launch_options.ts";
-import type { Grant } from "./environment.ts";
+import type { Grant } from "./run_token.ts";
 
 /** Returns the rights of a worker's run: the worker's scopes, or the default scopes (contract 2). */
 export async function findGrant(db: Database, { execution: { worker_id } }: Claim): Promise<Grant> {

@@ -4,19 +4,13 @@ import { GATEWAY_KEY } from "../engine/protocol/adapter.ts";
 import { getTempDir } from "../engine/run_dir.ts";
 import { type DataPaths, getCtlPath } from "../base/paths.ts";
 import { buildProxyBypass } from "../base/proxy.ts";
-import { signToken } from "../base/token.ts";
 import type { RunIdentity } from "../domain/call/run_identity.ts";
 import type { RunServer } from "../engine/protocol/adapter.ts";
 import { listServerValues, placeServerValues } from "./mcp_servers.ts";
 import { findSecrets } from "./secrets.ts";
+import type { Grant, TokenRequest } from "./run_token.ts";
 import type { VariableResolver } from "./variables.ts";
 import { buildMasks } from "../engine/process/masks.ts";
-
-/** The identity and scopes of a run when it calls the service. */
-export interface Grant {
-  subject: string;
-  scopes: readonly string[];
-}
 
 interface EnvironmentRequest {
   identity: RunIdentity;
@@ -58,33 +52,6 @@ interface EnvironmentOptions {
   traceRun?: RunTracer | undefined;
   /** The server's environment. Only listed variables are passed on. */
   inherited: Record<string, string | undefined>;
-}
-
-interface TokenRequest {
-  identity: RunIdentity;
-  grant: Grant;
-  lifeS: number;
-}
-
-/** Signs the token of a run, which is valid until the run ends, and for `lifeS` seconds at most (contract 2.7). */
-export function signRunToken(
-  key: Uint8Array,
-  { identity, grant, lifeS }: TokenRequest,
-  now: number,
-): Promise<string> {
-  const { execution_id, attempt, worker_id, session_key, message_id } = identity;
-  return signToken(
-    key,
-    {
-      typ: "run",
-      sub: grant.subject,
-      scope: grant.scopes.join(" "),
-      ver: 1,
-      ...{ execution_id, attempt, worker_id, session_key, message_id },
-    },
-    lifeS,
-    now,
-  );
 }
 
 // The token must outlive the run, which ends at its time limit.

@@ -10,7 +10,8 @@ import type { BoxPlanner } from "./box.ts";
 import { getInputDir, makeRunDir, placeInRunDir } from "../engine/run_dir.ts";
 import { getSkillsDir, placeSkills, type RunSkill } from "../engine/process/skill_files.ts";
 import { addServerPrograms } from "./mcp_servers.ts";
-import type { EnvironmentBuilder, Grant } from "./environment.ts";
+import type { EnvironmentBuilder } from "./environment.ts";
+import type { Grant } from "./run_token.ts";
 
 /** The prompt, session and arguments of a run. */
 export interface Briefing extends Pick<EngineRun, "prompt" | "retelling" | "session" | "extraArgs"> {

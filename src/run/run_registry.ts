@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { createLogger } from "../base/log.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
 import type { RunIdentity, RunKeys } from "../domain/call/run_identity.ts";
-import { isOutOfReach } from "../store/db/database.ts";
+import { isOutOfReach } from "../store/db/database_error.ts";
 import type { OutcomeWriter } from "./outcome_writer.ts";
 
 const log = createLogger("run");

@@ -1,7 +1,7 @@
 // Stores the usage and provider windows that a run reports
 import type { Clock } from "../base/clock.ts";
 import { createLogger } from "../base/log.ts";
-import { clampUsage, type Usage } from "../domain/work/execution.ts";
+import { addCost, type Usage } from "../domain/work/execution.ts";
 import type { ProviderWindow } from "../engine/protocol/adapter.ts";
 import type { EngineConfig } from "../engine/config.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -12,16 +12,8 @@ import { updateReservationUse } from "../store/workers/budget_ledger.ts";
 
 const log = createLogger("executor");
 
-const MILLION = 1_000_000;
 // Windows of one engine. A provider has two or three.
 const WINDOWS_MAX = 20;
-
-/** Adds the estimated cost by the engine's prices. Without prices the engine's figure stays (contract 14). */
-export function addCost(usage: Usage, prices: EngineConfig["prices"]): Usage {
-  if (prices === undefined || usage.input_tokens === null && usage.output_tokens === null) return usage;
-  const cost = (usage.input_tokens ?? 0) * prices.input + (usage.output_tokens ?? 0) * prices.output;
-  return clampUsage({ ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) });
-}
 
 /** Chooses the usage of a run at its end. Tokens that a gateway counted replace the engine's; the cost is the engine's, else by prices. */
 export async function chooseUsage(

@@ -16,7 +16,7 @@ import { type BoxMachine, type BoxPlanner, type BoxWish, createBoxPlanner } from
 import { type BoxUser, giveFile } from "../engine/process/box.ts";
 import { createEnvironmentBuilder, type EnvironmentBuilder } from "../run/environment.ts";
 import { createSentResolver, SetupError } from "../run/variables.ts";
-import { addCost } from "../run/usage_recorder.ts";
+import { addCost } from "../domain/work/execution.ts";
 import type { RunOutcome } from "../run/recorder.ts";
 import type { Interruption } from "../domain/work/interruption.ts";
 import { findBoxUser } from "../engine/process/box_user.ts";

@@ -123,6 +123,17 @@ describe("imports (architecture, Folders)", async () => {
     expect(eager).toEqual([]);
   });
 
+  it("of `svc runner` reach no table and no password, so it starts sooner", () => {
+    const reached = new Set(["src/boot/runner.ts"]);
+    for (const file of reached) {
+      for (const { from, to, typeOnly, dynamic } of imports) {
+        if (from === file && !typeOnly && !dynamic) reached.add(to);
+      }
+    }
+    const service = [...reached].filter((path) => /^(src\/(store|api|pipeline|platform)\/|jose)/.test(path));
+    expect(service).toEqual(["src/store/db/database_error.ts"]);
+  });
+
   it("load the folder of a platform through its manifest only, and on demand (decision 0005)", () => {
     const findFolder = (path: string) => /^src\/platform\/(\w+)\//.exec(path)?.[1];
     const isManifest = (path: string) => path.endsWith("/manifest.ts");

@@ -42,6 +42,15 @@ export function clampUsage({ input_tokens, output_tokens, cost_usd }: Usage): Us
   };
 }
 
+const MILLION = 1_000_000;
+
+/** Adds the estimated cost by `prices`, in USD per million tokens. Without prices the engine's figure stays (contract 14). */
+export function addCost(usage: Usage, prices: { input: number; output: number } | undefined): Usage {
+  if (prices === undefined || usage.input_tokens === null && usage.output_tokens === null) return usage;
+  const cost = (usage.input_tokens ?? 0) * prices.input + (usage.output_tokens ?? 0) * prices.output;
+  return clampUsage({ ...usage, cost_usd: Number((cost / MILLION).toFixed(9)) });
+}
+
 function clamp(value: number | null, most: number): number | null {
   return value === null || !Number.isFinite(value) ? null : Math.min(Math.max(value, 0), most);
 }

@@ -5,7 +5,7 @@ import type { RunIdentity } from "../../domain/call/run_identity.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import { buildFailedOutcome, type Engine, type EngineOutcome } from "../../engine/engine.ts";
 import { type EngineRunOptions, runEngine, type RunReports } from "./engine_run.ts";
-import type { Grant } from "../environment.ts";
+import type { Grant } from "../run_token.ts";
 import type { Briefing } from "../launch_options.ts";
 import type { RunOutcome } from "../recorder.ts";
 import type { Workspace } from "./workspaces.ts";

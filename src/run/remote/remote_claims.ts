@@ -37,7 +37,8 @@ import { findIsolation, listRemoteWorkDirs } from "../../store/workers/worker.ts
 import { buildBriefing, buildGrant } from "../briefing.ts";
 import { buildAuthor } from "../branches.ts";
 import type { Claim } from "../claim.ts";
-import { type RunTracer, signRunToken } from "../environment.ts";
+import type { RunTracer } from "../environment.ts";
+import { signRunToken } from "../run_token.ts";
 import type { Catalog } from "../../engine/catalog.ts";
 import type { SentVariables } from "../variables.ts";
 import type { RunMasks } from "../run_masks.ts";

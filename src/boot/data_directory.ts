@@ -18,6 +18,24 @@ export interface DataLock {
   close: () => void;
 }
 
+/** Creates the directory with mode 0700 if it is missing. Returns its real path. Throws an Error for the operator. */
+export async function openDataDirectory(path: string, key = "data_dir"): Promise<string> {
+  try {
+    await Deno.mkdir(path, { recursive: true, mode: 0o700 });
+    return await Deno.realPath(path);
+  } catch (error) {
+    const why = error instanceof Deno.errors.AlreadyExists || error instanceof Deno.errors.NotADirectory
+      ? "the path or its parent is not a directory"
+      : error instanceof Deno.errors.PermissionDenied
+      ? "permission denied"
+      : error instanceof Error
+      ? error.message.replace(/ \(os error.*/, "")
+      : String(error);
+    const kind = key === "data_dir" ? "data" : "files";
+    throw new Error(`Cannot use the ${kind} directory ${path}: ${why}. Set ${key} to another directory.`);
+  }
+}
+
 /**
  * Locks the data directory for this process with flock on `svc.lock` and on the directory, so that removing the file has no effect. Never
  * locks the database (facts, libSQL 3). A database elsewhere gets a lock file next to it. The kernel releases all locks when the process
