@@ -140,6 +140,18 @@ export async function deleteBranch(mirror: string, branch: string): Promise<void
   await runGit({ args: ["update-ref", "-d", `refs/heads/${branch}`], gitDir: mirror });
 }
 
+const PACK_TIMEOUT_MS = 10 * 60_000;
+
+/**
+ * Joins loose objects and small packs when there are many. Removes no object, because worktrees borrow them. Other commands may use the
+ * mirror meanwhile. Throws GitError.
+ */
+export async function packMirror(mirror: string, signal: AbortSignal): Promise<void> {
+  const tasks = ["--task=loose-objects", "--task=incremental-repack"];
+  const args = ["maintenance", "run", "--auto", "--quiet", ...tasks];
+  await runGit({ args, gitDir: mirror, signal, timeoutMs: PACK_TIMEOUT_MS });
+}
+
 /** Creates a worktree, whole or not at all. Throws GitError. */
 export async function createWorktree(mirror: string, path: string, start: WorktreeStart): Promise<void> {
   const { branch, commit, base, baseCommit, author, owner, umask } = start;

@@ -1,10 +1,10 @@
-// Removes worktrees that no run has used for `retention.trees`, and the files of skills that no worker has. Branches stay.
+// Removes worktrees that no run has used for `retention.trees`, and the files of skills that no worker has. Branches stay. Packs mirrors.
 import { join } from "node:path";
 import { createLogger } from "../../base/log.ts";
 import { type DataPaths, getMirrorDir, getTreeDir, SENT_PREFIX } from "../../base/paths.ts";
 import { WAKEUP } from "../../base/wakeups.ts";
 import { getShortId } from "../../domain/work/tree.ts";
-import { type Mirrors, removeWorktree } from "../../files/git/mirror.ts";
+import { type Mirrors, packMirror, removeWorktree } from "../../files/git/mirror.ts";
 import type { SkillStore } from "../../files/skills.ts";
 import { record } from "../../store/events/journal.ts";
 import { listIdleTrees, listTreeIds, markTreeRemoved, sumTreeBytes } from "../../store/work/tree.ts";
@@ -15,6 +15,8 @@ const log = createLogger("retention");
 const POLL_MS = 10 * 60_000;
 const TREES_PER_ROUND = 50;
 const ORPHAN_AGE_MS = 60 * 60_000;
+const PACK_EVERY_MS = 24 * 60 * 60_000;
+const STALLED_MS = 15 * 60_000;
 
 interface TreeStageOptions extends StageServices {
   paths: DataPaths;
@@ -28,9 +30,17 @@ interface TreeStageOptions extends StageServices {
 /** Creates the stage that removes idle worktrees: the old ones, and the longest idle ones while all together exceed their limit. */
 export function createTreeStage(options: TreeStageOptions): Stage {
   const { db, clock, retentionMs, maxBytes } = options;
-  return new Stage(options, { name: "trees", wakeup: WAKEUP.trees, pollMs: POLL_MS, step });
+  // The time of the last packing of each worker's mirror, in ms.
+  const packedAt = new Map<string, number>();
+  return new Stage(options, {
+    name: "trees",
+    wakeup: WAKEUP.trees,
+    pollMs: POLL_MS,
+    stalledMs: STALLED_MS,
+    step,
+  });
 
-  async function step(): Promise<number> {
+  async function step(signal: AbortSignal): Promise<number> {
     const isFull = await sumTreeBytes(db) >= maxBytes;
     const before = isFull ? clock.now() : clock.now() - retentionMs;
     const idle = await listIdleTrees(db, before, isFull ? 1 : TREES_PER_ROUND);
@@ -38,6 +48,7 @@ export function createTreeStage(options: TreeStageOptions): Stage {
     if (idle.length > 0) return 0;
     await removeOrphans(options);
     await removeUnusedSkills(options);
+    await packMirrors(options, packedAt, signal);
     return Infinity;
   }
 }
@@ -87,6 +98,24 @@ async function removeSent(top: string, now: number): Promise<void> {
 async function removeUnusedSkills({ db, clock, skills }: TreeStageOptions): Promise<void> {
   const used = new Set((await listAllSkills(db)).map(({ digest }) => digest));
   await skills.removeUnused(used, clock.now() - ORPHAN_AGE_MS);
+}
+
+// Each run adds a few loose objects. Thousands of them would slow every command of git down.
+async function packMirrors(
+  { clock, paths, mirrors }: TreeStageOptions,
+  packedAt: Map<string, number>,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const worker of await listNames(paths.trees)) {
+    if (signal.aborted) return;
+    const mirror = getMirrorDir(paths, worker);
+    if (clock.now() - (packedAt.get(worker) ?? 0) < PACK_EVERY_MS) continue;
+    packedAt.set(worker, clock.now());
+    await mirrors.use(mirror, () => Promise.resolve());
+    await packMirror(mirror, signal).catch((error) => {
+      if (!signal.aborted) log.warning("Cannot pack the repository {mirror}: {error}", { mirror, error });
+    });
+  }
 }
 
 async function listNames(folder: string): Promise<string[]> {

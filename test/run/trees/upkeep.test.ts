@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { packMirror } from "../../../src/files/git/mirror.ts";
 import { World } from "../../harness/model/scenario.ts";
 import { git, startGitServer } from "../../harness/service/git_server.ts";
 import { createTempDir } from "../../harness/service/process.ts";
@@ -20,6 +21,24 @@ describe("worktrees over time (contract 26)", () => {
     const next = await world.run("cat a; git log --format=%H -1");
     expect(next.result).toBe(`1\n${run.head_commit}`);
     expect((await world.findTree(run)).removed_at).toBeNull();
+  });
+
+  it("many loose objects of a mirror become one pack, and worktrees keep those that no branch has [WSP-2]", async () => {
+    await using world = await openTreeApp();
+    await using folder = await createTempDir();
+    const run = await world.run("echo 1 > a");
+    const [mirror, worktree] = [world.getMirror(), world.getWorktree(run)];
+    const files = Array.from({ length: 600 }, (_, n) => join(folder.path, `${n}`));
+    for (const file of files) await Deno.writeTextFile(file, file);
+    const blobs = (await git(mirror, "hash-object", "-w", ...files)).split("\n");
+    await world.app.runStage("trees");
+    const counts = await git(mirror, "count-objects", "-v");
+    expect(Number(/^in-pack: (\d+)/m.exec(counts)?.[1])).toBeGreaterThanOrEqual(blobs.length);
+    // The loose copies of packed objects go with the next packing.
+    await packMirror(mirror, new AbortController().signal);
+    expect(await git(mirror, "count-objects", "-v")).toMatch(/^count: 0$/m);
+    for (const blob of blobs.slice(0, 3)) expect(await git(worktree, "cat-file", "-t", blob)).toBe("blob");
+    expect(await world.run("cat a; echo 2 > b")).toMatchObject({ status: "completed", result: "1" });
   });
 
   it("beyond limits.max_tree_bytes no new worktree is made, and idle ones go early", async () => {
