@@ -10,7 +10,7 @@ const GATHER_MS = 500;
 // Reads the inbox again regularly, because items leave it after a day without an event.
 const REFRESH_MS = 60_000;
 const TOUCHES =
-  /^(execution\.|task\.|schedule\.|budget\.|message\.(failed|undelivered|resent|sent)|engine\.|worker\.|question\.|inbox\.|session\.cleared)/;
+  /^(execution\.|task\.|schedule\.|budget\.|message\.(failed|undelivered|resent|sent)|engine\.|worker\.|launcher\.|question\.|inbox\.|session\.cleared)/;
 
 export function followInbox(): void {
   const schedule = followEvents(TOUCHES, GATHER_MS, read);

@@ -39,6 +39,7 @@ import type { Platform } from "../platform/platform.ts";
 import { removePartials } from "../files/uploads.ts";
 import { findOwnProgram, installShim } from "./shim.ts";
 import { record } from "../store/events/journal.ts";
+import { deleteOtherLaunchers } from "../store/workers/launcher.ts";
 import { switchSearch } from "../store/events/search_index.ts";
 import { createMaintenanceStages } from "./maintenance.ts";
 import { createRemote, type Remote } from "./remote.ts";
@@ -280,6 +281,7 @@ export class Server {
   async #start(): Promise<void> {
     const { parts } = this;
     await storeIsolationDefault(parts, this.config);
+    await parts.db.write([deleteOtherLaunchers(Object.keys(parts.launchers))]);
     await switchSearch(
       parts.db,
       this.config.search,

@@ -326,6 +326,13 @@ it("a launcher is paused after five failed starts in a row, until it is resumed 
     status: "warn",
     detail: expect.stringMatching(/^gpu is paused: /),
   });
+  const { token } = await app.call("POST /api/tokens", { name: "phone", scopes: ["read:tasks"] });
+  expect(await app.call("GET /api/inbox")).toMatchObject([{
+    kind: "launcher_paused",
+    id: "gpu",
+    title: "gpu",
+  }]);
+  expect(await app.call("GET /api/inbox", undefined, { authorization: `Bearer ${token}` })).toEqual([]);
   await Deno.writeTextFile(`${world.folder}/well`, "");
   await app.db.write([{ sql: "update launcher set retry_at = 0", args: [], wakeup: "dispatcher" }]);
   expect(await app.call("POST /api/launchers/gpu/resume")).toMatchObject({
@@ -333,6 +340,7 @@ it("a launcher is paused after five failed starts in a row, until it is resumed 
     failures: 0,
     retry_at: null,
   });
+  expect(await app.call("GET /api/inbox")).toEqual([]);
   const { id } = await world.waitForLaunch("launched");
   expect((await (await world.openRunner(id)).claim(SH)).body.run.execution.task_id).toBe(task);
   expect((await app.send("POST /api/launchers/none/resume")).status).toBe(404);

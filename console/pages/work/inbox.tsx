@@ -39,7 +39,7 @@ const TABS: readonly { id: string; name: string; kinds: readonly InboxItem["kind
     name: "Blocked and paused",
     kinds: [
       ...["engine_limited", "budget_holds", "schedule_paused", "worker_paused"] as const,
-      ...["push_failed", "secret_lost"] as const,
+      ...["launcher_paused", "push_failed", "secret_lost"] as const,
     ],
   },
 ];

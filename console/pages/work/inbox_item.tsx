@@ -231,6 +231,19 @@ function describe(item: InboxItem): Description {
         title: `The secret ${title} is lost`,
         note: detail,
       };
+    case "launcher_paused":
+      return {
+        href: "/console/runners",
+        status: "paused",
+        title: `The launcher ${title} is paused`,
+        note: detail,
+        action: {
+          label: "Resume",
+          scope: "write:runners",
+          run: () => load(api.POST("/api/launchers/{name}/resume", { params: { path: { name: title } } })),
+          done: `${title} resumed`,
+        },
+      };
     case "rounds_over":
       return { href: run, status: "failed", title, note: about };
     case "push_failed":

@@ -273,7 +273,9 @@ async function checkLaunchers({ db, launchers }: Deps<"db" | "launchers">): Prom
   );
   if (failing.length === 0) return pass(names.join(", "));
   return warn(
-    failing.map(({ name, paused, last_error }) => `${name}${paused === 1 ? " is paused" : ""}: ${last_error}`)
+    failing.map(({ name, paused_at, last_error }) =>
+      `${name}${paused_at !== null ? " is paused" : ""}: ${last_error}`
+    )
       .join("; "),
     "Fix the cause, then run: svc ctl launcher resume <name>",
   );

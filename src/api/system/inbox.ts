@@ -21,7 +21,8 @@ export async function listInbox(
   const now = clock.now();
   const since = given ?? now - INBOX_SINCE_DEFAULT_MS;
   const lost = mayCall(call.caller, getInboxScope("secret_lost")) ? await secrets.listLost() : [];
-  return answerList(await listInboxItems(db, { since, now, lost }));
+  const items = await listInboxItems(db, { since, now, lost });
+  return answerList(items.filter(({ kind }) => mayCall(call.caller, getInboxScope(kind))));
 }
 
 /**

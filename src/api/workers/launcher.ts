@@ -20,7 +20,7 @@ async function readLaunchers({ db, launchers }: Deps<"db" | "launchers">): Promi
     const count = counts.find(({ launcher }) => launcher === name);
     return {
       ...{ name, labels, max, open: count?.open ?? 0, running: count?.running ?? 0 },
-      paused: row?.paused === 1,
+      paused: (row?.paused_at ?? null) !== null,
       failures: row?.failures ?? 0,
       retry_at: row?.retry_at ?? null,
       last_error: row?.last_error ?? "",

@@ -362,7 +362,6 @@ export const RESOURCES = [
   "commands",
   "secrets",
 ] as const;
-
 export type Resource = (typeof RESOURCES)[number];
 export type Scope = `${(typeof VERBS)[number]}:${Resource}`;
 
@@ -384,6 +383,7 @@ export const INBOX_KINDS = [
   "budget_holds",
   "schedule_paused",
   "worker_paused",
+  "launcher_paused",
   "secret_lost",
   "push_failed",
   "rounds_over",

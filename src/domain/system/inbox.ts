@@ -9,7 +9,7 @@ export const inboxItemSchema = z.strictObject({
   kind,
   id: z.string().meta({
     description:
-      "of the run, message, reply, question, task, budget or worker; the name of an engine or a secret",
+      "of the run, message, reply, question, task, budget or worker; the name of an engine, a launcher or a secret",
   }),
   at: time,
   title: z.string().meta({ description: "subject: an instruction, a message or a name" }),
@@ -28,7 +28,8 @@ export type InboxItem = z.output<typeof inboxItemSchema>;
 
 /** Returns the scope that a caller needs to see items of a kind. Only people who may change secrets see their names. */
 export function getInboxScope(kind: InboxKind): Scope {
-  return kind === "secret_lost" ? "write:secrets" : "read:tasks";
+  if (kind === "secret_lost") return "write:secrets";
+  return kind === "launcher_paused" ? "read:runners" : "read:tasks";
 }
 
 export const INBOX_SINCE_DEFAULT_MS = 86_400_000;

@@ -15,6 +15,7 @@ const LABELS: Record<InboxKind, string> = {
   budget_holds: "Budget reached",
   schedule_paused: "Schedule paused",
   worker_paused: "Worker paused",
+  launcher_paused: "Launcher paused",
   secret_lost: "Secret lost",
   push_failed: "Push failed",
   rounds_over: "Branch needs a person",

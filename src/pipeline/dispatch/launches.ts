@@ -145,7 +145,7 @@ export class Launches {
       return await this.#note(launch, now);
     }
     const row = (await listLauncherRows(this.#options.db)).find(({ name }) => name === launch.launcher);
-    if (row !== undefined && (row.paused === 1 || (row.retry_at ?? 0) > now)) {
+    if (row !== undefined && (row.paused_at !== null || (row.retry_at ?? 0) > now)) {
       return await this.#end(launch, { reason: "its launcher waits after a failed start", cancels: false });
     }
     this.#run(this.#commands, launch.id, () => this.#runStart(launch, config));

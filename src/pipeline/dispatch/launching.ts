@@ -128,8 +128,8 @@ export class LaunchingRound {
   #findWait(launcher: string): { reason: string; until: number | null } | null {
     const row = this.#rows.get(launcher);
     if (row === undefined) return null;
-    const { paused, retry_at, failures, last_error } = row;
-    if (paused === 1) {
+    const { paused_at, retry_at, failures, last_error } = row;
+    if (paused_at !== null) {
       const resume = `Resume it with: svc ctl launcher resume ${launcher}`;
       return {
         reason:

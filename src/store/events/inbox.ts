@@ -41,6 +41,7 @@ export async function listInboxItems(db: Database, { since, now, lost }: InboxQu
     findFailedMessages(db, since, now),
     findUndelivered(db, since, now),
     findPausedWorkers(db, now),
+    findPausedLaunchers(db, now),
     findPausedSchedules(db, now),
     findBlockingBudgets(db, now),
     findOpenQuestions(db, now),
@@ -147,6 +148,18 @@ function findPausedWorkers(db: Database, now: number): Promise<InboxItem[]> {
     from worker
     where paused = 1 and ${isShown("worker_paused", "worker.id")}
     order by updated_at desc
+    limit ${INBOX_KIND_MAX}`,
+    [now],
+  );
+}
+
+function findPausedLaunchers(db: Database, now: number): Promise<InboxItem[]> {
+  return db.read(
+    `select 'launcher_paused' as kind, name as id, paused_at as at, name as title,
+      substr(last_error, 1, ${INBOX_TITLE_MAX}) as detail, ${NO_RUN}, '' as message_id, '' as session_key
+    from launcher
+    where paused_at is not null and ${isShown("launcher_paused", "launcher.name")}
+    order by name
     limit ${INBOX_KIND_MAX}`,
     [now],
   );
@@ -294,6 +307,7 @@ const REFERENCES: Record<InboxKind, string> = {
     from task
     where id = ? and paused = 1 and status ${TASK_IS_ACTIVE}`,
   worker_paused: "select id as worker_id from worker where id = ? and paused = 1",
+  launcher_paused: "select '' as worker_id from launcher where name = ? and paused_at is not null",
   budget_holds: "select '' as worker_id from budget where id = ?",
   engine_limited: "select '' as worker_id from rate_limit where engine = ?",
   push_failed: `select worker_id, execution_id

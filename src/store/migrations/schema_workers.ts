@@ -233,7 +233,8 @@ export const WORKERS_SCHEMA: string[] = [
     name text primary key,
     -- Failed starts in a row.
     failures integer not null default 0,
-    paused integer not null default 0 check (paused in (0, 1)),
+    -- Until a person resumes it.
+    paused_at integer,
     retry_at integer,
     last_error text not null default ''
   ) strict, without rowid`,

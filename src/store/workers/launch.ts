@@ -178,7 +178,7 @@ export function claimLaunch(id: string): Statement[] {
     ),
     {
       sql: `update launcher set failures = 0, retry_at = null, last_error = ''
-        where name = (select launcher from launch where id = ?) and paused = 0`,
+        where name = (select launcher from launch where id = ?) and paused_at is null`,
       args: [id],
     },
   ];

@@ -139,7 +139,7 @@ describe("the audit trail (contract 4, Journal)", () => {
     await change("budget.deleted", `DELETE /api/budgets/${budget.id}`);
     await change("engine.lifted", "POST /api/engines/echo/lift");
     await app.db.write([{
-      sql: "insert into launcher (name, failures, paused) values ('slurm', 5, 1)",
+      sql: "insert into launcher (name, failures, paused_at) values ('slurm', 5, 1)",
       args: [],
     }]);
     await change("launcher.resumed", "POST /api/launchers/slurm/resume");
