@@ -90,6 +90,18 @@ describe("the conformance program for runners", () => {
       "hold = 0",
       "wrote in two pieces",
     ],
+    [
+      "masks a result after it has cut it",
+      "limit_result(self.mask(bytes(result)))",
+      "self.mask(limit_result(bytes(result)).encode()).decode()",
+      "at the cut",
+    ],
+    [
+      "masks a log after it has cut it",
+      "log = self.mask(bytes(self.raw))",
+      "log = self.mask(bytes(self.raw[:limit]))",
+      "at the cut",
+    ],
     ["masks no secrets of MCP servers", ', *order["mcp"]["secrets"]]', "]", "wrote in two pieces"],
     [
       "sends the log only at the end",

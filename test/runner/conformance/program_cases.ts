@@ -13,6 +13,8 @@ import { pause, type ServedRun } from "./service.ts";
 const SECRET = "a-secret-of-32-characters-abcdef";
 const SERVER_SECRET = "a-secret-of-a-server-123456789";
 const RESULT_MAX_BYTES = 200 * 1024;
+// A shorter part of a secret may remain at a cut.
+const PART_MIN_CHARACTERS = 12;
 // The line that says that the result is cut.
 const CUT_LINE_MAX_BYTES = 1_024;
 
@@ -54,9 +56,9 @@ export const PROGRAM_CASES: readonly ConformanceCase[] = [
         if (kind === "end" && sizeAtEnd === -1) sizeAtEnd = Deno.statSync(bench.file("alive")).size;
         return null;
       };
-      // In a new session, where setsid exists, and without the pipes of the program.
+      // The first process keeps the pipes of the program open. The second has no pipes, and a new session where setsid exists.
       const id = bench.add(
-        `$(command -v setsid) sh -c '${bench.formatLoop()}' </dev/null >/dev/null 2>&1 & ` +
+        `{ ${bench.formatLoop()}; } & $(command -v setsid) sh -c '${bench.formatLoop()}' </dev/null >/dev/null 2>&1 & ` +
           `until [ -s ${bench.file("alive")} ]; do sleep 0.05; done; echo done`,
       );
       await bench.start();
@@ -117,6 +119,20 @@ export const PROGRAM_CASES: readonly ConformanceCase[] = [
       expectEqual("secrets in the result", listShown(run, text), []);
       expectTrue(`its log does not mask 3 secrets: ${log}`, log.match(/from-\*+-to/g)?.length === 3);
       expectTrue(`its result does not mask 2 secrets: ${text}`, text.match(/from-\*+-to/g)?.length === 2);
+    },
+  },
+  {
+    name: "a secret at the cut of the log or of the result is masked, too",
+    rule: "Mask before you cut at a limit: a part of a value is a secret, too.",
+    async check(bench) {
+      const secret = `part-of-a-long-secret-${"0123456789".repeat(20)}`;
+      const script = 'yes "$KEY" | head -c 700000';
+      const id = bench.add(script, { secrets: { KEY: secret }, max_log_bytes: 20_000 });
+      await bench.start();
+      const run = await bench.waitForEnd(id);
+      const part = secret.slice(0, PART_MIN_CHARACTERS);
+      expectTrue("its log shows a part of a secret", !readLog(run).includes(part));
+      expectTrue("its result shows a part of a secret", run.ends[0]?.outcome.text.includes(part) === false);
     },
   },
   {
