@@ -35,8 +35,8 @@ interface LoopOptions extends RemoteRunOptions {
 /** The end of a loop that got no run in time, or of a run whose end the service did not store. */
 export type OnceResult = "reported" | "unreported" | "no run";
 
-// Time for an engine to end after SIGTERM before it is killed.
-const ENDING_MS = 2_000;
+// An engine gets SIGINT 2 s before SIGTERM, and is killed `stop_grace` after it. The watch and the signals take time, too.
+const ENDING_MS = 3_000;
 // How long a stop tries to report the ends of runs.
 const REPORTING_MS = 10_000;
 const CHECK_EVERY_MS = 250;

@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { countBytes } from "../../src/base/bytes.ts";
+import { cutResult, RESULT_MAX_BYTES } from "../../src/engine/result.ts";
 import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { type App, openApp } from "../harness/service/app.ts";
 import { waitUntil } from "../harness/wait.ts";
@@ -203,7 +205,9 @@ describe("executor: outcomes (contract 3, Execution; contract 4.6, contract 7)",
     const { worker, execution } = await chat(app, "pwd");
     expect(execution.result).toBe(worker.work_dir);
     const flood = await chat(app, "flood 3000000");
-    expect(flood.execution.result.length).toBeLessThan(210_000);
+    expect(countBytes(flood.execution.result)).toBeLessThanOrEqual(RESULT_MAX_BYTES);
+    // The service cuts the result of a runner, too.
+    expect(cutResult(flood.execution.result)).toBe(flood.execution.result);
     expect(flood.execution.result).toMatch(/\[cut: 3000000 bytes in all, the log has more\]$/);
     // A character at the limit is dropped.
     const text = await chat(app, "euros 100000");

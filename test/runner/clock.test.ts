@@ -19,7 +19,7 @@ import {
 import { waitUntil } from "../harness/wait.ts";
 
 const HOUR_MS = 3_600_000;
-// A runner ends its run before the lease expires: stop_grace, 2 s and the margin before.
+// A runner ends its run before the lease expires: stop_grace, 3 s and the margin before.
 const SHORT = { lease_ms: 12_000, beat_ms: 200, margin_ms: 500 };
 
 /** A machine clock that is off by a chosen amount. */

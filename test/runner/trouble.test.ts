@@ -13,7 +13,7 @@ import {
 } from "../harness/service/runner.ts";
 import { waitUntil } from "../harness/wait.ts";
 
-// A runner ends its run before the lease expires: 5 s of stop_grace, 2 s and the margin before.
+// A runner ends its run before the lease expires: 5 s of stop_grace, 3 s and the margin before.
 const SHORT = { lease_ms: 12_000, beat_ms: 500, margin_ms: 500 };
 
 /** A service with a runner `r1`, and a task whose agent writes a ledger and must be killed. */

@@ -5,12 +5,19 @@ import { ConformanceService, pause, type ServedRun, TOKEN } from "./service.ts";
 
 const WAIT_MAX_MS = 45_000;
 const QUIET_MS = 700;
+/** How long a case waits after the exit of the runner. */
+const EXITED_MS = 3_000;
 
 /** A named check, which throws when the runner breaks the protocol. */
 export interface ConformanceCase {
   name: string;
+  /** The sentence of docs/reference/runner-protocol.md that the case checks, word by word. */
+  rule: string;
   check: (bench: Bench) => Promise<void>;
 }
+
+/** A variable of the runner, which its programs must not get. */
+const OWN_VARIABLE = "CONFORMANCE_OF_RUNNER";
 
 interface RunnerUnderTest {
   child: Deno.ChildProcess;
@@ -19,15 +26,23 @@ interface RunnerUnderTest {
   hasEnded: boolean;
 }
 
+interface RunnerSource {
+  command: readonly string[];
+  /** Aborts when the program has to end. */
+  signal: AbortSignal;
+}
+
 export class Bench implements AsyncDisposable {
   readonly service = new ConformanceService();
   readonly folder: string;
   readonly #command: readonly string[];
+  readonly #signal: AbortSignal;
   readonly #runners: RunnerUnderTest[] = [];
 
-  constructor(folder: string, command: readonly string[]) {
+  constructor(folder: string, { command, signal }: RunnerSource) {
     this.folder = folder;
     this.#command = command;
+    this.#signal = signal;
   }
 
   get workRoot(): string {
@@ -36,6 +51,7 @@ export class Bench implements AsyncDisposable {
 
   /** Starts the runner. A second start has the same directory. */
   async start(): Promise<RunnerUnderTest> {
+    this.#signal.throwIfAborted();
     const tokenFile = join(this.folder, "token");
     await Deno.mkdir(this.workRoot, { recursive: true });
     await Deno.writeTextFile(tokenFile, TOKEN, { mode: 0o600 });
@@ -47,6 +63,7 @@ export class Bench implements AsyncDisposable {
         SVC_RUNNER_URL: this.service.url,
         SVC_RUNNER_TOKEN_FILE: tokenFile,
         SVC_RUNNER_WORK_ROOT: this.workRoot,
+        [OWN_VARIABLE]: "of the runner alone",
       },
       stdin: "null",
       stdout: "null",
@@ -72,6 +89,11 @@ export class Bench implements AsyncDisposable {
     return order.execution.execution_id;
   }
 
+  /** Formats a loop that writes to the file "alive". It ends with the case, also when the runner does not end it. */
+  formatLoop(): string {
+    return `while [ -d ${this.folder} ]; do echo x >> ${this.file("alive")}; sleep 0.1; done`;
+  }
+
   /** Returns the path of a file for scripts, outside the runner's directory. */
   file(name: string): string {
     return join(this.folder, name);
@@ -91,10 +113,20 @@ export class Bench implements AsyncDisposable {
   /** Waits until `check` returns true. */
   async wait(what: string, check: () => boolean | Promise<boolean>): Promise<void> {
     const until = Date.now() + WAIT_MAX_MS;
+    let exitedAt: number | null = null;
     while (!await check()) {
+      this.#signal.throwIfAborted();
       if (Date.now() > until) throw new Error(`no sign of ${what} within ${WAIT_MAX_MS / 1_000} s`);
+      exitedAt ??= this.#hasExited ? Date.now() : null;
+      if (exitedAt !== null && Date.now() > exitedAt + EXITED_MS) {
+        throw new Error(`the runner exited with ${await this.#runners.at(-1)?.ended} before ${what}`);
+      }
       await pause(20);
     }
+  }
+
+  get #hasExited(): boolean {
+    return this.#runners.length > 0 && this.#runners.every(({ hasEnded }) => hasEnded);
   }
 
   /** Waits until the script that appends to the file has ended. */
@@ -126,7 +158,11 @@ export class Bench implements AsyncDisposable {
       clearTimeout(timer);
     }
     await this.service[Symbol.asyncDispose]();
-    await Deno.remove(this.folder, { recursive: true }).catch(() => {});
+    // A program that the runner has left behind may write while its directory is removed.
+    for (let attempt = 0; attempt < 3; attempt++) {
+      if (await Deno.remove(this.folder, { recursive: true }).then(() => true, () => false)) return;
+      await pause(200);
+    }
   }
 }
 
@@ -147,6 +183,11 @@ export function expectEqual(what: string, actual: unknown, wanted: unknown): voi
 /** Fails the case unless `holds`. */
 export function expectTrue(what: string, holds: boolean): void {
   if (!holds) throw new Error(what);
+}
+
+/** Lists the lines of an environment with variables that only the runner may have. */
+export function listOwnVariables(env: readonly string[]): string[] {
+  return env.filter((line) => line.startsWith("SVC_RUNNER_") || line.startsWith(OWN_VARIABLE));
 }
 
 export function readLog({ log }: ServedRun): string {
@@ -174,37 +215,46 @@ function buildOrder(root: string, id: string, script: string, change: Partial<Wi
   };
 }
 
-/** Runs the cases, `jobs` at a time. Returns the number of failed ones. */
+/** Runs the cases, `jobs` at a time, until the signal. Returns the number of failed ones. */
 export async function runCases(
   cases: readonly ConformanceCase[],
-  command: readonly string[],
+  source: RunnerSource,
   { jobs, print }: { jobs: number; print: (line: string) => void },
 ): Promise<number> {
   const rest = [...cases];
   let failed = 0;
   const work = async () => {
     for (let one = rest.shift(); one !== undefined; one = rest.shift()) {
-      const error = await runCase(one, command);
+      const error = await runCase(one, source);
+      if (source.signal.aborted) return;
       if (error !== null) failed++;
-      print(error === null ? `pass  ${one.name}` : `FAIL  ${one.name}: ${error}`);
+      print(error === null ? `pass  ${one.name}` : `FAIL  ${one.name}\n${error}\n      page:   ${one.rule}`);
     }
   };
   await Promise.all(Array.from({ length: jobs }, work));
-  print(`${cases.length - failed} passed, ${failed} failed`);
+  const { aborted } = source.signal;
+  print(
+    aborted ? "ended before all cases were checked" : `${cases.length - failed} passed, ${failed} failed`,
+  );
   return failed;
 }
 
-async function runCase({ check }: ConformanceCase, command: readonly string[]): Promise<string | null> {
+/** Returns null, or what the runner did. */
+async function runCase({ check }: ConformanceCase, source: RunnerSource): Promise<string | null> {
   const folder = await Deno.makeTempDir({ prefix: "svc-conformance-" });
-  const bench = new Bench(folder, command);
+  const bench = new Bench(folder, source);
+  const found: string[] = [];
   try {
     await check(bench);
-    return bench.service.faults.length === 0 ? null : bench.service.faults.slice(0, 3).join("; ");
   } catch (error) {
-    const log = (await bench.read("runner.log")).trim().split("\n").at(-1) ?? "";
-    const faults = bench.service.faults.slice(0, 3).map((fault) => `; ${fault}`).join("");
-    return `${error instanceof Error ? error.message : error}${faults}${log === "" ? "" : `\n      ${log}`}`;
-  } finally {
-    await bench[Symbol.asyncDispose]();
+    found.push(error instanceof Error ? error.message : String(error));
   }
+  found.push(...bench.service.faults.slice(0, 3));
+  const log = (await bench.read("runner.log")).trim().split("\n").at(-1) ?? "";
+  await bench[Symbol.asyncDispose]();
+  if (found.length === 0) return null;
+  return [
+    ...found.map((words) => `      runner: ${words}`),
+    ...(log === "" ? [] : [`      stderr: ${log}`]),
+  ].join("\n");
 }

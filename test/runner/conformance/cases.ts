@@ -1,5 +1,13 @@
-import { type Bench, type ConformanceCase, expectEqual, expectTrue, readLog } from "./bench.ts";
+import {
+  type Bench,
+  type ConformanceCase,
+  expectEqual,
+  expectTrue,
+  listOwnVariables,
+  readLog,
+} from "./bench.ts";
 import { LIFE_CASES } from "./life_cases.ts";
+import { PROGRAM_CASES } from "./program_cases.ts";
 import { REPO_CASES } from "./repo_cases.ts";
 import { buildProblem, pause, type RequestKind } from "./service.ts";
 
@@ -30,6 +38,7 @@ function buildRepeatCase(
 ): ConformanceCase {
   return {
     name,
+    rule: "Repeat until an answer comes or the run is lost.",
     async check(bench) {
       const { service } = bench;
       service.interfere = ({ kind }, count) => kinds.includes(kind) && count <= 2 ? action(count) : null;
@@ -41,9 +50,14 @@ function buildRepeatCase(
 }
 
 const RUN_CASES: ConformanceCase[] = [
-  { name: "a run completes with its log and its result", check: checkOnce },
+  {
+    name: "a run completes with its log and its result",
+    rule: "Every request can be repeated: the service may have stored it although its answer was lost.",
+    check: checkOnce,
+  },
   {
     name: "a program that fails ends with exit_code",
+    rule: "Exit code 0 is success.",
     async check(bench) {
       const id = bench.add("echo out; echo broken >&2; exit 3");
       await bench.start();
@@ -55,6 +69,7 @@ const RUN_CASES: ConformanceCase[] = [
   },
   {
     name: "a program gets the environment, the secrets and the files of its order, and no more",
+    rule: "Its environment is this list, not the runner's own.",
     async check(bench) {
       bench.service.files.set("note.txt", "from the message");
       const secret = "a-secret-of-32-characters-abcdef";
@@ -76,8 +91,8 @@ const RUN_CASES: ConformanceCase[] = [
           ...[`SVC_TASK_ID=${execution.task_id}`, `SVC_WORKER_ID=${execution.worker_id}`],
           ...["SVC_SESSION_KEY=conformance", "SVC_MESSAGE_ID=m"],
         ]
-      ) expectTrue(`the environment has no ${line}`, env.includes(line));
-      expectTrue("the program got SVC_RUNNER_TOKEN_FILE", !env.some((one) => one.startsWith("SVC_RUNNER_")));
+      ) expectTrue(`the environment of the program has no ${line}`, env.includes(line));
+      expectEqual("variables of the runner in the environment of the program", listOwnVariables(env), []);
       expectEqual("work directory", (await bench.read("dir")).trim(), work_dir);
       expectEqual("context", (await bench.read("context")).trim(), "{}");
       expectEqual("file of the message", await bench.read("note"), "from the message");
@@ -88,6 +103,7 @@ const RUN_CASES: ConformanceCase[] = [
   },
   {
     name: "an order with setup_error starts nothing and fails with setup",
+    rule: "not empty: start nothing, and fail with `setup` and this text",
     async check(bench) {
       const id = bench.add(`echo x >> ${bench.file("starts")}`, { setup_error: "the secret KEY is missing" });
       await bench.start();
@@ -103,6 +119,7 @@ const RUN_CASES: ConformanceCase[] = [
   },
   {
     name: "a check decides whether a run completes",
+    rule: "After `attempts` such rounds, so 1 + `attempts` checks, fail with `verify_failed`.",
     async check(bench) {
       const passing = bench.add("true", {
         verify: { command: ["sh", "-c", "exit 0"], timeout_ms: 10_000, attempts: 0 },
@@ -130,6 +147,7 @@ const RUN_CASES: ConformanceCase[] = [
   },
   {
     name: "a long log arrives whole in parts, and max_log_bytes limits it",
+    rule: "Drop the rest, and end the log with a line that says so",
     async check(bench) {
       const script = "head -c 1500000 /dev/zero | tr '\\0' x | fold -w 99";
       const whole = bench.add(script);
@@ -143,6 +161,7 @@ const RUN_CASES: ConformanceCase[] = [
   },
   {
     name: "a log continues where the service has lost a part",
+    rule: "If it is smaller than the end of the part, the service lost bytes: continue at `size`.",
     async check(bench) {
       bench.service.changeLog = (run, offset) => {
         if (offset === 0 || run.log.length < 10) return;
@@ -154,6 +173,8 @@ const RUN_CASES: ConformanceCase[] = [
   },
   {
     name: "an outcome is well-formed text, whatever the program wrote",
+    rule:
+      "The service refuses unknown fields, a NUL character (`\\u0000`) and lone surrogates: replace them by U+FFFD.",
     async check(bench) {
       const id = bench.add("printf 'a\\000b\\377c'");
       await bench.start();
@@ -188,6 +209,7 @@ const ANSWER_CASES: ConformanceCase[] = [
   ),
   {
     name: "401 to a claim: the runner exits with a code other than 0",
+    rule: "401 or 403 to a claim | ends its runs, reports nothing, exits with a code other than 0",
     async check(bench) {
       bench.service.interfere = () => buildProblem(401, "unauthenticated");
       const code = await bench.waitForExit(await bench.start());
@@ -198,9 +220,11 @@ const ANSWER_CASES: ConformanceCase[] = [
   {
     name:
       "409 to a later claim: the runner ends its runs, claims with epoch 0 once, and exits at the second one",
+    rule:
+      "409 to a claim with `epoch` above 0 | ends its runs without reports and claims with `epoch` 0, once; after a second 409 it exits with a code other than 0",
     async check(bench) {
       const { service } = bench;
-      const id = bench.add(`while :; do echo x >> ${bench.file("alive")}; sleep 0.1; done`);
+      const id = bench.add(bench.formatLoop());
       const runner = await bench.start();
       await bench.wait("the program", async () => (await bench.read("alive")) !== "");
       service.interfere = ({ kind }) => kind === "claim" ? buildProblem(409, "conflict") : null;
@@ -214,6 +238,7 @@ const ANSWER_CASES: ConformanceCase[] = [
   },
   {
     name: "409 to a beat: the runner ends its runs and reports nothing about them",
+    rule: "401, 403 or 409 to a beat | ends its runs, reports nothing more about them.",
     check: (bench) =>
       checkLost(bench, () => {
         bench.service.interfere = ({ kind }) => kind === "beat" ? buildProblem(409, "conflict") : null;
@@ -221,6 +246,8 @@ const ANSWER_CASES: ConformanceCase[] = [
   },
   {
     name: "a run that is missing in the answer of a beat: its program ends, and nothing is reported",
+    rule:
+      "A run that was sent in `running` and is missing in `runs` is lost: end its processes, send nothing more about it.",
     check: (bench) =>
       checkLost(bench, () => {
         bench.service.stopFor = () => null;
@@ -228,6 +255,7 @@ const ANSWER_CASES: ConformanceCase[] = [
   },
   {
     name: "409 to log, events and end: the run is forgotten, and the runner continues",
+    rule: "401, 403 or 409 to an end | forgets the run",
     async check(bench) {
       const { service } = bench;
       service.interfere = ({ kind }) =>
@@ -243,6 +271,8 @@ const ANSWER_CASES: ConformanceCase[] = [
   },
   ...[400, 413].map((status): ConformanceCase => ({
     name: `${status} to an end: the runner reports a failure instead`,
+    rule:
+      "400, 404 or 413 to an end | sends the same end once more with status `failed`, failure `engine_error` and a short error; forgets the run when that is refused, too",
     async check(bench) {
       const { service } = bench;
       const codes: Record<number, string> = { 400: "invalid_request", 413: "payload_too_large" };
@@ -259,7 +289,7 @@ const ANSWER_CASES: ConformanceCase[] = [
 /** Checks that a lost run's program ends, and that the runner sends nothing more about it but claims again. */
 async function checkLost(bench: Bench, lose: () => void): Promise<void> {
   const { service } = bench;
-  const id = bench.add(`while :; do echo x >> ${bench.file("alive")}; sleep 0.1; done`);
+  const id = bench.add(bench.formatLoop());
   await bench.start();
   await bench.wait("a beat", () => service.list("beat").length > 0);
   await bench.wait("the program", async () => (await bench.read("alive")) !== "");
@@ -277,6 +307,7 @@ async function checkLost(bench: Bench, lose: () => void): Promise<void> {
 /** All cases of the conformance program, the longest first. */
 export const CASES: readonly ConformanceCase[] = [
   ...LIFE_CASES,
+  ...PROGRAM_CASES,
   ...RUN_CASES,
   ...ANSWER_CASES,
   ...REPO_CASES,

@@ -21,4 +21,10 @@ if (cases.length === 0) {
   console.error(`Cannot run a case: none contains ${JSON.stringify(words)}`);
   Deno.exit(2);
 }
-Deno.exit(await runCases(cases, command, { jobs: JOBS, print: console.log }) === 0 ? 0 : 1);
+const ending = new AbortController();
+for (const [name, number] of [["SIGINT", 2], ["SIGTERM", 15]] as const) {
+  Deno.addSignalListener(name, () => ending.abort(128 + number));
+}
+const { signal } = ending;
+const failed = await runCases(cases, { command, signal }, { jobs: JOBS, print: console.log });
+Deno.exit(signal.aborted ? signal.reason : failed === 0 ? 0 : 1);

@@ -5,6 +5,7 @@ import collections, fcntl, json, os, shutil, signal, subprocess, sys, threading,
 URL, ROOT = os.environ["SVC_RUNNER_URL"], os.environ["SVC_RUNNER_WORK_ROOT"]
 TOKEN = open(os.environ["SVC_RUNNER_TOKEN_FILE"]).read().strip()
 PROCESS, GRACE_S, STOP_S, PART = str(uuid.uuid4()), 5, 30, 512 * 1024
+RESULT, CUT = 200 * 1024, "\n[cut: the log has more]"
 NO_USAGE = {"input_tokens": None, "output_tokens": None, "cost_usd": None}
 runs, lock, directories = {}, threading.RLock(), collections.defaultdict(threading.Lock)
 state = {"epoch": 0, "times": None, "stops": 0}
@@ -174,22 +175,32 @@ class Run:
         with open(context, "w") as file:
             file.write(order["briefing"]["context"])
         env = self.environment(context)
-        code, text = self.program(["sh"], env, order["execution"]["instruction"].encode(), None)
+        outcome = self.engine(env, "")
+        return self.check(outcome, env) if order["verify"] else outcome
+
+    def engine(self, env, more):
+        code, text = self.program(["sh"], env, (self.order["execution"]["instruction"] + more).encode(), None)
         if self.why is not None:
             return fail("cancelled", "the run was ended", text=text)
         if code != 0:
             return fail("exit_code", f"exit code {code}", text=text, exitCode=code)
-        outcome = {"status": "completed", "text": text, "failure": "", "error": "", "exitCode": 0}
-        return self.check(outcome, env) if order["verify"] else outcome
+        return {"status": "completed", "text": text, "failure": "", "error": "", "exitCode": 0}
 
     def check(self, outcome, env):
         verify = self.order["verify"]
-        hidden = ["SVC_TOKEN", *self.order["secrets"]]
-        env = {name: value for name, value in env.items() if name not in hidden}
+        names, values = ["SVC_TOKEN", *self.order["secrets"]], [self.order["token"], *self.order["secrets"].values()]
+        safe = {name: value for name, value in env.items() if name not in names and value not in values}
         for attempt in range(1, verify["attempts"] + 2):
-            code, _ = self.program(verify["command"], env, b"", verify["timeout_ms"] / 1000)
+            if outcome["status"] == "failed":
+                return {**outcome, "verify": {"status": None, "attempts": attempt - 1}}
+            try:
+                code, words = self.program(verify["command"], safe, b"", verify["timeout_ms"] / 1000)
+            except OSError as error:
+                code, words = None, f"cannot start: {error}"
             if code == 0:
                 return {**outcome, "verify": {"status": "passed", "attempts": attempt}}
+            if attempt <= verify["attempts"]:
+                outcome = self.engine(env, "\n\n" + words)
         return {**outcome, "status": "failed", "failure": "verify_failed", "error": "the check failed",
                 "verify": {"status": "failed", "attempts": attempt}}
 
@@ -202,16 +213,17 @@ class Run:
         if self.began is None:
             self.began = time.monotonic()
             self.start_report = start_quietly(self.send_start)
-        result = bytearray()
+        result, result_max = bytearray(), RESULT + max(map(len, self.secrets), default=0)
 
         def read(stream, is_result):
             while chunk := os.read(stream.fileno(), 65536):
                 with self.mutex:
                     self.raw += chunk
                 if is_result:
-                    result.extend(chunk[:max(0, 256 * 1024 - len(result))])
+                    result.extend(chunk[:max(0, result_max - len(result))])
 
-        readers = [start_quietly(read, child.stdout, True), start_quietly(read, child.stderr, False)]
+        is_check = timeout is not None
+        readers = [start_quietly(read, child.stdout, True), start_quietly(read, child.stderr, is_check)]
         start_quietly(lambda: (child.stdin.write(text), child.stdin.close()))
         try:
             child.wait(timeout)
@@ -223,7 +235,7 @@ class Run:
         for one in readers:
             one.join()
         code = child.returncode
-        return (code if code >= 0 else None), self.mask(bytes(result)).decode("utf-8", "replace")
+        return (code if code >= 0 else None), limit_result(self.mask(bytes(result)))
 
     def run(self):
         log = start_quietly(self.send_log)
@@ -255,6 +267,13 @@ class Run:
                     break
         forget(self.id)
         runs.pop(self.id, None)
+
+
+def limit_result(data):
+    text = clean(data.decode("utf-8", "replace"))
+    if len(text.encode()) <= RESULT:
+        return text
+    return text.encode()[:RESULT - len(CUT)].decode("utf-8", "ignore") + CUT
 
 
 def fail(failure, error, **more):

@@ -60,6 +60,7 @@ async function fetchCommits(bench: Bench, dir: string, { commits }: ServedRun): 
 export const REPO_CASES: readonly ConformanceCase[] = [
   {
     name: "a run in a repository gets its branch, and its commits and leftovers arrive before its end",
+    rule: "Upload it before the end.",
     async check(bench) {
       const { service } = bench;
       service.interfere = ({ kind }, count) => kind === "commits" && count <= 2 ? "cut after" : null;
@@ -91,6 +92,7 @@ export const REPO_CASES: readonly ConformanceCase[] = [
   },
   {
     name: "a run without changes in its repository sends no commits",
+    rule: "If there are commits, write a bundle of version 2 with the branch as its only ref",
     async check(bench) {
       const found = await runInRepo(bench, "true");
       if (found !== null) expectEqual("uploads", bench.service.list("commits").length, 0);
@@ -98,6 +100,7 @@ export const REPO_CASES: readonly ConformanceCase[] = [
   },
   {
     name: "a branch that the service refuses fails the run with setup and the reason",
+    rule: "for the branch with `setup` and the words of `detail`",
     async check(bench) {
       bench.service.interfere = ({ kind }) => kind === "repo" ? buildProblem(409, "conflict") : null;
       const found = await runInRepo(bench, `echo started > ${bench.file("started")}`);
@@ -115,6 +118,8 @@ export const REPO_CASES: readonly ConformanceCase[] = [
     [status, code],
   ): ConformanceCase => ({
     name: `commits that the service refuses with ${status} are in the log, and the end follows`,
+    rule:
+      "A refused bundle changes nothing. Write a line about it to the log, and report the end without changes.",
     async check(bench) {
       bench.service.interfere = ({ kind }) => kind === "commits" ? buildProblem(status, code) : null;
       const found = await runInRepo(bench, "echo 1 > made");

@@ -64,7 +64,7 @@ export class ConformanceService implements AsyncDisposable {
   readonly bundles = new Map<string, Uint8Array>();
   times = { lease_ms: 120_000, beat_ms: 200, margin_ms: 20_000 };
   /** Decides about a request before the service takes it. `count` is the number of requests of its kind so far. */
-  interfere: (request: SeenRequest, count: number) => Interference = () => null;
+  interfere: (request: SeenRequest, count: number) => Interference | Promise<Interference> = () => null;
   /** Returns the text of `stop` for a run, or null when the run is no longer the runner's. */
   stopFor: (run: string) => string | null = () => "";
   /** Changes the size that the service answers to a log. */
@@ -112,7 +112,7 @@ export class ConformanceService implements AsyncDisposable {
     const seen: SeenRequest = { kind, run, body, at: Date.now() };
     this.requests.push(seen);
     if (body === undefined) return buildProblem(400, "invalid_request");
-    const action = this.interfere(seen, this.list(kind).length);
+    const action = await this.interfere(seen, this.list(kind).length);
     if (action instanceof Response) return action;
     if (action === "hang") return await this.#hang();
     if (action === "cut") return cutConnection();
