@@ -67,12 +67,6 @@ describe("the conformance program for runners", () => {
       "completes with its log",
     ],
     [
-      "leaves the processes of a program that ended by itself",
-      "        end_processes(self.run_id)\n        child.wait()",
-      "        child.wait()",
-      "leaves in the background",
-    ],
-    [
       "sends the first piece of a secret before the second one is there",
       "hold = max(map(len, self.secrets), default=0)",
       "hold = 0",
