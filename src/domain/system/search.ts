@@ -88,7 +88,7 @@ export function isIndexed(word: string): boolean {
 
 /** Builds the patterns that find the words in a text, whatever their case. */
 export function buildPatterns(words: readonly string[]): RegExp[] {
-  return words.map((word) => new RegExp(word.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&"), "giu"));
+  return words.map((word) => new RegExp(word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "giu"));
 }
 
 interface Excerpt {

@@ -281,7 +281,9 @@ describe("pages and limits of the search (contract 31)", () => {
     expect(await statusOf(app, `GET /api/search?q=${"a".repeat(200)}`, {})).toBe(200);
     expect(await statusOf(app, `GET /api/search?q=${"a".repeat(201)}`, {})).toBe(400);
     expect(await statusOf(app, "GET /api/search?q=%20", {})).toBe(400);
-    const odd = `100%_a\\b "c" (d) *e* OR NOT a:b 😀😀😀 ${String.fromCodePoint(0xf3001).repeat(3)}`;
+    const odd = `100%_a\\b "c" (d) *e* OR NOT a:b n-i a/b [d] {e} ^f$ g|h i#j, k~l&m 😀😀😀 ${
+      String.fromCodePoint(0xf3001).repeat(3)
+    }`;
     await app.call("PUT /api/memory/entry", { scope: "global", key: "odd", value: odd });
     await app.call("PUT /api/memory/entry", {
       scope: "global",
