@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { HAS_DESCRIPTOR_PATHS } from "../base/files/open_directory.ts";
 import { removeEntry } from "../base/files/tree_removal.ts";
 import { isWithin, resolveLinks } from "../base/paths.ts";
 
@@ -56,9 +57,9 @@ function openParent(removal: Removal): number {
   }
 }
 
-// Only Linux can address a path relative to an open directory. Other systems use the path itself.
+// Without paths of descriptors, the path itself has to do.
 function getOpenPath(descriptor: number): string | null {
-  return Deno.build.os === "linux" ? `/proc/self/fd/${descriptor}` : null;
+  return HAS_DESCRIPTOR_PATHS ? `/proc/self/fd/${descriptor}` : null;
 }
 
 function buildReplaced({ parent, name }: Removal): Error {

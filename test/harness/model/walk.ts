@@ -99,6 +99,7 @@ export async function walkAllCommands(world: WalkWorld): Promise<void> {
   await world.run("session clear", ["--session-key", key]);
   await world.run("chat", ["@Ada say bye", "--session", session.id], /accepted/);
   await world.run("worker delete", [worker.id, "--delete-work-dir", "--yes"]);
+  await expect(Deno.stat(worker.work_dir)).rejects.toThrow(Deno.errors.NotFound);
 
   await walkPlatforms(world);
   await walkPeople(world);
