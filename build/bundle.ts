@@ -94,8 +94,8 @@ const CLI_ROOTS = ["ctl", "terminal/io", "commands/resource"].map((name) => join
 const OTHER_ROOTS = ["main.ts", "src/boot/serve.ts", "src/boot/runner.ts"].map((name) => join(ROOT, name));
 
 /**
- * Puts the modules of every `svc ctl` command into one file, because each file costs load time. What other commands load stays separate, so
- * that they don't load those of `svc ctl`.
+ * Puts the modules of every `svc ctl` command into one file, because each file costs load time. Modules that other commands need stay
+ * separate, so that those commands load nothing of `svc ctl`.
  */
 function createCommandLineGroup(): (id: string, build: ChunkingContext) => string | null {
   let members: Set<string> | null = null;
