@@ -1,6 +1,7 @@
 // The branch of a tree in the mirror: made before its first run, and moved by each run (contract 26).
 import type { Clock } from "../base/clock.ts";
 import { faultPoint } from "../base/fault_point.ts";
+import { createLogger } from "../base/log.ts";
 import type { ChangeCounts } from "../domain/work/change_counts.ts";
 import type { Tree } from "../domain/work/tree.ts";
 import type { Repo } from "../domain/workers/repo.ts";
@@ -15,6 +16,8 @@ import { findTree, startTree, type TreeEnd } from "../store/work/tree.ts";
 import { findWorker } from "../store/workers/worker.ts";
 import { resolveRemote } from "./remote_repo.ts";
 import { SetupError } from "./variables.ts";
+
+const log = createLogger("run");
 
 export interface BranchOptions {
   db: Database;
@@ -37,6 +40,8 @@ export interface BranchStart {
   baseCommit: string;
   /** The commit of the base for a new worktree. */
   worktreeBase: string;
+  /** The last commit of the branch when it is neither here nor in the remote repository, or "". */
+  lost: string;
 }
 
 /** Returns the tree of a run with the settings of its worker. Throws SetupError. */
@@ -77,7 +82,16 @@ export async function prepareBranch(
   if (known === null) await setBranch(mirror, tree.branch, commit, "");
   // The base of a branch that this machine does not have may be gone from the remote repository, too.
   const baseCommit = known === null ? start.commit : tree.base_commit || commit;
-  return { commit, base: start.base, baseCommit, worktreeBase: start.commit };
+  const isLost = known === null && ![commit, tree.base_commit, ""].includes(tree.head_commit);
+  if (isLost) {
+    log.warning("The commit {commit} of {branch} is neither on this machine nor in its remote repository", {
+      ...{ commit: tree.head_commit, branch: tree.branch },
+    });
+  }
+  return {
+    ...{ commit, base: start.base, baseCommit, worktreeBase: start.commit },
+    lost: isLost ? tree.head_commit : "",
+  };
 }
 
 /** Builds the statements that store where a branch starts. `removedAt` is null with a worktree on this machine. */

@@ -152,10 +152,11 @@ function spawn(request: GitRequest): Deno.ChildProcess {
   // Git ends with the service, also after a kill: a leftover one would write next to the one of the next start.
   const setpriv = findSetpriv();
   const [command = "", ...rest] = setpriv === null ? words : [setpriv, "--pdeathsig", "KILL", "--", ...words];
+  const cwd = workTree ?? gitDir ?? "/";
   try {
     return new Deno.Command(command, {
       args: rest,
-      cwd: workTree ?? gitDir ?? "/",
+      cwd,
       env: { ...buildGitEnv(), ...env },
       clearEnv: true,
       stdin: stdin === undefined ? "null" : "piped",
@@ -164,8 +165,19 @@ function spawn(request: GitRequest): Deno.ChildProcess {
       detached: true,
     }).spawn();
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) throw describeGitFailure("git: not found", 127);
-    throw error;
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    // The same error means a missing program and a missing directory.
+    if (exists(cwd)) throw describeGitFailure("git: not found", 127);
+    throw new GitError("not_found", "the service's copy of the repository is gone");
+  }
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch {
+    return false;
   }
 }
 

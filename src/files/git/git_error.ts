@@ -43,9 +43,14 @@ const SIGNS: readonly (readonly [GitFailure, RegExp, string])[] = [
     "the repository has no such branch or commit",
   ],
   [
+    "failed",
+    /fatal: bad object|did not send all necessary objects/i,
+    "the service's copy of the repository, or the remote one, lacks objects",
+  ],
+  [
     "exists",
-    /\[(remote )?rejected\].*(stale info|fetch first|non-fast-forward|already exists)/i,
-    "the branch exists in the remote repository with other commits",
+    /\[(remote )?rejected\].*(stale info|fetch first|non-fast-forward|already exists)|cannot lock ref/i,
+    "the branch has other commits in the remote repository. Delete it there, or discard it here",
   ],
   [
     "denied",

@@ -4,7 +4,7 @@ import { nullIfMissing, openDirectory } from "../../base/files/open_directory.ts
 import { removePlain } from "../../base/files/plain_file.ts";
 import { removeTree } from "../../base/files/tree_removal.ts";
 import { readGit, runGit } from "./git.ts";
-import { fetchRefs, findDefaultBranch, type Remote } from "./remote.ts";
+import { fetchRefs, findDefaultBranch, listRemoteRefs, type Remote } from "./remote.ts";
 import { GitError } from "./git_error.ts";
 
 /** The tracking branch of the remote repository. */
@@ -48,7 +48,7 @@ export class Mirrors {
   }
 
   async #prepare(mirror: string): Promise<void> {
-    if (this.#cleaned.has(mirror) && await isDirectory(mirror)) return;
+    if (this.#cleaned.has(mirror) && await exists(join(mirror, "HEAD"))) return;
     const top = dirname(mirror);
     await Deno.mkdir(join(top, "work"), { recursive: true, mode: 0o755 });
     for await (const { name } of Deno.readDir(top)) {
@@ -60,8 +60,11 @@ export class Mirrors {
         await removeTree({ root: work, path: join(work, name) });
       }
     }
-    if (await isDirectory(mirror)) await removeLeftovers(mirror);
-    else {
+    if (await isDirectory(mirror)) {
+      await removeLeftovers(mirror);
+      // Repairs an emptied one, and changes no other.
+      await runGit({ args: ["init", "--quiet", "--bare", "--shared=all", "--template=", mirror] });
+    } else {
       const made = join(top, `.new-${crypto.randomUUID()}`);
       await runGit({ args: ["init", "--quiet", "--bare", "--shared=all", "--template=", made] });
       await Deno.rename(made, mirror);
@@ -94,17 +97,25 @@ export async function fetchBase(
   const extras = signal === undefined ? {} : { signal };
   const base = wanted ?? await findDefaultBranch(remote, extras);
   if (base === null) {
+    await checkHasBranch(remote, extras);
     throw new GitError("unknown_ref", "the repository names no default branch. Set repo.base");
   }
   try {
     await fetchRefs(mirror, remote, [`+refs/heads/${base}:${getRemoteRef(base)}`], extras);
   } catch (error) {
     if (!(error instanceof GitError) || error.failure !== "unknown_ref") throw error;
+    await checkHasBranch(remote, extras);
     throw new GitError("unknown_ref", `the repository has no branch ${base}. Set repo.base to another one`);
   }
   const commit = await findCommit(mirror, getRemoteRef(base));
   if (commit === null) throw new GitError("failed", `the branch ${base} is no commit`);
   return { base, commit };
+}
+
+async function checkHasBranch(remote: Remote, extras: { signal?: AbortSignal }): Promise<void> {
+  const heads = await listRemoteRefs(remote, ["refs/heads/*"], extras);
+  if (heads.size > 0) return;
+  throw new GitError("unknown_ref", "the repository is empty. Push a first commit to it");
 }
 
 /** Returns the commit of a ref or null. */
@@ -226,4 +237,8 @@ export async function removeWorktree(path: string): Promise<void> {
 
 async function isDirectory(path: string): Promise<boolean> {
   return await Deno.lstat(path).then((info) => info.isDirectory, () => false);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await Deno.lstat(path).then(() => true, () => false);
 }

@@ -156,8 +156,15 @@ async function push(options: PushOptions, tree: DuePush): Promise<void> {
   } catch (error) {
     const isKnown = error instanceof GitError || error instanceof SetupError || error instanceof BlockedError;
     if (!isKnown) throw error;
-    await fail(options, tree, error instanceof BlockedError ? "blocked" : "failed", error.message);
+    await fail(options, tree, isLasting(error) ? "blocked" : "failed", error.message);
   }
+}
+
+const LASTING = ["exists", "denied", "not_found"];
+
+/** Whether the same push would fail again until a person does something. */
+function isLasting(error: Error): boolean {
+  return !(error instanceof GitError) || LASTING.includes(error.failure);
 }
 
 // A service that was killed after a push does not know about that push.

@@ -12,6 +12,7 @@ import { createWorktree, findCommit, type Mirrors, removeLocks } from "../../fil
 import { sumTreeBytes, type TreeEnd } from "../../store/work/tree.ts";
 import {
   type BranchOptions,
+  type BranchStart,
   buildAuthor,
   buildTreeEnd,
   prepareBranch,
@@ -71,7 +72,7 @@ async function openWorkspace(
   const author = buildAuthor(worker_id, worker_name);
   const mirror = getMirrorDir(paths, worker_id);
   try {
-    const before = await mirrors.use(
+    const { commit: before, lost } = await mirrors.use(
       mirror,
       () =>
         prepareTree(options, {
@@ -84,7 +85,7 @@ async function openWorkspace(
           isBoxed: resolveBox(isolation, options.isolation) !== null,
         }),
     );
-    const place = { tree, repo, mirror, author, before };
+    const place = { tree, repo, mirror, author, before, lost };
     return {
       objects: join(mirror, "objects"),
       takeOver: (run) => takeOver(claim, place, run),
@@ -105,15 +106,17 @@ interface TreeRequest {
   signal: AbortSignal;
 }
 
-/** Returns the commit of the branch. */
-async function prepareTree(options: WorkspaceOptions, request: TreeRequest): Promise<string> {
+async function prepareTree(
+  options: WorkspaceOptions,
+  request: TreeRequest,
+): Promise<Pick<BranchStart, "commit" | "lost">> {
   const { db, umask } = options;
   const { tree, mirror, path, author, isBoxed } = request;
   const { branch } = tree;
   const known = await findCommit(mirror, `refs/heads/${branch}`);
   const exists = await Deno.lstat(path).then(({ isDirectory }) => isDirectory, () => false);
   if (exists) removeLocks(path);
-  if (known !== null && exists && tree.base_commit !== "") return known;
+  if (known !== null && exists && tree.base_commit !== "") return { commit: known, lost: "" };
   await checkSize(options);
   const start = await prepareBranch(options, request, known);
   const { commit, base, worktreeBase: baseCommit } = start;
@@ -126,7 +129,7 @@ async function prepareTree(options: WorkspaceOptions, request: TreeRequest): Pro
   }
   await db.write(recordBranch(options, tree, start, null));
   faultPoint("tree.started");
-  return commit;
+  return start;
 }
 
 async function checkSize({ db, config: { limits } }: WorkspaceOptions): Promise<void> {
@@ -145,13 +148,20 @@ interface TreePlace {
   author: { name: string; email: string };
   /** The commit of the branch before the run. */
   before: string;
+  /** The last commit of the branch when it is lost, or "". */
+  lost: string;
 }
 
 // The changes of a run stay in its worktree when they cannot be taken over. The next run there takes them over.
 async function takeOver({ execution }: Claim, place: TreePlace, run: TakeOverContext): Promise<TreeEnd> {
   const { execution_id: executionId, instruction } = execution;
-  const { tree, mirror, author, before } = place;
+  const { tree, mirror, author, before, lost } = place;
   const { branch } = tree;
+  if (lost !== "") {
+    run.note(
+      `[the earlier commits of ${branch}, the last one ${lost}, are lost: this run started from ${before}]`,
+    );
+  }
   try {
     const { head, bytes, ...counts } = await takeOverRun(run, {
       ...{ mirror, branch, known: before, author, instruction, executionId },

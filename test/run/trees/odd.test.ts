@@ -127,6 +127,39 @@ describe("what a repository can be (contract 26)", () => {
     expect((await world.run("cat dev.txt", "one")).result).toBe("1");
   });
 
+  it("says that the repository is empty, with and without a base", async () => {
+    await using world = await openTreeApp();
+    await git(world.forge.dir, "update-ref", "-d", "refs/heads/main");
+    const expected = "Cannot prepare the worktree: the repository is empty. Push a first commit to it.";
+    expect((await world.run("true")).error).toBe(expected);
+    await world.app.call(`PUT /api/workers/${world.ada.id}`, {
+      repo: { url: world.forge.url, base: "main" },
+    });
+    expect((await world.run("true")).error).toBe(expected);
+  });
+
+  it("says what is lost when the mirror is gone, and makes an emptied one anew", async () => {
+    await using world = await openTreeApp();
+    const { app } = world;
+    const run = await world.run("echo 1 > a");
+    await Deno.remove(join(app.dataDir, "trees", world.ada.id), { recursive: true });
+    const diff = await app.send(`GET /api/executions/${run.id}/diff`);
+    expect([diff.status, diff.body.detail]).toEqual([
+      409,
+      `Cannot show the changes of execution ${run.id}: the service's copy of the repository is gone`,
+    ]);
+    const next = await world.run("ls");
+    expect(next.result).not.toContain("a\n");
+    expect(await world.readLog(next)).toContain(
+      `the last one ${run.head_commit}, are lost: this run started from`,
+    );
+    const mirror = world.getMirror();
+    for await (const { name } of Deno.readDir(mirror)) {
+      await Deno.remove(join(mirror, name), { recursive: true });
+    }
+    expect(await world.run("true", "other")).toMatchObject({ status: "completed" });
+  });
+
   it("says in plain words that the remote is away, denies access, or does not exist", async () => {
     await using world = await openTreeApp();
     world.forge.refuse = { status: 503 };

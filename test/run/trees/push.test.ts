@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { git } from "../../harness/service/git_server.ts";
 import { openTreeApp } from "../../harness/service/tree_app.ts";
-import { waitForValue } from "../../harness/wait.ts";
+import { createTempDir } from "../../harness/service/process.ts";
+import { waitForValue, waitUntil } from "../../harness/wait.ts";
 
 const KEY = "ada:s3cret-token-of-the-forge";
 
@@ -93,13 +94,16 @@ describe("pushes of a workspace (contract 26)", () => {
       return [status, body.detail];
     };
     await world.app.call("PUT /api/secrets/forge", { value: "ada:wrong-password" });
-    expect(await push()).toEqual([502, expect.stringContaining("denied access")]);
+    expect(await push()).toEqual([409, expect.stringContaining("denied access")]);
     await world.app.call("PUT /api/secrets/forge", { value: KEY });
     world.forge.refuse = { status: 503 };
     expect(await push()).toEqual([502, expect.stringContaining("cannot be reached")]);
     world.forge.refuse = null;
     const other = await world.forge.commit(run.branch, { "other.txt": "x" }, "origin/main");
-    expect(await push()).toEqual([502, expect.stringContaining("exists in the remote repository")]);
+    expect(await push()).toEqual([
+      409,
+      expect.stringContaining("has other commits in the remote repository. Delete it there, or discard it"),
+    ]);
     expect(await git(world.forge.dir, "rev-parse", run.branch)).toBe(other);
   });
 
@@ -111,6 +115,27 @@ describe("pushes of a workspace (contract 26)", () => {
     const second = await world.run("echo 2 > b");
     await world.app.call(`POST /api/executions/${second.id}/push`, {});
     expect(await git(world.forge.dir, "rev-parse", first.branch)).toBe(second.head_commit);
+  });
+
+  it("a push takes a branch that an earlier push is still creating for its own", async () => {
+    await using world = await openTreeApp();
+    const run = await world.run("echo 1 > a");
+    await using folder = await createTempDir();
+    const started = join(folder.path, "started");
+    // The hook of the push that a killed service has left.
+    await Deno.writeTextFile(
+      join(world.forge.dir, "hooks/pre-receive"),
+      `#!/bin/sh\ntouch ${started}\nsleep 1\n`,
+      {
+        mode: 0o755,
+      },
+    );
+    const args = ["push", "-q", world.forge.dir, `${run.head_commit}:refs/heads/${run.branch}`];
+    const earlier = git(world.getMirror(), ...args);
+    await waitUntil("the earlier push runs", () => Deno.stat(started).then(() => true, () => false));
+    await world.app.call(`POST /api/executions/${run.id}/push`, {});
+    await earlier.catch(() => {});
+    expect(await git(world.forge.dir, "rev-parse", run.branch)).toBe(run.head_commit);
   });
 
   it("discards a branch with its worktree, and the next run starts from the base", async () => {
