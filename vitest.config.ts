@@ -2,7 +2,6 @@ import process from "node:process";
 import { defineConfig } from "vitest/config";
 
 const TIMING = "test/**/*.timing.test.ts";
-const SLURM = "test/slurm/**";
 
 /**
  * Settings of both projects. Waits end with an event, so a generous limit costs nothing. A worker process runs many files: starting one
@@ -22,9 +21,7 @@ export default defineConfig({
           name: "parallel",
           include: ["test/**/*.test.ts"],
           // A run of all tests has a bundle. The rules of the house are part of `make check`.
-          exclude: process.env.SVC_TEST_BUNDLE === undefined
-            ? [TIMING, SLURM]
-            : [TIMING, SLURM, "test/house/**"],
+          exclude: process.env.SVC_TEST_BUNDLE === undefined ? [TIMING] : [TIMING, "test/house/**"],
           setupFiles: ["test/harness/cheap_passwords.ts"],
           // Tests start real processes and wait for them: more workers than cores pays.
           maxWorkers: 4,
@@ -32,11 +29,11 @@ export default defineConfig({
         },
       },
       {
-        // Tests that assert wall-clock times, and those of a scheduler with its jobs, run after all others, one file at a time.
+        // Tests that assert wall-clock times run after all others, one file at a time.
         test: {
           ...shared,
           name: "timing",
-          include: [TIMING, `${SLURM}/*.test.ts`],
+          include: [TIMING],
           setupFiles: ["test/harness/cheap_passwords.ts"],
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
