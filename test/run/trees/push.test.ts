@@ -98,7 +98,7 @@ describe("pushes of a workspace (contract 26)", () => {
     world.forge.refuse = { status: 503 };
     expect(await push()).toEqual([502, expect.stringContaining("cannot be reached")]);
     world.forge.refuse = null;
-    const other = await world.forge.commit(run.branch, { "other.txt": "x" }, "origin/main");
+    const other = await world.forge.commit(run.branch, { "other.txt": "x" }, "main");
     expect(await push()).toEqual([502, expect.stringContaining("exists in the remote repository")]);
     expect(await git(world.forge.dir, "rev-parse", run.branch)).toBe(other);
   });
