@@ -73,7 +73,7 @@ export async function startGitServer({ dir, password }: GitServerOptions): Promi
   });
 }
 
-// One program instead of a dozen: many tests begin with a repository.
+// A single program instead of a dozen, because many tests start with a repository.
 async function commitFiles(
   repository: string,
   { branch, files, parent = branch }: {

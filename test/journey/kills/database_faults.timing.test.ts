@@ -15,7 +15,7 @@ const PAGE_BYTES = 4_096;
 const STATEMENTS = Number(Deno.env.get("SVC_TEST_STATEMENTS") ?? 200_000);
 const RUNNING = "GET /api/executions?status=running";
 
-// These two mostly wait, so they run side by side.
+// The tests mostly wait, so they run in parallel.
 describe.concurrent("a lock that another process holds", () => {
   it("for 10 s: requests wait or get 503, the service keeps responding, and the first write afterwards takes less than a second [DBF-3, DBF-4]", async () => {
     await using world = await World.open();
@@ -117,7 +117,7 @@ describe("a database that is damaged under the running service", () => {
     await healed.server.end("SIGTERM");
   });
 
-  describe.concurrent("a -wal that somebody takes away", () => {
+  describe.concurrent("a -wal file that is deleted or replaced", () => {
     it.each(["deleted", "replaced"] as const)(
       "its -wal %s from outside: writes end loudly within two seconds, and acknowledged data exists after the next start [DUR-6]",
       async (how) => {
