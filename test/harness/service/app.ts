@@ -238,14 +238,6 @@ function loadEmptyDatabase(): Promise<Uint8Array> {
   })();
 }
 
-function isEmpty(dataDir: string): boolean {
-  try {
-    return [...Deno.readDirSync(dataDir)].length === 0;
-  } catch {
-    return false;
-  }
-}
-
 /** Starts a service for a test. */
 export async function openApp(options: AppOptions = {}): Promise<App> {
   const dataDir = options.dataDir ?? await Deno.makeTempDir({ prefix: "svc-test-" });
@@ -253,7 +245,7 @@ export async function openApp(options: AppOptions = {}): Promise<App> {
   const path = join(dataDir, "svc.db");
   if (options.inMemory) loaded.config.database.url = ":memory:";
   // Creating the schema took half of the processor time of a start. The tests of the first start do it.
-  else if (isEmpty(dataDir) && loaded.config.database.url === `file:${path}`) {
+  else if (options.dataDir === undefined && loaded.config.database.url === `file:${path}`) {
     await Deno.writeFile(path, await loadEmptyDatabase());
   }
   // Warm processes must not depend on the machine's memory; a test sets them.
