@@ -56,7 +56,7 @@ async function world(app: App) {
   return { token, ledger, start, begin, second, attempts };
 }
 
-it.concurrent(
+it(
   "a killed and restarted runner ends its leftovers, and the task is retried [RUN-1]",
   async () => {
     await using app = await openApp();
@@ -70,7 +70,7 @@ it.concurrent(
   600_000,
 );
 
-it.concurrent("a runner whose place file was truncated writes a new one [RUN-1]", async () => {
+it("a runner whose place file was truncated writes a new one [RUN-1]", async () => {
   await using app = await openApp();
   const { token } = await app.call("POST /api/runners", { name: "r1", labels: ["x"] });
   const root = join(app.dataDir, "r1");
@@ -81,7 +81,7 @@ it.concurrent("a runner whose place file was truncated writes a new one [RUN-1]"
   expect(await Deno.readTextFile(join(root, "place"))).toMatch(/^[0-9a-f-]{36}\n$/);
 });
 
-it.concurrent(
+it(
   "a late claim of an earlier process takes over briefly: the process in the directory reconnects once (contract 18.7) [RUN-1]",
   async () => {
     await using app = await openApp();
@@ -102,7 +102,7 @@ it.concurrent(
   600_000,
 );
 
-it.concurrent(
+it(
   "a runner that was suspended while its run was reassigned ends the run first [RUN-1]",
   async () => {
     await using app = await openApp();
@@ -129,7 +129,7 @@ it.concurrent(
   600_000,
 );
 
-it.concurrent(
+it(
   "a disconnected runner ends its run before the lease expires, and reconnects [RUN-1]",
   async () => {
     await using app = await openApp({ leaseTimes: SHORT });
