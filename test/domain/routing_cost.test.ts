@@ -87,26 +87,27 @@ describe("routing a megabyte among 200 workers [BYT-4]", () => {
     (_, index) => worker(String(index), index < 100 ? `worker-${index}` : "a".repeat(index), "does things"),
   );
 
-  /** Returns the processor time for a text in ms, the best of five tries. */
-  function costOf(text: string): number {
-    const times = [1, 2, 3, 4, 5].map(() => {
+  /** Returns the processor time for a text in ms: the first of five tries below the goal, else the best. */
+  function costOf(text: string, goalMs: number): number {
+    let best = Infinity;
+    for (let tries = 0; tries < 5 && best >= goalMs; tries++) {
       const before = process.cpuUsage();
       routeByRules(text, workers, null);
       routeWithoutModel(text, workers);
       const { user, system } = process.cpuUsage(before);
-      return (user + system) / 1_000;
-    });
-    return Math.min(...times);
+      best = Math.min(best, (user + system) / 1_000);
+    }
+    return best;
   }
 
   it.each(Object.keys(TEXTS))("takes no longer than its length: %s [BYT-4]", (what) => {
-    expect(costOf(TEXTS[what] ?? "")).toBeLessThan(GOAL_MS);
+    expect(costOf(TEXTS[what] ?? "", GOAL_MS)).toBeLessThan(GOAL_MS);
   });
 
   it.each(Object.keys(TEXTS))(
     "blocks the event loop for less than 200 ms with a message of the largest size: %s [BYT-4]",
     (what) => {
-      expect(costOf((TEXTS[what] ?? "").slice(0, MERGED_MAX_BYTES))).toBeLessThan(TURN_GOAL_MS);
+      expect(costOf((TEXTS[what] ?? "").slice(0, MERGED_MAX_BYTES), TURN_GOAL_MS)).toBeLessThan(TURN_GOAL_MS);
     },
   );
 });

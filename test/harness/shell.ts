@@ -38,6 +38,8 @@ export class Shell {
       env: {
         PATH: `${bin}:${Deno.env.get("PATH") ?? ""}`,
         HOME: folder,
+        // In another home Deno would compile svc anew for each command.
+        DENO_DIR: Deno.env.get("DENO_DIR") ?? join(Deno.env.get("HOME") ?? "/", ".cache/deno"),
         TERM: "xterm",
         LANG: "C.UTF-8",
         ...env,

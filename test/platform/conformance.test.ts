@@ -24,7 +24,8 @@ async function open(world: World, journey: Journey, dataDir: string): Promise<Ap
 
 for (const SomeWorld of Object.values(WORLDS)) {
   const { kind, can } = new SomeWorld();
-  describe(`${kind}: journeys of every platform (contract 10) [PLT-2]`, () => {
+  // Journeys mostly wait, and each has another service.
+  describe.concurrent(`${kind}: journeys of every platform (contract 10) [PLT-2]`, () => {
     const cells = new Map<string, string>();
     matrix.set(kind, cells);
     for (const journey of JOURNEYS) {

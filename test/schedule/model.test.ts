@@ -7,7 +7,8 @@ import { CALL, World } from "./world.ts";
 
 // CI runs twenty-five seeds. Locally, a few find most faults.
 const SEEDS = Number(Deno.env.get("SVC_TEST_SEEDS") ?? 1);
-const OPERATIONS = 2_000;
+// The long run: SVC_TEST_OPERATIONS=2000.
+const OPERATIONS = Number(Deno.env.get("SVC_TEST_OPERATIONS") ?? 1_000);
 const TASKS_MAX = 14;
 const MINUTE_MS = 60_000;
 const STEPS_MIN = [0.01, 0.1, 1, 5, 10, 10, 25, 130];

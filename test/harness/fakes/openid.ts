@@ -66,9 +66,17 @@ export interface Lies {
   delayMs?: number;
 }
 
+type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>;
+let keyPairs: Promise<[KeyPair, KeyPair]> | null = null;
+
+// A pair takes a second of processor time, so all providers have the same two.
+function loadKeyPairs(): Promise<[KeyPair, KeyPair]> {
+  return keyPairs ??= Promise.all([generateKeyPair("RS256"), generateKeyPair("RS256")]);
+}
+
 /** Starts a small provider that redirects every login straight back and lies as configured. */
 export async function startLyingProvider(lies: Lies): Promise<TestProvider> {
-  const [own, other] = [await generateKeyPair("RS256"), await generateKeyPair("RS256")];
+  const [own, other] = await loadKeyPairs();
   const jwk = { ...await exportJWK(own.publicKey), kid: "k", alg: "RS256", use: "sig" };
   const server = createServer();
   const issuer = await listening(server);

@@ -20,12 +20,14 @@ interface GitServerOptions {
   password?: string;
 }
 
+const ENV = { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1", LC_ALL: "C" };
+
 /** Runs git as a person would, and returns its output. */
 export async function git(cwd: string, ...args: string[]): Promise<string> {
   const { success, stdout, stderr } = await new Deno.Command("git", {
     args: ["-c", "user.name=Test", "-c", "user.email=test@example.com", ...args],
     cwd,
-    env: { GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1", LC_ALL: "C" },
+    env: ENV,
     stdin: "null",
   }).output();
   const decoder = new TextDecoder();
@@ -71,36 +73,48 @@ export async function startGitServer({ dir, password }: GitServerOptions): Promi
   });
 }
 
+// A single program instead of a dozen, because many tests start with a repository.
 async function commitFiles(
   repository: string,
-  { branch, files, parent }: {
+  { branch, files, parent = branch }: {
     branch: string;
     files: Record<string, string | null>;
     parent?: string | undefined;
   },
 ): Promise<string> {
-  const work = await Deno.makeTempDir({ prefix: "svc-git-" });
-  try {
-    await git(work, "clone", "-q", repository, "copy");
-    const copy = join(work, "copy");
-    const known = await git(copy, "rev-parse", "--verify", "-q", parent ?? `origin/${branch}`).catch(() =>
-      null
-    );
-    await git(copy, "checkout", "-q", ...(known === null ? ["--orphan", branch] : ["-B", branch, known]));
-    for (const [name, content] of Object.entries(files)) {
-      if (content === null) await git(copy, "rm", "-q", name);
-      else {
-        await Deno.mkdir(join(copy, name, ".."), { recursive: true });
-        await Deno.writeTextFile(join(copy, name), content);
-      }
-    }
-    await git(copy, "add", "-A", "-f");
-    await git(copy, "commit", "-q", "--allow-empty", "-m", `change ${Object.keys(files).join(", ")}`);
-    await git(copy, "push", "-q", "--force", "origin", `HEAD:refs/heads/${branch}`);
-    return await git(copy, "rev-parse", "HEAD");
-  } finally {
-    await Deno.remove(work, { recursive: true });
-  }
+  const from = await git(repository, "rev-parse", "--verify", "-q", parent).catch(() => null);
+  const child = new Deno.Command("git", {
+    args: ["fast-import", "--quiet", "--force"],
+    cwd: repository,
+    env: ENV,
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(
+    [
+      `commit refs/heads/${branch}`,
+      "mark :1",
+      `committer Test <test@example.com> ${Math.floor(Date.now() / 1_000)} +0000`,
+      formatData(`change ${Object.keys(files).join(", ")}`),
+      ...(from === null ? [] : [`from ${from}`]),
+      ...Object.entries(files).map(([name, content]) =>
+        content === null
+          ? `D ${JSON.stringify(name)}`
+          : `M 100644 inline ${JSON.stringify(name)}\n${formatData(content)}`
+      ),
+      "get-mark :1\n",
+    ].join("\n"),
+  ));
+  await writer.close();
+  const { success, stdout } = await child.output();
+  if (!success) throw new Error(`git fast-import failed for ${branch}`);
+  return new TextDecoder().decode(stdout).trim();
+}
+
+function formatData(text: string): string {
+  return `data ${new TextEncoder().encode(text).length}\n${text}`;
 }
 
 // The program speaks CGI: headers, an empty line, then the body.
@@ -110,9 +124,8 @@ async function answer(root: string, request: Request): Promise<Response> {
     args: ["http-backend"],
     clearEnv: true,
     env: {
+      ...ENV,
       PATH: Deno.env.get("PATH") ?? "",
-      GIT_CONFIG_NOSYSTEM: "1",
-      GIT_CONFIG_GLOBAL: "/dev/null",
       GIT_PROJECT_ROOT: root,
       GIT_HTTP_EXPORT_ALL: "1",
       PATH_INFO: url.pathname,

@@ -11,7 +11,9 @@ it.each(["SIGKILL", "SIGTERM"] as const)(
   "%s to the service during a request: the client's retry joins the run, and one reply comes of it [OAI-1]",
   async (signal) => {
     await using folder = await createTempDir();
-    const options = { dataDir: folder.path, env: buildFakeEnvironment() };
+    // The run does not end within the grace.
+    const env = { ...buildFakeEnvironment(), SVC_SHUTDOWN_GRACE: "1s" };
+    const options = { dataDir: folder.path, env };
     let server: ServerProcess = await startServer(options);
     try {
       // The address of the next process differs.

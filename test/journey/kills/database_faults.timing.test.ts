@@ -15,7 +15,8 @@ const PAGE_BYTES = 4_096;
 const STATEMENTS = Number(Deno.env.get("SVC_TEST_STATEMENTS") ?? 200_000);
 const RUNNING = "GET /api/executions?status=running";
 
-describe("a lock that another process holds [DBF-3, DBF-4]", () => {
+// The tests mostly wait, so they run in parallel.
+describe.concurrent("a lock that another process holds", () => {
   it("for 10 s: requests wait or get 503, the service keeps responding, and the first write afterwards takes less than a second [DBF-3, DBF-4]", async () => {
     await using world = await World.open();
     const { server, api, say, acknowledged } = await startConversation(world);
@@ -55,25 +56,25 @@ describe("a lock that another process holds [DBF-3, DBF-4]", () => {
     expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
     expect(await checkAtRest({ dataDir: world.dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual([]);
   });
-});
 
-it("a permanent lock does not delay a stop: exit 0, and the next start takes up the run again [SHD-2]", async () => {
-  await using world = await World.open();
-  const { server, api, say, acknowledged } = await startConversation(world);
-  await say("sleep 30");
-  await waitUntil("the run has started", async () => (await api.call(RUNNING)).length === 1);
-  await using writer = await ForeignWriter.hold(world.database);
-  server.child.kill("SIGTERM");
-  await waitUntil("the server is stopping", () => server.stderr.includes("SIGTERM: stopping"));
-  const { code, ms } = await server.end("SIGTERM");
-  expect(code).toBe(0);
-  expect(ms).toBeLessThan(30_000);
-  expect(server.stderr).toContain("the next start treats it as lost");
-  await writer.release();
-  const next = await startConversation(world);
-  await waitUntil("the task runs again", async () => {
-    const [task] = await next.api.call(`GET /api/tasks?message_id=${acknowledged[0]}`);
-    return task.attempt === 2;
+  it("a permanent lock does not delay a stop: exit 0, and the next start takes up the run again [SHD-2]", async () => {
+    await using world = await World.open();
+    const { server, api, say, acknowledged } = await startConversation(world);
+    await say("sleep 30");
+    await waitUntil("the run has started", async () => (await api.call(RUNNING)).length === 1);
+    await using writer = await ForeignWriter.hold(world.database);
+    server.child.kill("SIGTERM");
+    await waitUntil("the server is stopping", () => server.stderr.includes("SIGTERM: stopping"));
+    const { code, ms } = await server.end("SIGTERM");
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(30_000);
+    expect(server.stderr).toContain("the next start treats it as lost");
+    await writer.release();
+    const next = await startConversation(world);
+    await waitUntil("the task runs again", async () => {
+      const [task] = await next.api.call(`GET /api/tasks?message_id=${acknowledged[0]}`);
+      return task.attempt === 2;
+    });
   });
 });
 
@@ -116,41 +117,43 @@ describe("a database that is damaged under the running service", () => {
     await healed.server.end("SIGTERM");
   });
 
-  it.each(["deleted", "replaced"] as const)(
-    "its -wal %s from outside: writes end loudly within two seconds, and acknowledged data exists after the next start [DUR-6]",
-    async (how) => {
-      await using world = await World.open();
-      const { server, say, acknowledged } = await startConversation(world);
-      await say("say first");
-      let stop = false;
-      let lastAccepted = 0;
-      const writing = (async () => {
-        for (let i = 0; !stop; i++) {
-          if ((await say(`say ${i}`)).status === 202) lastAccepted = performance.now();
-          await pause();
-        }
-      })();
-      while (acknowledged.length < 10) await pause();
-      await Deno.remove(`${world.database}-wal`);
-      if (how === "replaced") await Deno.writeTextFile(`${world.database}-wal`, "");
-      const deleted = performance.now();
-      while (performance.now() - deleted < 4_000) await pause();
-      stop = true;
-      await writing;
-      expect(lastAccepted - deleted).toBeLessThan(2_000);
-      expect(server.stderr).toMatch(/STOPPED WRITING.*its -wal file was deleted or replaced/);
-      expect(await (await fetch(`${server.url}/readyz`)).json()).toEqual({ status: "failed" });
-      expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
-      if (how === "replaced") return;
-      expect(server.stderr).toContain("Nothing is lost");
-      const again = await startConversation(world);
-      await waitUntilQuiet(again.api);
-      expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
-      expect(await checkAtRest({ dataDir: world.dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual(
-        [],
-      );
-    },
-  );
+  describe.concurrent("a -wal file that is deleted or replaced", () => {
+    it.each(["deleted", "replaced"] as const)(
+      "its -wal %s from outside: writes end loudly within two seconds, and acknowledged data exists after the next start [DUR-6]",
+      async (how) => {
+        await using world = await World.open();
+        const { server, say, acknowledged } = await startConversation(world);
+        await say("say first");
+        let stop = false;
+        let lastAccepted = 0;
+        const writing = (async () => {
+          for (let i = 0; !stop; i++) {
+            if ((await say(`say ${i}`)).status === 202) lastAccepted = performance.now();
+            await pause();
+          }
+        })();
+        while (acknowledged.length < 10) await pause();
+        await Deno.remove(`${world.database}-wal`);
+        if (how === "replaced") await Deno.writeTextFile(`${world.database}-wal`, "");
+        const deleted = performance.now();
+        while (performance.now() - deleted < 4_000) await pause();
+        stop = true;
+        await writing;
+        expect(lastAccepted - deleted).toBeLessThan(2_000);
+        expect(server.stderr).toMatch(/STOPPED WRITING.*its -wal file was deleted or replaced/);
+        expect(await (await fetch(`${server.url}/readyz`)).json()).toEqual({ status: "failed" });
+        expect(await server.end("SIGTERM")).toMatchObject({ code: 0 });
+        if (how === "replaced") return;
+        expect(server.stderr).toContain("Nothing is lost");
+        const again = await startConversation(world);
+        await waitUntilQuiet(again.api);
+        expect(await again.server.end("SIGTERM")).toMatchObject({ code: 0 });
+        expect(await checkAtRest({ dataDir: world.dataDir, messages: acknowledged, maxAttempts: 3 })).toEqual(
+          [],
+        );
+      },
+    );
+  });
 
   it("its moved file: the same (facts, libSQL 25)", async () => {
     await using world = await World.open();

@@ -5,13 +5,13 @@ import { readKeyBytes } from "../../../src/base/token.ts";
 import { openSecret, sealSecret } from "../../../src/store/account/secret_cipher.ts";
 import { insertSecret, listAllSecrets } from "../../../src/store/account/secret.ts";
 import { Database } from "../../../src/store/db/database.ts";
-import { openClient } from "../../harness/service/client.ts";
+import { openClient, PASS_HASH } from "../../harness/service/client.ts";
 import { createTempDir, startServer } from "../../harness/service/process.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
 const SECRETS = 1_000;
-const ENV = { SVC_AUTH_PASSWORD: "pass" };
+const ENV = { SVC_AUTH__PASSWORD_HASH: PASS_HASH };
 
 async function readKey(dataDir: string): Promise<Uint8Array> {
   return readKeyBytes((await Deno.readTextFile(join(dataDir, "secret.key"))).trim());

@@ -13,6 +13,8 @@ const ENGINES = {
   default: "fake",
   fake: { kind: "command", command: FAKE_AGENT, shell: [], env: { MY_API_KEY: "hush-hush-hush-hush" } },
 };
+// The long run: SVC_TEST_FLOOD_MB=300.
+const FLOOD_MB = Number(Deno.env.get("SVC_TEST_FLOOD_MB") ?? 60);
 const YEARLY = { type: "scheduled", cron: "0 0 1 1 *" };
 
 async function open(more: Json = {}) {
@@ -123,7 +125,7 @@ describe("gates (contract 15)", () => {
       5,
     ],
     ["hangs and forks", sh("sleep 300 & sleep 300", { timeout_ms: 300 }), null, /not end within 0.3 s/, 10],
-    ["floods", sh("yes | head -c 300000000; exit 2"), 2, /^gate_failed: exit code 2: [y\n]+$/, 30],
+    ["floods", sh(`yes | head -c ${FLOOD_MB}000000; exit 2`), 2, /^gate_failed: exit code 2: [y\n]+$/, 30],
     ["kills what is above it", sh("kill -9 $PPID 0; kill -9 -1; sleep 5"), 137, /exit code 137/, 15],
   ])(
     "one that %s is a failure of the schedule, and its processes are gone [CMD-1]",
@@ -154,10 +156,10 @@ describe("gates (contract 15)", () => {
     120_000,
   );
 
-  it("passes 64 KiB of 300 MB of output to the agent [CMD-1]", async () => {
+  it(`passes 64 KiB of ${FLOOD_MB} MB of output to the agent [CMD-1]`, async () => {
     const { app, post } = await open();
     await using _ = app;
-    const task = await post(sh("yes | head -c 300000000"));
+    const task = await post(sh(`yes | head -c ${FLOOD_MB}000000`));
     const { execution_id } = await run(app, task.id);
     const { instruction } = await app.call(`GET /api/executions/${execution_id}`);
     expect(instruction.length).toBeGreaterThan(65_536);

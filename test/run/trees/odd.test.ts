@@ -119,9 +119,9 @@ describe("what a repository can be (contract 26)", () => {
       error:
         "Cannot prepare the worktree: the repository has no branch develop. Set repo.base to another one.",
     });
-    await world.forge.commit("develop", { "dev.txt": "1" }, "origin/main");
+    await world.forge.commit("develop", { "dev.txt": "1" }, "main");
     const first = await world.run("cat dev.txt; echo 1 > a");
-    const forced = await world.forge.commit("develop", { "dev.txt": "2" }, "origin/main");
+    const forced = await world.forge.commit("develop", { "dev.txt": "2" }, "main");
     const second = await world.run("cat dev.txt", "two");
     expect([first.result, second.result, second.base_commit]).toEqual(["1", "2", forced]);
     expect((await world.run("cat dev.txt", "one")).result).toBe("1");

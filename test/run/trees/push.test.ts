@@ -99,7 +99,7 @@ describe("pushes of a workspace (contract 26)", () => {
     world.forge.refuse = { status: 503 };
     expect(await push()).toEqual([502, expect.stringContaining("cannot be reached")]);
     world.forge.refuse = null;
-    const other = await world.forge.commit(run.branch, { "other.txt": "x" }, "origin/main");
+    const other = await world.forge.commit(run.branch, { "other.txt": "x" }, "main");
     expect(await push()).toEqual([
       409,
       expect.stringContaining("has other commits in the remote repository. Delete it there, or discard it"),
