@@ -94,7 +94,7 @@ async function serveOnce(options: RunnerOptions, umask: number): Promise<number>
 async function serveRuns(options: RunnerOptions, umask: number): Promise<number> {
   const { url, token, config, once } = options;
   const git = findGitVersion();
-  const hasBox = await canBox(config);
+  const boxFault = await checkBox(config);
   const paths = buildDataPaths(await openDataDirectory(config.work_root));
   const lock = await lockDataDirectory(paths.lock, null);
   try {
@@ -111,8 +111,8 @@ async function serveRuns(options: RunnerOptions, umask: number): Promise<number>
     const leftovers = new OrphanRuns(paths);
     const loop = new RunnerLoop({
       link: new ServiceClient({ url, token, clock }),
-      ...{ clock, paths, config, umask, hasBox, hasGit: await git !== null },
-      boxMachine: await buildBoxMachine(options, paths, hasBox),
+      ...{ clock, paths, config, umask, boxFault, hasGit: await git !== null },
+      boxMachine: await buildBoxMachine(options, paths, boxFault === null),
       engines,
       ...{ leftovers, once },
       maxRuns: config.max_runs,
@@ -143,15 +143,15 @@ function getOnceExit(result: OnceResult, wasStopped: boolean): number {
   return result === "no run" ? EXIT.timedOut : EXIT.unexpected;
 }
 
-/** Returns whether this machine can set up a box. Throws ConfigError when every run needs one and it cannot. */
-async function canBox({ isolation }: RunnerConfig): Promise<boolean> {
+/** Returns why this machine cannot set up a box, or null. Throws ConfigError when every run needs one and it cannot. */
+async function checkBox({ isolation }: RunnerConfig): Promise<string | null> {
   const fault = await findBoxFault(isolation);
-  if (fault === null) return true;
+  if (fault === null) return null;
   if (isolation.default === "box") {
     throw new ConfigError(`isolation.default: this runner cannot set up a box: ${fault}`);
   }
   log.info("This runner gets no workers that need a box: {fault}", { fault });
-  return false;
+  return fault;
 }
 
 async function buildBoxMachine(

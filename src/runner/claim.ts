@@ -1,8 +1,10 @@
+import { cutToBytes } from "../base/bytes.ts";
 import { createId } from "../base/id.ts";
 import { createLogger } from "../base/log.ts";
 import type { DataPaths } from "../base/paths.ts";
 import { VERSION } from "../base/version.ts";
 import {
+  BOX_FAULT_MAX_BYTES,
   CLAIM_WAIT_MAX_MS,
   RUNNER_PROTOCOL,
   type RunnerClaim,
@@ -22,15 +24,15 @@ interface ClaimOptions {
   paths: DataPaths;
   maxRuns: number;
   place: string;
-  /** Whether this machine can set up a box. */
-  hasBox: boolean;
+  /** Why this machine cannot set up a box, or null. */
+  boxFault: string | null;
   /** Whether this machine has git. */
   hasGit: boolean;
 }
 
 /** Builds a claim request of this process. `epoch` is the last one from the service, or 0 after a start. */
 export function buildClaim(
-  { engines, paths, maxRuns, place, hasBox, hasGit }: ClaimOptions,
+  { engines, paths, maxRuns, place, boxFault, hasGit }: ClaimOptions,
   process: string,
   epoch: number,
 ): RunnerClaim {
@@ -50,7 +52,8 @@ export function buildClaim(
       const gateways = adapter?.driver === "agent" ? [...adapter.gateways ?? []] : [];
       return [{ name, agent: engine.agent, gateways }];
     }),
-    box: hasBox,
+    box: boxFault === null,
+    box_fault: cutToBytes(boxFault ?? "", BOX_FAULT_MAX_BYTES),
     repo: hasGit,
     wait_ms: CLAIM_WAIT_MAX_MS,
   };

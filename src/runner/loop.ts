@@ -26,8 +26,8 @@ interface LoopOptions extends RemoteRunOptions {
   maxRuns: number;
   /** Identifies the work_root. The same after a restart. */
   place: string;
-  /** Whether this machine can set up a box. */
-  hasBox: boolean;
+  /** Why this machine cannot set up a box, or null. */
+  boxFault: string | null;
   /** Whether this machine has git, for workers with a repository. */
   hasGit: boolean;
 }

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { findTool } from "../../src/engine/process/isolation.ts";
 import { runLauncherProgram } from "../../src/run/remote/launcher_program.ts";
 import {
   createFakeRunner,
@@ -8,26 +9,29 @@ import {
   waitUntilLost,
 } from "../harness/service/runner.ts";
 import { createTempDir } from "../harness/service/process.ts";
+import { type App, type AppOptions, openApp } from "../harness/service/app.ts";
 import {
   type LaunchWorld,
   openLaunchWorld,
+  SH as ENGINES,
   writeCommand,
   writeLauncher,
   writeOnceLauncher,
 } from "../harness/service/launcher.ts";
 import { waitUntil } from "../harness/wait.ts";
+import { ROOT } from "../harness/house/tree.ts";
 
 const SH = { engines: [{ name: "sh", agent: false }] };
 
 /** A service whose launcher prints an id and starts nothing. */
-function openLiar(change: object = {}): Promise<LaunchWorld> {
+function openLiar(change: object = {}, options: AppOptions = {}): Promise<LaunchWorld> {
   return openLaunchWorld(async (folder) => ({
     gpu: {
       command: [await writeCommand(folder, `echo "$SVC_RUN_ID" >>${folder}/calls; echo 12`)],
       cancel: [await writeCommand(folder, `echo "$SVC_LAUNCH_JOB $SVC_RUN_ID" >>${folder}/cancels`)],
       ...change,
     },
-  }));
+  }), options);
 }
 
 async function createLaunchedTask(world: LaunchWorld, instruction = "echo hello"): Promise<string> {
@@ -182,6 +186,40 @@ it("a command that hangs is killed with its processes, and its output stays boun
     .toEqual({ kind: "done", line: "[31m[redacted]  rest" });
 });
 
+it.skipIf(findTool("timeout") === null)(
+  "a command ends after its time when the service was killed, and its job continues (needs timeout) [LCH-1]",
+  async () => {
+    await using folder = await createTempDir();
+    const pids = `${folder.path}/pids`;
+    const hanging = await writeCommand(
+      folder.path,
+      `setsid sleep 1000 & job=$!; sleep 1000 & echo "$job $! $$" >${pids}.part; mv ${pids}.part ${pids}; wait`,
+    );
+    const call = JSON.stringify({ argv: [hanging], env: {}, stdin: "", secret: "", timeoutMs: 3_000 });
+    const program = new URL("../../src/run/remote/launcher_program.ts", import.meta.url);
+    const service = new Deno.Command(Deno.execPath(), {
+      args: [
+        "eval",
+        `import { runLauncherProgram } from "${program}";
+        await runLauncherProgram({ ...${call}, signal: new AbortController().signal });`,
+      ],
+      cwd: ROOT,
+      stdin: "null",
+    }).spawn();
+    await waitUntil("the command runs", () => Deno.stat(pids).then(() => true, () => false));
+    service.kill("SIGKILL");
+    await service.status;
+    const [job = 0, child = 0, command = 0] = (await Deno.readTextFile(pids)).split(" ").map(Number);
+    try {
+      expect(isAlive(command)).toBe(true);
+      await waitUntil("the command has ended with its processes", () => !isAlive(command) && !isAlive(child));
+      expect(isAlive(job)).toBe(true);
+    } finally {
+      for (const pid of [job, child, command]) if (isAlive(pid)) Deno.kill(pid, "SIGKILL");
+    }
+  },
+);
+
 function isAlive(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(Deno.readTextFileSync(`/proc/${pid}/status`));
@@ -301,6 +339,11 @@ it(
   60_000,
 );
 
+async function findLaunchersCheck(app: App): Promise<{ hint: string }> {
+  const { checks } = await app.call("GET /api/system/doctor");
+  return checks.find(({ name }: { name: string }) => name === "launchers");
+}
+
 it("a launcher is paused after five failed starts in a row, until it is resumed [LCH-1]", async () => {
   await using world = await openLaunchWorld(async (folder) => ({
     gpu: { command: [await writeCommand(folder, `test -e ${folder}/well && echo 12`)] },
@@ -313,6 +356,7 @@ it("a launcher is paused after five failed starts in a row, until it is resumed 
       async () => (await app.call("GET /api/launchers"))[0].failures === time,
     );
     const [{ retry_at, paused }] = await app.call("GET /api/launchers");
+    expect((await findLaunchersCheck(app)).hint).toMatch(/tries again by itself/);
     expect([paused, Math.round((retry_at - Date.now()) / 10_000)]).toEqual([false, 2 ** (time - 1)]);
     await app.db.write([{ sql: "update launcher set retry_at = 0", args: [], wakeup: "dispatcher" }]);
   }
@@ -321,10 +365,10 @@ it("a launcher is paused after five failed starts in a row, until it is resumed 
     /the launcher gpu is paused after 5 failed starts.*svc ctl launcher resume gpu/,
   );
   expect(await countEvents(world, "launcher.paused")).toBe(1);
-  const { checks } = await app.call("GET /api/system/doctor");
-  expect(checks.find(({ name }: { name: string }) => name === "launchers")).toMatchObject({
+  expect(await findLaunchersCheck(app)).toMatchObject({
     status: "warn",
     detail: expect.stringMatching(/^gpu is paused: /),
+    hint: expect.stringMatching(/for each that is paused: svc ctl launcher resume/),
   });
   const { token } = await app.call("POST /api/tokens", { name: "phone", scopes: ["read:tasks"] });
   expect(await app.call("GET /api/inbox")).toMatchObject([{
@@ -411,14 +455,102 @@ it.each([
   expect(await world.read("calls")).toEqual([]);
 });
 
-it("a runner that cannot do the run ends its launch as a failed start [LCH-1]", async () => {
+it.each([
+  ["has no engine for the run", { engines: [{ name: "echo", agent: false }] }, /does not have the engine sh/],
+  [
+    "cannot set up a box and says why",
+    { ...SH, box_fault: "the kernel refuses namespaces. Allow them" },
+    /cannot set one up: the kernel refuses namespaces. Allow them$/,
+  ],
+  ["cannot set up a box", SH, /install bubblewrap there, and set isolation.box.user if it runs as root$/],
+])(
+  "a runner that %s holds the tasks of that worker, and is no failed start [LCH-1]",
+  async (what, claim, reason) => {
+    await using world = await openLiar();
+    const { app } = world;
+    const isolation = /box/.test(what) ? { isolation: { box: { network: "host" } } } : {};
+    const worker = await world.createWorker(isolation);
+    const tasks = [await createTask(app, worker, "echo one"), await createTask(app, worker, "echo two")];
+    await waitUntil("both are launched", async () => await countLaunches(world, "launched") === 2);
+    for (const id of await world.read("calls")) {
+      const runner = await world.openRunner(id);
+      expect((await runner.claim(claim)).body.run).toBeNull();
+      expect((await runner.claim(SH)).status).toBe(401);
+    }
+    for (const task of tasks) {
+      const { status, attempt, held_by } = await world.waitForReason(task, reason);
+      expect({ status, attempt, held_by }).toMatchObject({
+        status: "pending",
+        attempt: 0,
+        held_by: { kind: "launch", id: "gpu", advice: expect.stringMatching(/resume it/) },
+      });
+      expect(Math.round((held_by.until - Date.now()) / 10_000)).toBe(1);
+    }
+    await waitUntil("both jobs are canceled", async () => (await world.read("cancels")).length === 2);
+    expect(await app.call("GET /api/launchers")).toMatchObject([{ failures: 0, paused: false, open: 0 }]);
+    // Another worker is not held.
+    const other = await createLaunchedTask(world);
+    await world.waitForReason(other, /^waits for job 12 of the launcher gpu/);
+    expect(await world.read("calls")).toHaveLength(3);
+  },
+);
+
+async function countLaunches(world: LaunchWorld, state: string): Promise<number> {
+  return (await world.app.db.read("select 1 from launch where state = ?", [state])).length;
+}
+
+it.skipIf(Deno.uid() !== 0)(
+  "the reason has what svc runner says about its box (needs root) [LCH-1]",
+  async () => {
+    await using world = await openLaunchWorld(async (folder) => ({
+      gpu: { command: [await writeOnceLauncher(folder)] },
+    }));
+    const task = await createTask(world.app, await world.createWorker({ isolation: "box" }), "echo hello");
+    await world.waitForReason(task, /cannot set one up: svc runs as root, .* set isolation.box.user$/);
+  },
+  120_000,
+);
+
+it("after the pause, one launch shows whether the tasks of a refused worker can start [LCH-1]", async () => {
   await using world = await openLiar();
-  const task = await createLaunchedTask(world);
+  const { app } = world;
+  const worker = await world.createWorker();
+  const first = await createTask(app, worker, "echo one");
+  const refuse = async () => {
+    const runner = await world.openRunner((await world.waitForLaunch("launched")).id);
+    await runner.claim({ engines: [{ name: "echo", agent: false }] });
+  };
+  await refuse();
+  await world.waitForReason(first, /tries again later for this worker/);
+  const second = await createTask(app, worker, "echo two");
+  await world.waitForReason(second, /tries again later for this worker/);
+  // The second refusal comes half a minute after the first.
+  const age = (ms: number) =>
+    app.db.write([{
+      sql: "update launch set ended_at = ended_at - ? where ended_at is not null",
+      args: [ms],
+      wakeup: "dispatcher",
+    }, { sql: "update worker set updated_at = 0", args: [] }]);
+  await age(30_000);
+  await refuse();
+  await waitUntil("the pause is longer", async () => {
+    const tasks = await app.call(`GET /api/tasks?worker_id=${worker}`);
+    return tasks.every(({ held_by }: { held_by: { until: number } | null }) =>
+      (held_by?.until ?? 0) > Date.now() + 20_000
+    );
+  });
+  expect(await world.read("calls")).toHaveLength(2);
+  await age(60_000);
   const { id } = await world.waitForLaunch("launched");
   const runner = await world.openRunner(id);
-  expect((await runner.claim({ engines: [{ name: "echo", agent: false }] })).body.run).toBeNull();
-  await world.waitForReason(task, /the runner of the job does not have the engine sh/);
-  expect((await runner.claim(SH)).status).toBe(401);
+  expect((await runner.claim(SH)).body.run.execution.execution_id).toBe(id);
+  await waitUntil("the others are launched", async () => (await world.read("calls")).length === 4);
+  // A change of the worker ends its pause, too.
+  const { id: last } = await world.waitForLaunch("launched");
+  await (await world.openRunner(last)).claim({ engines: [{ name: "echo", agent: false }] });
+  await waitUntil("it waits", async () => await countLaunches(world, "launched") === 0);
+  await app.call(`PUT /api/workers/${worker}`, { name: "changed" });
+  await waitUntil("it is launched again", async () => (await world.read("calls")).length === 5);
 });
 
 it("the state command moves the deadline, and a job that ended is a failed start [LCH-1]", async () => {
@@ -478,4 +610,42 @@ it("a cancel command that fails runs three times, and is then reported [LCH-1]",
   await waitUntil("it is reported", async () => await countEvents(world, "launch.problem") === 1);
   const left = await world.app.db.first("select cancels, cancel_at from launch where id = ?", [id]);
   expect(left).toEqual({ cancels: 3, cancel_at: null });
+});
+
+it("a launch whose launcher left the configuration ends, and its job is reported [LCH-1]", async () => {
+  await using folder = await createTempDir();
+  const dataDir = `${folder.path}/data`;
+  const config = { engines: ENGINES };
+  {
+    await using world = await openLiar({}, { dataDir, config });
+    await createLaunchedTask(world);
+    await world.waitForLaunch("launched");
+  }
+  await using app = await openApp({ dataDir, config });
+  const read = () => app.db.read<{ data: string }>("select data from journal where kind = 'launch.problem'");
+  await waitUntil("it is reported", async () => (await read()).length > 0);
+  expect((await read()).map(({ data }) => JSON.parse(data).detail)).toEqual([
+    "the launcher gpu is no longer configured, so nothing has canceled job 12, which may still exist",
+  ]);
+  expect(await app.db.first("select state, cancel_at from launch")).toEqual({
+    state: "ended",
+    cancel_at: null,
+  });
+});
+
+it("a client of /v1 gets no words of a launcher's command [LCH-1]", async () => {
+  await using world = await openLaunchWorld(async (folder) => ({
+    gpu: { command: [await writeCommand(folder, "echo 'quota of /secret/path' >&2; exit 3")] },
+  }));
+  const worker = await world.createWorker();
+  const task = await createTask(world.app, worker, "echo hello");
+  expect(await world.waitForReason(task, /quota of \/secret\/path/)).toMatchObject({
+    held_by: { kind: "launch", id: "gpu", advice: expect.stringMatching(/tries again by itself.*resume it/) },
+  });
+  const { status, body } = await world.app.send("POST /v1/chat/completions", {
+    model: worker,
+    messages: [{ role: "user", content: "echo hello" }],
+  });
+  expect([status, body.error.message]).toEqual([429, expect.stringMatching(/no runner can be started/)]);
+  expect(JSON.stringify(body)).not.toMatch(/quota|path|exit/);
 });

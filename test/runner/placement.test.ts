@@ -24,7 +24,7 @@ async function look(app: App, runner: { id: string; epoch: number } | null): Pro
   if (runner !== null) {
     await requests.add({
       runner: { name: "r1", launcher: "", ...runner } as RunnerRow,
-      ...{ requestId: "request", giving: null, isRepeated: false, wake: () => {} },
+      ...{ requestId: "request", boxFault: "", giving: null, isRepeated: false, wake: () => {} },
     });
   }
   expect(placement.hasClaims).toBe(runner !== null);

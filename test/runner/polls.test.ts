@@ -17,7 +17,7 @@ const REQUEST = "01a1fd23-4a4c-746f-99ac-8860e2641168";
 function poll(woken: string[], requestId: string, epoch = 1, runner = "r1"): ClaimRequest {
   return {
     runner: { id: runner, name: runner, epoch, launcher: "" } as RunnerRow,
-    ...{ requestId, giving: null, isRepeated: false },
+    ...{ requestId, boxFault: "", giving: null, isRepeated: false },
     wake: () => woken.push(requestId),
   };
 }

@@ -49,7 +49,7 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     };
     db.first = async (sql, args) => (await db.read(sql, args), null);
     const { countWorkers, findRecentExecutions } = await import("../../src/store/events/overview.ts");
-    const { readBacklog } = await import("../../src/store/events/health.ts");
+    const { listUnplaced, readBacklog } = await import("../../src/store/events/health.ts");
     const { listBeeRuns } = await import("../../src/store/chat/bee_run.ts");
     await countWorkers(db);
     await findRecentExecutions(db, null, 10);
@@ -57,6 +57,7 @@ describe("usage and counters (interface 4.2, system overview)", () => {
     await listUsage(db, 0);
     await findWorkerNames(db, ["a"]);
     await readBacklog(db, 0);
+    await listUnplaced(db, 5);
     await listBeeRuns(db, null, { limit: 10 });
     await listBeeRuns(db, "local:x", { limit: 10 });
     const scans = plans.filter((detail) =>

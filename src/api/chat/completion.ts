@@ -16,7 +16,7 @@ import {
 } from "../../domain/chat/completion.ts";
 import { formatPlatformKey } from "../../domain/chat/platform.ts";
 import { HOLD_ADVICE } from "../../domain/work/block.ts";
-import { isLaunchHold } from "../../domain/work/launch.ts";
+import { isLauncherHold, isLaunchHold } from "../../domain/work/launch.ts";
 import {
   type CompletionTask,
   findJoinable,
@@ -211,7 +211,10 @@ function buildBlockedError({ held, held_until, reason }: CompletionTask, now: nu
   const seconds = held_until === null
     ? RETRY_AFTER_DEFAULT_S
     : Math.max(1, Math.ceil((held_until - now) / 1000));
-  const detail = held === ""
+  // The reasons of a launcher have the output of its command and paths of other machines.
+  const detail = isLauncherHold(held)
+    ? "Cannot answer now: no runner can be started for the worker. The operator sees why with: svc ctl launcher list"
+    : held === ""
     ? "Cannot answer now: the worker is paused. Resume it with: svc ctl worker resume"
     : `Cannot answer now: ${reason}. ${HOLD_ADVICE[kind]}`;
   return new ServiceError(kind === "budget" ? "budget" : "rate_limited", detail, { retry_after_s: seconds });

@@ -4,12 +4,14 @@ import { ServiceError } from "../../domain/call/error.ts";
 import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import { type Check, type Doctor, findWorstStatus } from "../../domain/system/system.ts";
 import { findFallbackFault, listFallbacks, NO_NEEDS } from "../../engine/fallback.ts";
+import { LAUNCHER_ADVICE } from "../../domain/work/block.ts";
 import { createId } from "../../base/id.ts";
 import { getConnectionsMax, readOpenFilesMax } from "../../base/open_files.ts";
 import {
   listEngineUses,
   listFailingSchedules,
   listFaults,
+  listUnplaced,
   readBacklog,
   readDatabaseFacts,
 } from "../../store/events/health.ts";
@@ -188,6 +190,17 @@ async function checkQueue({ db, clock, limits }: Deps<"db" | "clock" | "limits">
       SEE_LOG,
     );
   }
+  const unplaced = await listUnplaced(db, UNPLACED_SHOWN_MAX);
+  if (unplaced.length > 0) {
+    return warn(
+      `${words}. Waiting without a runner: ${
+        unplaced.map(({ tasks, reason }) => `${tasks} (${reason.slice(0, REASON_SHOWN_CHARACTERS)})`).join(
+          "; ",
+        )
+      }`,
+      unplaced.some(({ held }) => held.startsWith("runner:")) ? NO_RUNNER_HINT : LAUNCHER_ADVICE,
+    );
+  }
   if (age(backlog.pendingSince) > WAITING_WARN_MS) {
     return warn(
       `${words}. The oldest task has waited for ${formatMinutes(age(backlog.pendingSince))}`,
@@ -196,6 +209,11 @@ async function checkQueue({ db, clock, limits }: Deps<"db" | "clock" | "limits">
   }
   return pass(words);
 }
+
+const UNPLACED_SHOWN_MAX = 5;
+const REASON_SHOWN_CHARACTERS = 300;
+const NO_RUNNER_HINT = "Start a runner that can take them (svc ctl runner add <name> --labels <labels>), " +
+  "or change the worker: svc ctl worker update <name> --runs-on <labels>";
 
 const SEE_LOG = "Read the log of the service.";
 
@@ -277,7 +295,9 @@ async function checkLaunchers({ db, launchers }: Deps<"db" | "launchers">): Prom
       `${name}${paused_at !== null ? " is paused" : ""}: ${last_error}`
     )
       .join("; "),
-    "Fix the cause, then run: svc ctl launcher resume <name>",
+    failing.some(({ paused_at }) => paused_at !== null)
+      ? "Fix the cause, then run for each that is paused: svc ctl launcher resume <name>"
+      : "Fix the cause. A launcher that is not paused tries again by itself.",
   );
 }
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { id, time } from "../call/field.ts";
 import { HOLD_KINDS } from "../call/vocabulary.ts";
+import { isLauncherHold } from "./launch.ts";
 
 /** The cause that blocks a pending task (contract 14). */
 export const heldBySchema = z.strictObject({
@@ -22,6 +23,15 @@ export const HOLD_ADVICE: Record<(typeof HOLD_KINDS)[number], string> = {
   runner: "Start a runner that has the labels of the worker.",
   task: "Wait until they have ended, or cancel this task.",
 };
+
+/** The way out of a block by a launcher that is paused, or waits before it tries again. */
+export const LAUNCHER_ADVICE =
+  "Fix what the reason names. The launcher tries again by itself; if it is paused, resume it.";
+
+/** Whether a task waits for a runner, or for a launcher that starts none now. */
+export function isPlaceHold(held: string): boolean {
+  return held.startsWith("runner:") || isLauncherHold(held);
+}
 
 /** Which blocked tasks of a queue: all, those of one conversation, or those that no person waits for. */
 type BlockedTasks = { kind: "all" } | { kind: "conversation"; session_key: string } | { kind: "patient" };

@@ -25,6 +25,17 @@ export function isLaunchHold(held: string): boolean {
   return held.startsWith(HOLD);
 }
 
+const LAUNCHER_HOLD = "launcher:";
+
+/** Key of the block of tasks whose launcher starts nothing for them now. */
+export function getLauncherHold(launcher: string): string {
+  return `${LAUNCHER_HOLD}${launcher}`;
+}
+
+export function isLauncherHold(held: string): boolean {
+  return held.startsWith(LAUNCHER_HOLD);
+}
+
 interface LaunchProgress {
   launcher: string;
   state: LaunchState;

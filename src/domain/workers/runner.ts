@@ -14,6 +14,7 @@ export const RUNNERS_MAX = 1_000;
 export const LABELS_MAX = 20;
 export const RUNS_PER_RUNNER_MAX = 1_000;
 const ENGINES_MAX = 100;
+export const BOX_FAULT_MAX_BYTES = 1_000;
 /** Limits of one request: the number of reports, and the bytes of a log. */
 const EVENTS_PER_REQUEST_MAX = 100;
 export const LOG_CHUNK_MAX_BYTES = 512 * 1024;
@@ -105,6 +106,9 @@ export const runnerClaimSchema = z.strictObject({
     }),
   })).max(ENGINES_MAX),
   box: z.boolean().default(false).meta({ description: "whether it can set up a box" }),
+  box_fault: text(BOX_FAULT_MAX_BYTES).default("").meta({
+    description: "why it cannot set up a box, with the way out",
+  }),
   repo: z.boolean().default(false).meta({ description: "whether it can run workers with a repository" }),
   // No upper limit: a newer runner may wait longer.
   wait_ms: z.int().min(0).default(CLAIM_WAIT_MAX_MS).meta({

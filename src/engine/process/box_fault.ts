@@ -2,7 +2,7 @@
 import { findTool } from "./isolation.ts";
 
 export const NO_BOX_USER =
-  "the service runs as root, so a box needs another user. Create one (useradd --system svc-box) and set isolation.box.user";
+  "svc runs as root, so a box needs another user. Create one (useradd --system svc-box) and set isolation.box.user";
 export const NO_BUBBLEWRAP = "bubblewrap is not installed. Install it: apt install bubblewrap";
 
 /** Describes why a box could not be set up, from what bubblewrap wrote, with the way out. */

@@ -72,12 +72,14 @@ function isSubset(some: readonly string[], all: readonly string[]): boolean {
 /** Returns why the only candidate cannot have the run, or null. "" if the worker was changed since. */
 export function findRunnerFault(
   { labelled, allowed, boxing, cloning, trusted, able, engine, gateway }: Candidates,
+  boxFault: string,
 ): string | null {
   if (able.length > 0) return null;
   if (labelled.length === 0) return "";
   if (allowed.length === 0) return "its worker holds *:*, which the launcher may not run";
   if (boxing.length === 0) {
-    return "its worker needs a box, and the runner of the job cannot set one up. Install bubblewrap there";
+    const why = boxFault || "install bubblewrap there, and set isolation.box.user if it runs as root";
+    return `its worker needs a box, and the runner of the job cannot set one up: ${why}`;
   }
   if (cloning.length === 0) return "its worker has a repository, and the runner of the job has no git";
   if (trusted.length === 0) return "its worker names a secret, which launched runners do not get";
@@ -100,7 +102,7 @@ export function buildMissingRunner(
     : allowed.length === 0
     ? `no ${who} may run a worker that holds *:*. Add one with --allow-admin`
     : boxing.length === 0
-    ? `its worker needs a box, and no ${who} can set one up. Install bubblewrap there and restart it`
+    ? `its worker needs a box, and no ${who} can set one up. Its log says why: install bubblewrap, or set isolation.box.user if it runs as root, and restart it`
     : cloning.length === 0
     ? `its worker has a repository, and no ${who} can take one. Install git and the version of the service there`
     : trusted.length === 0

@@ -1,6 +1,7 @@
 // Task: pending -> running with a new execution in the same batch. With a gate: occurrence -> gating.
 import { settleAll } from "../../base/settle_all.ts";
 import { faultPoint } from "../../base/fault_point.ts";
+import { isPlaceHold } from "../../domain/work/block.ts";
 import type { Gate } from "../../domain/work/command.ts";
 import { type DataPaths, getTreeDir, resolveLinks } from "../../base/paths.ts";
 import { yieldToLoop } from "../../base/yield_to_loop.ts";
@@ -203,7 +204,7 @@ export class Dispatcher {
         return { kind: "note", notes: [start.rejection] };
       case "later": {
         // The missing runner is available again, so the task only has to wait in the queue.
-        const isOver = task.held.startsWith("runner:");
+        const isOver = isPlaceHold(task.held);
         if (isOver) return { kind: "note", notes: [unblockTasks(task.worker_id, task.held, now)] };
         const { reason = task.reason } = start;
         return reason === task.reason ? null : { kind: "note", notes: [explainWait(task.id, reason, now)] };

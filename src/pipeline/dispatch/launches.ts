@@ -99,6 +99,7 @@ export class Launches {
       if (isStuck) await this.#options.db.write([cancelClaimed(launch.id, now)]);
       return;
     }
+    if (launch.deadline_at === 0) return await this.#endLate(launch);
     if (launch.waits === 0) {
       return await this.#end(launch, { reason: "its task no longer waits", cancels: mayExist });
     }
@@ -112,7 +113,7 @@ export class Launches {
     await this.#note(launch, now);
   }
 
-  // A job that came and could not have the run is no failed start of its launcher, unless it does not fit.
+  // A job that came and could not have the run is no failed start of its launcher.
   async #endLate(launch: OpenLaunch): Promise<void> {
     const { state, job, seen_at } = launch;
     const what = job === "" ? "its job" : `job ${job}`;
@@ -125,13 +126,13 @@ export class Launches {
       : seen_at === null
       ? `${what} started no runner in time${launch.reason === "" ? "" : `: ${launch.reason}`}`
       : `${what} came, but the task could not start`;
-    await this.#end(launch, { reason, cancels: true, failed: isRejected ? reason !== "" : seen_at === null });
+    await this.#end(launch, { reason, cancels: true, failed: !isRejected && seen_at === null });
   }
 
   // After a restart it is unknown whether the command has run.
   async #explainStart({ id, reason }: OpenLaunch, deadlineAt: number): Promise<void> {
     if (this.#commands.has(id) || reason !== "") return;
-    const words = "the service stopped while it ran, so it may have started a job";
+    const words = "the service stopped while the command ran, which may have started a job";
     await this.#options.db.write([storeStartProblem(id, words, deadlineAt)]);
   }
 
@@ -218,22 +219,34 @@ export class Launches {
   #cancel(job: LeftJob): void {
     const { db, clock, launchers, commands } = this.#options;
     if (!canAdd(this.#commands, job.id)) return;
-    const argv = launchers[job.launcher]?.cancel;
+    const config = launchers[job.launcher];
+    const argv = config?.cancel;
     this.#run(this.#commands, job.id, async () => {
+      if (config === undefined) return await this.#leaveJob(job);
       const failure = argv === undefined ? null : await commands.cancel(argv, job);
       const retryMs = failure === null || job.cancels + 1 >= CANCELS_MAX
         ? null
         : CANCEL_RETRY_MS[job.cancels] ?? null;
       const now = clock.now();
-      const detail =
-        `the cancel command of the launcher ${job.launcher} failed ${CANCELS_MAX} times for job ${
-          job.job || "without an id"
-        }, which may still exist: ${failure}`;
+      const detail = `the cancel command of the launcher ${job.launcher} failed ${CANCELS_MAX} times for ${
+        formatJob(job)
+      }, which may still exist: ${failure}`;
       await db.write([
         storeCancel(job, retryMs === null ? null : now + retryMs),
         ...(failure !== null && retryMs === null ? [recordLaunchProblem(job, detail, now)] : []),
       ]);
     });
+  }
+
+  // No command can end the job, so a person has to look for it.
+  async #leaveJob(job: LeftJob): Promise<void> {
+    const detail = `the launcher ${job.launcher} is no longer configured, so nothing has canceled ${
+      formatJob(job)
+    }, which may still exist`;
+    await this.#options.db.write([
+      storeCancel(job, null),
+      recordLaunchProblem(job, detail, this.#options.clock.now()),
+    ]);
   }
 
   async #end(
@@ -263,6 +276,10 @@ export class Launches {
       });
     pool.set(id, done);
   }
+}
+
+function formatJob({ job, id }: LeftJob): string {
+  return job === "" ? `the job of the launch ${id}` : `job ${job}`;
 }
 
 function canAdd(pool: ReadonlyMap<string, unknown>, id: string): boolean {

@@ -1,5 +1,5 @@
 // Reads the next task of each work directory for the dispatcher.
-import type { Block } from "../../domain/work/block.ts";
+import { type Block, isPlaceHold } from "../../domain/work/block.ts";
 import type { EngineChoice } from "../../engine/fallback.ts";
 import type { Database, Statement } from "../../store/db/database.ts";
 import { reportRunLimit } from "../../store/chat/run_limit.ts";
@@ -73,8 +73,8 @@ const NONE = { heads: [], next: null };
 
 /** Builds the statements that store why the tasks of this worker are blocked. Returns none when the reason is stored already. */
 export function buildBlockNote(task: WaitingTask, block: Block, now: number): Statement[] {
-  // The reason of a runner block may change while the key stays. Other reasons contain figures that change all the time.
-  const isNewReason = block.held.startsWith("runner:") && task.reason !== block.reason;
+  // The reason of a block by a runner or a launcher may change while the key stays. Other reasons contain figures that change all the time.
+  const isNewReason = isPlaceHold(block.held) && task.reason !== block.reason;
   if (task.held === block.held && task.held_until === block.until && !isNewReason) return [];
   const { worker_id, session_key, message_id, id: task_id } = task;
   const keys = { worker_id, session_key, message_id, task_id };

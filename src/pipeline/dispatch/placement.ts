@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import { join } from "node:path";
 import { buildDataPaths, type DataPaths, getHomeDir, getTreeDir } from "../../base/paths.ts";
 import type { Block } from "../../domain/work/block.ts";
+import { getLauncherHold } from "../../domain/work/launch.ts";
 import { getShortId } from "../../domain/work/tree.ts";
 import type { LeaseTimes } from "../../domain/workers/runner.ts";
 import type { ClaimRequest, ClaimRequests } from "../../run/remote/claim_requests.ts";
@@ -222,7 +223,12 @@ export class PlacementRound {
     if (choice === null) return { kind: "block", block };
     return {
       kind: "block",
-      block: { ...block, until: choice.until, reason: `${block.reason}, and ${choice.reason}` },
+      block: {
+        ...block,
+        held: choice.waitsFor === null ? block.held : getLauncherHold(choice.waitsFor),
+        until: choice.until,
+        reason: `${block.reason}, and ${choice.reason}`,
+      },
     };
   }
 
@@ -237,6 +243,7 @@ export class PlacementRound {
     const { runner } = request;
     const fault = findRunnerFault(
       selectCandidates(this.#options, task, { runners: [runner], now: this.#now }),
+      request.boxFault,
     );
     if (fault !== null) return { kind: "unfit", rejection: rejectLaunch(launch.id, fault) };
     const isChanged = task.gated === 1 || findTaskFault(task) !== null;
@@ -274,7 +281,7 @@ export class PlacementRound {
 
   /** Counts a launch of this round. */
   takeLaunch(task: WaitingTask, launcher: string): void {
-    this.#launches.take(launcher);
+    this.#launches.take(launcher, task.worker_id);
     this.#busyLanes.add(buildLock(task.worker_id, task.lane));
   }
 }

@@ -4,6 +4,8 @@ import type { RunnerRow } from "../../store/workers/runner.ts";
 export interface ClaimRequest {
   runner: RunnerRow;
   requestId: string;
+  /** Why the runner cannot set up a box, in its own words, or "". */
+  boxFault: string;
   /** The pending write that assigns a run. Only the row shows whether the write has succeeded. */
   giving: Promise<unknown> | null;
   /** Whether the same request arrived again. The client may no longer read this response. */

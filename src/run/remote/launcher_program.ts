@@ -47,8 +47,15 @@ async function runCommand(
   const program = findProgram(name, inherited.PATH ?? "");
   // A fork of this process for the session would block everything for ten milliseconds.
   const setsid = findTool("setsid");
-  const child = new Deno.Command(setsid ?? program, {
-    args: setsid === null ? args : [program, ...args],
+  const [first = "", ...rest] = [
+    ...(setsid === null ? [] : [setsid]),
+    ...buildLimit(timeoutMs),
+    program,
+    ...args,
+  ];
+  const startedAt = performance.now();
+  const child = new Deno.Command(first, {
+    args: rest,
     env: { ...inherited, ...env },
     clearEnv: true,
     stdin: "piped",
@@ -77,7 +84,8 @@ async function runCommand(
     new Promise((resolve) => setTimeout(resolve, PIPES_MAX_MS)),
   ]);
   stopped.abort();
-  if (end === "timeout") {
+  // `timeout` may be earlier than the timer of a busy service.
+  if (end === "timeout" || code !== 0 && performance.now() - startedAt >= timeoutMs) {
     return {
       kind: "unknown",
       reason: `${name} did not end within ${timeoutMs / 1_000} s, and may have started a job`,
@@ -91,6 +99,15 @@ async function runCommand(
     kind: "failed",
     reason: `${name} ended with exit code ${code}${words === "" ? "" : `: ${words}`}`,
   };
+}
+
+/**
+ * Returns the words that end a command with its process group after this time, also when the service was killed before. A job in
+ * another session continues.
+ */
+function buildLimit(timeoutMs: number): string[] {
+  const timeout = findTool("timeout");
+  return timeout === null ? [] : [timeout, "-s", "KILL", `${timeoutMs / 1_000}`];
 }
 
 /** Keeps the start of a stream, and reads the rest so that the program does not block. */

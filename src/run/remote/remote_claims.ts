@@ -124,7 +124,7 @@ export class RemoteClaims {
     const { db, clock, polls, times, wakeDispatcher } = this.#options;
     const wakeup = new AbortController();
     const request: ClaimRequest = {
-      ...{ runner, requestId: claim.request_id, giving: null, isRepeated: false },
+      ...{ runner, requestId: claim.request_id, boxFault: claim.box_fault, giving: null, isRepeated: false },
       // Passes a reason, because abort() without one creates an error with its stack.
       wake: () => wakeup.abort("woken"),
     };

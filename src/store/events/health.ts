@@ -94,6 +94,30 @@ interface Backlog {
   questionsSince: number | null;
 }
 
+/** Tasks that no runner and no launcher takes now. */
+interface Unplaced {
+  held: string;
+  reason: string;
+  tasks: number;
+}
+
+/** Lists what tasks wait for that no runner and no launcher takes now, with their number, by the index of blocked tasks. */
+export function listUnplaced(db: Database, limit: number): Promise<Unplaced[]> {
+  return db.read<Unplaced>(
+    `select held, reason, count(*) as tasks
+    from (
+      select held, reason
+      from task
+      where status = 'pending' and held <> ''
+        and (held > 'launcher:' and held < 'launcher;' or held > 'runner:' and held < 'runner;')
+      limit ${BLOCKED_COUNT_MAX})
+    group by held, reason
+    order by tasks desc
+    limit ?`,
+    [limit],
+  );
+}
+
 /** Measures the waiting work. Every number comes from an index over open work. */
 export async function readBacklog(db: Database, now: number): Promise<Backlog> {
   // A select without a table has exactly one row.

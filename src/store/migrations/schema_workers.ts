@@ -219,7 +219,7 @@ export const WORKERS_SCHEMA: string[] = [
     -- Why it cannot be claimed any more, or what is known of its start.
     reason text not null default '',
     created_at integer not null,
-    -- It ends then unless its runner has claimed the run. 0: it ends now.
+    -- It ends then unless its runner has claimed the run. 0: it was rejected, and ends now.
     deadline_at integer not null,
     ended_at integer,
     -- When the cancel command is due; null: nothing to cancel.
@@ -228,6 +228,9 @@ export const WORKERS_SCHEMA: string[] = [
   ) strict, without rowid`,
   `create unique index launch_task on launch (task_id) where ended_at is null`,
   `create index launch_ended on launch (ended_at) where ended_at is not null`,
+  // Launches whose runner could not do the run.
+  `create index launch_refused on launch (ended_at)
+    where deadline_at = 0 and reason <> '' and ended_at is not null`,
   `create index launch_cancel on launch (cancel_at) where cancel_at is not null`,
   `create table launcher (
     name text primary key,

@@ -3,7 +3,7 @@ import { WAKEUP } from "../../base/wakeups.ts";
 import type { Listing, Page } from "../../domain/call/page.ts";
 import type { Json } from "../../domain/call/json.ts";
 import { launchSchema } from "../../domain/work/launch.ts";
-import { HOLD_ADVICE } from "../../domain/work/block.ts";
+import { HOLD_ADVICE, LAUNCHER_ADVICE } from "../../domain/work/block.ts";
 import { buildNewTask, type Task, type TaskFilter, taskSchema } from "../../domain/work/task.ts";
 import { planTask } from "../../domain/work/task_plan.ts";
 import { type Database, guard, guardRows, type Statement, type Value } from "../db/database.ts";
@@ -24,20 +24,24 @@ import { TASK_IS_ACTIVE } from "../db/status_sql.ts";
 const OPEN_PARENTS =
   "select parent_id from task_parent where task_id = task.id and status = '' order by position";
 
+// A reserved share of an engine's window is the internal kind `reserve`, and a launcher that starts nothing now is `launcher`.
+const HOLD_KIND = `case substr(task.held, 1, instr(task.held, ':') - 1)
+    when 'reserve' then 'engine' when 'launcher' then 'launch'
+    else substr(task.held, 1, instr(task.held, ':') - 1) end`;
+
 const JSON_SQL = buildJsonSql("task", taskSchema, {
-  // A reserved share of an engine's window is the internal kind `reserve`. The API has only `engine`.
   held_by: `json(iif(task.status = 'pending' and task.open_parents > 0, json_object(
     'kind', 'task',
     'id', (${OPEN_PARENTS} limit 1),
     'ids', (select json_group_array(parent_id) from (${OPEN_PARENTS})),
     'until', null,
     'advice', '${HOLD_ADVICE.task}'), iif(task.status = 'pending' and task.held <> '', json_object(
-    'kind', replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine'),
+    'kind', ${HOLD_KIND},
     'id', substr(task.held, instr(task.held, ':') + 1),
     'until', task.held_until,
-    'advice', case replace(substr(task.held, 1, instr(task.held, ':') - 1), 'reserve', 'engine') ${
+    'advice', case when task.held like 'launcher:%' then '${LAUNCHER_ADVICE}' else case ${HOLD_KIND} ${
     Object.entries(HOLD_ADVICE).map(([kind, advice]) => `when '${kind}' then '${advice}'`).join(" ")
-  } end), 'null')))`,
+  } end end), 'null')))`,
   launch: `json(iif(task.status = 'pending', (
     select ${
     buildJsonSql("launch", launchSchema)

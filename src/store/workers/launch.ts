@@ -168,7 +168,30 @@ export function rejectLaunch(id: string, reason: string): Statement {
   };
 }
 
-/** starting or launched -> claimed, in the batch of the claim. Guarded. Ends the failed starts of its launcher. */
+// A rejected launch keeps its deadline of 0. One without a reason was not refused by its runner.
+const IS_REFUSED = "deadline_at = 0 and reason <> '' and ended_at is not null";
+
+/** An ended launch whose runner could not do the run of this worker. */
+export interface Refusal extends Pick<OpenLaunch, "worker_id" | "launcher" | "reason"> {
+  ended_at: number;
+}
+
+/** Lists the refusals after `since`, oldest first, of workers that were not changed since and had no run by this launcher. */
+export function listRefusals(db: Database, since: number): Promise<Refusal[]> {
+  return db.read<Refusal>(
+    `select worker_id, launcher, reason, ended_at
+    from launch
+    join worker on worker.id = worker_id and worker.updated_at <= ended_at
+    where ${IS_REFUSED} and ended_at > ?
+    order by ended_at`,
+    [since],
+  );
+}
+
+/**
+ * starting or launched -> claimed, in the batch of the claim. Guarded. Ends the failed starts of its launcher, and the refusals of its
+ * worker there.
+ */
 export function claimLaunch(id: string): Statement[] {
   return [
     ...guard(
@@ -179,6 +202,11 @@ export function claimLaunch(id: string): Statement[] {
     {
       sql: `update launcher set failures = 0, retry_at = null, last_error = ''
         where name = (select launcher from launch where id = ?) and paused_at is null`,
+      args: [id],
+    },
+    {
+      sql: `update launch set deadline_at = ended_at
+        where ${IS_REFUSED} and (worker_id, launcher) = (select worker_id, launcher from launch where id = ?)`,
       args: [id],
     },
   ];

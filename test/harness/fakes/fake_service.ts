@@ -74,7 +74,7 @@ export function buildRunOptions(link: ServiceClient, root: string) {
   return {
     ...{ link, clock: systemClock, paths: buildDataPaths(root), umask: 0o022 },
     config: configSchema.parse({}),
-    ...{ hasBox: false, hasGit: true, once: false },
+    ...{ boxFault: "no bubblewrap", hasGit: true, once: false },
     boxMachine: {
       paths: buildDataPaths(root),
       configPaths: [],

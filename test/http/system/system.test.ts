@@ -317,6 +317,30 @@ describe("GET /api/system/doctor (contract 5)", () => {
       hint: expect.stringContaining("max_concurrent_runs is 1"),
     });
   });
+
+  it("warns of tasks that no runner and no launcher can take, with their labels and the way out", async () => {
+    const launchers = { gpu: { labels: ["gpu"], command: ["false"] } };
+    await using app = await openApp({ config: { engines: buildFakeEngines(), launchers } });
+    const examineQueue = async () =>
+      (await app.call("GET /api/system/doctor")).checks.find(({ name }: { name: string }) =>
+        name === "queue"
+      );
+    for (const runs_on of [["nosuch"], ["nosuch"], ["gpu"]]) {
+      const { id } = await app.call("POST /api/workers", { name: crypto.randomUUID(), runs_on });
+      await createTask(app, id, "say hello");
+    }
+    await app.settle();
+    const queue = await examineQueue();
+    expect(queue).toMatchObject({ status: "warn", hint: expect.stringMatching(/runner add.*worker update/) });
+    expect(queue.detail).toMatch(
+      /Waiting without a runner: 2 \(no runner with the labels nosuch exists\); 1 \(/,
+    );
+    expect(queue.detail).toMatch(
+      /the labels gpu exists, and the launcher gpu cannot start one: .*Set home none/,
+    );
+    for (const { id } of await app.call("GET /api/queue")) await app.call(`POST /api/tasks/${id}/cancel`, {});
+    expect(await examineQueue()).toMatchObject({ status: "ok" });
+  });
 });
 
 function openStored(
