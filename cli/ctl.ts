@@ -10,7 +10,7 @@ import { BrokenPipe, type Io } from "./terminal/io.ts";
 import { Output } from "./terminal/output.ts";
 import { type ParsedLine, parsePlainLine } from "./commands/plain_line.ts";
 import { formatErrorJson } from "./client/error_json.ts";
-import { type RefKind, resolveRef } from "./client/resource_ref.ts";
+import { resolveRef } from "./client/resource_ref.ts";
 import { createStyle } from "./terminal/style.ts";
 import { Problem } from "./client/transport.ts";
 import { escapeControls } from "./terminal/visible.ts";
@@ -120,14 +120,6 @@ async function resolveArgs(spec: AnyCommand, args: string[], client: Client): Pr
   }));
 }
 
-// The server decides about an unknown reference: a filter finds nothing, and other requests fail.
-async function resolveFlag(client: Client, kind: RefKind, ref: string): Promise<string> {
-  return await resolveRef(client, kind, ref).catch((error) => {
-    if (error instanceof ServiceError && error.code === "not_found") return ref;
-    throw error;
-  });
-}
-
 // Each value of a filter with several values may be a name.
 async function resolveOptions(
   spec: AnyCommand,
@@ -140,7 +132,7 @@ async function resolveOptions(
       if (kind === undefined || typeof value !== "string") return [name, value];
       return [
         name,
-        (await Promise.all(value.split(",").map((one) => resolveFlag(client, kind, one)))).join(","),
+        (await Promise.all(value.split(",").map((one) => resolveRef(client, kind, one)))).join(","),
       ];
     }),
   );
