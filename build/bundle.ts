@@ -42,8 +42,8 @@ export async function bundle(folder: string, addon: Addon, stamp: Stamp): Promis
       createAddonPlugin(addon),
     ],
     onLog(level, log, report) {
-      // Packages import optional packages inside a try.
-      if (level === "warn" && log.code !== "EVAL") report("error", log);
+      // Packages import optional packages inside a try. On a busy machine rolldown warns of plugins that take long.
+      if (level === "warn" && log.code !== "EVAL" && log.code !== "PLUGIN_TIMINGS") report("error", log);
     },
   });
   const { output } = await build.generate({
@@ -94,8 +94,8 @@ const CLI_ROOTS = ["ctl", "terminal/io", "commands/resource"].map((name) => join
 const OTHER_ROOTS = ["main.ts", "src/boot/serve.ts", "src/boot/runner.ts"].map((name) => join(ROOT, name));
 
 /**
- * Puts the modules of every `svc ctl` command into one file, because each file costs load time. What other commands load stays separate, so
- * that they don't load those of `svc ctl`.
+ * Puts the modules of every `svc ctl` command into one file, because each file costs load time. Modules that other commands need stay
+ * separate, so that those commands load nothing of `svc ctl`.
  */
 function createCommandLineGroup(): (id: string, build: ChunkingContext) => string | null {
   let members: Set<string> | null = null;

@@ -120,7 +120,7 @@ const TYPES = {
   boolean: { words: "true or false", fits: (value: unknown) => typeof value === "boolean" },
 };
 
-/** The types of settings by their place. `*` stands for each element of a list and each value of an object. */
+/** The types of settings by their place. `*` means each element of a list and each value of an object. */
 export type SettingTypes = Record<string, keyof typeof TYPES>;
 
 // A setting without a value is none.
