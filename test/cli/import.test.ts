@@ -220,6 +220,12 @@ it.each<[string, string, string, string, RegExp]>([
       '{"agents": {"entries": {"main": {"name": {}}}}}',
       "agents.entries.main.name must be a text",
     ],
+    [
+      "openclaw",
+      "openclaw.json",
+      '{"agents": {"entries": {"a\\nb": 1}}}',
+      'agents.entries."a\\\\nb" must be an object',
+    ],
     ["openclaw", "openclaw.json", '{"channels": 7}', "channels must be an object"],
     ["openclaw", "openclaw.json", '{"bindings": {}}', "bindings must be a list"],
     ["openclaw", "openclaw.json", '{"mcp": {"servers": [1]}}', "mcp.servers must be an object"],

@@ -131,12 +131,21 @@ function checkType(value: unknown, type: keyof typeof TYPES, place: string): voi
   }
 }
 
+const NAME_SHOWN_MAX = 100;
+
+// A name in the file may have any characters.
+function formatName(name: string): string {
+  return name.length <= NAME_SHOWN_MAX && /^[\w-]+$/.test(name)
+    ? name
+    : JSON.stringify(name.slice(0, NAME_SHOWN_MAX));
+}
+
 /** Finds the values at a place, with their own places. Other types than a list and an object have none below. */
 function findPlaces(settings: unknown, [key = "", ...rest]: string[], above = ""): [string, unknown][] {
   // A file that a setting includes is not read.
   const found = Object.entries(Array.isArray(settings) ? settings : asSettings(settings))
     .filter(([name]) => key === "*" ? name !== "$include" : name === key)
-    .map(([name, value]): [string, unknown] => [`${above}${name}`, value]);
+    .map(([name, value]): [string, unknown] => [above + formatName(name), value]);
   return rest.length === 0 ? found : found.flatMap(([place, value]) => findPlaces(value, rest, `${place}.`));
 }
 
