@@ -3,7 +3,7 @@ import { formatVersion } from "../src/base/version.ts";
 import { ServiceError } from "../src/domain/call/error.ts";
 import { Client } from "./client/client.ts";
 import { isConnectionLost } from "./client/connection.ts";
-import { type AnyCommand, type Context, findFlag, parseValues } from "./commands/command.ts";
+import { type AnyCommand, type Context, findFlag, type OptionSpec, parseValues } from "./commands/command.ts";
 import { parseDuration } from "./commands/duration.ts";
 import { EXIT, Exit, getExitCode, usageError } from "./terminal/exit.ts";
 import { BrokenPipe, type Io } from "./terminal/io.ts";
@@ -120,6 +120,14 @@ async function resolveArgs(spec: AnyCommand, args: string[], client: Client): Pr
   }));
 }
 
+async function resolveFlag(client: Client, { ref, takesOthers }: OptionSpec, given: string): Promise<string> {
+  if (ref === undefined) return given;
+  return await resolveRef(client, ref, given).catch((error) => {
+    if (takesOthers && error instanceof ServiceError && error.code === "not_found") return given;
+    throw error;
+  });
+}
+
 // Each value of a filter with several values may be a name.
 async function resolveOptions(
   spec: AnyCommand,
@@ -128,11 +136,11 @@ async function resolveOptions(
 ): Promise<Context["options"]> {
   const resolved = await Promise.all(
     Object.entries(options).map(async ([name, value]) => {
-      const kind = spec.options[name]?.ref;
-      if (kind === undefined || typeof value !== "string") return [name, value];
+      const option = spec.options[name];
+      if (option?.ref === undefined || typeof value !== "string") return [name, value];
       return [
         name,
-        (await Promise.all(value.split(",").map((one) => resolveRef(client, kind, one)))).join(","),
+        (await Promise.all(value.split(",").map((one) => resolveFlag(client, option, one)))).join(","),
       ];
     }),
   );

@@ -80,6 +80,15 @@ describe("svc ctl takes names and printed IDs wherever it takes IDs (contract 8.
     }
   });
 
+  it("a filter by the sender of messages also takes senders that are no workers", async () => {
+    await using app = await openApp();
+    const filter = "message list-outbound --source-id token:ci";
+    expect(await ctl(app, filter)).toEqual({ code: 0, out: "", err: "" });
+    expect((await ctl(app, `${filter} --worker x`)).err).toBe(
+      "svc: --source-id cannot be used with --worker\n",
+    );
+  });
+
   it("completion offers names", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });
