@@ -3,14 +3,14 @@ import { formatVersion } from "../src/base/version.ts";
 import { ServiceError } from "../src/domain/call/error.ts";
 import { Client } from "./client/client.ts";
 import { isConnectionLost } from "./client/connection.ts";
-import { type AnyCommand, type Context, findFlag, parseValues } from "./commands/command.ts";
+import { type AnyCommand, type Context, findFlag, type OptionSpec, parseValues } from "./commands/command.ts";
 import { parseDuration } from "./commands/duration.ts";
 import { EXIT, Exit, getExitCode, usageError } from "./terminal/exit.ts";
 import { BrokenPipe, type Io } from "./terminal/io.ts";
 import { Output } from "./terminal/output.ts";
 import { type ParsedLine, parsePlainLine } from "./commands/plain_line.ts";
 import { formatErrorJson } from "./client/error_json.ts";
-import { type RefKind, resolveRef } from "./client/resource_ref.ts";
+import { resolveRef } from "./client/resource_ref.ts";
 import { createStyle } from "./terminal/style.ts";
 import { Problem } from "./client/transport.ts";
 import { escapeControls } from "./terminal/visible.ts";
@@ -120,10 +120,10 @@ async function resolveArgs(spec: AnyCommand, args: string[], client: Client): Pr
   }));
 }
 
-// The server decides about an unknown reference: a filter finds nothing, and other requests fail.
-async function resolveFlag(client: Client, kind: RefKind, ref: string): Promise<string> {
-  return await resolveRef(client, kind, ref).catch((error) => {
-    if (error instanceof ServiceError && error.code === "not_found") return ref;
+async function resolveFlag(client: Client, { ref, takesOthers }: OptionSpec, given: string): Promise<string> {
+  if (ref === undefined) return given;
+  return await resolveRef(client, ref, given).catch((error) => {
+    if (takesOthers && error instanceof ServiceError && error.code === "not_found") return given;
     throw error;
   });
 }
@@ -136,11 +136,11 @@ async function resolveOptions(
 ): Promise<Context["options"]> {
   const resolved = await Promise.all(
     Object.entries(options).map(async ([name, value]) => {
-      const kind = spec.options[name]?.ref;
-      if (kind === undefined || typeof value !== "string") return [name, value];
+      const option = spec.options[name];
+      if (option?.ref === undefined || typeof value !== "string") return [name, value];
       return [
         name,
-        (await Promise.all(value.split(",").map((one) => resolveFlag(client, kind, one)))).join(","),
+        (await Promise.all(value.split(",").map((one) => resolveFlag(client, option, one)))).join(","),
       ];
     }),
   );

@@ -96,6 +96,11 @@ export class Problem extends ServiceError {
         ? said
         : said.replace(`${path}: `, `${[flag, parts.join(".")].join(" ").trim()}: `);
     }, this.message);
+    return this.reworded(words);
+  }
+
+  /** Returns the problem with other words. `json` stays unchanged. */
+  reworded(words: string): Problem {
     return new Problem(this.code, words, this.json);
   }
 }

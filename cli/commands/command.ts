@@ -24,6 +24,8 @@ export interface OptionSpec {
   completion?: string;
   /** The kind of thing that the value names by ID, name or ID ending. `run` gets the ID (contract 8.11). */
   ref?: RefKind;
+  /** Whether a value that names no such thing is sent as it is. */
+  takesOthers?: boolean;
   /** Text that only the help shows. */
   default?: string | number;
 }

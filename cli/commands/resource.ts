@@ -78,14 +78,25 @@ export function requestCommand<E extends Endpoint, const O extends Options>(
           ? await showWorkerNames(client, [...columns], all)
           : [...columns];
         await out.list(json, all, shown, id && ((row) => id(row, args)));
-        if (headers.get("link") !== null) {
-          const next = Number(context.options.page ?? 1) + 1;
-          context.note(`${all.length} of ${headers.get("x-total-count")}, use --page ${next}`);
-        }
+        const more = explainNextPage(headers, all.length, options, context);
+        if (more !== null) context.note(more);
       }
       after?.(value as Response<E>, context, headers);
     },
   });
+}
+
+/** Names the flag that prints the next page: `--page`, or in a list without page numbers `--cursor`. */
+function explainNextPage(
+  headers: Headers,
+  rows: number,
+  options: Options,
+  given: Pick<Context, "options">,
+): string | null {
+  const [, query] = /^<[^?>]*\?([^>]*)>; rel="next"$/.exec(headers.get("link") ?? "") ?? [];
+  if (query === undefined) return null;
+  if ("cursor" in options) return `more results: use --cursor ${new URLSearchParams(query).get("cursor")}`;
+  return `${rows} of ${headers.get("x-total-count")}, use --page ${Number(given.options.page ?? 1) + 1}`;
 }
 
 function firstOption(options: Options): OptionSpec {

@@ -60,7 +60,7 @@ export class Output {
     }
     const entries = Object.entries(row);
     if (this.format === "tsv") {
-      return entries.forEach(([name, value]) => this.line(`${name}\t${escape(formatText(value))}`));
+      return entries.forEach(([name, value]) => this.line(`${name}\t${escapeField(formatText(value))}`));
     }
     const width = Math.max(0, ...entries.map(([name]) => name.length));
     for (const [name, value] of entries) {
@@ -107,10 +107,11 @@ function readId(row: Row): string {
 }
 
 function formatTsv(row: Row, columns: Column[]): string {
-  return columns.map((column) => escape(formatText(column.value(row)))).join("\t");
+  return columns.map((column) => escapeField(formatText(column.value(row)))).join("\t");
 }
 
-function escape(value: string): string {
+/** Writes a text as one field of a line: the backslash, tabs and line breaks as `\\`, `\t`, `\n` and `\r` (contract 6). */
+export function escapeField(value: string): string {
   return value.replaceAll("\\", "\\\\").replaceAll("\t", "\\t").replaceAll("\n", "\\n").replaceAll(
     "\r",
     "\\r",

@@ -11,13 +11,25 @@ export async function authenticate(
   const token = readToken(request, url);
   const found = token === null ? null : await authority.authenticate(token);
   if (found !== null) return found;
+  // Clients of OpenAI's API have a key and no login.
+  const advice = url.pathname.startsWith("/v1/") ? KEY : LOGIN;
   throw new ServiceError(
     "unauthenticated",
     token === null
-      ? "Cannot authenticate: the request has no token. Log in with POST /api/auth/login and send the token as Authorization: Bearer."
-      : "Cannot accept this token: it is expired, revoked or from another service. Log in again.",
+      ? `Cannot authenticate: the request has no ${advice.first}`
+      : `Cannot accept this token: it is expired, revoked or from another service. ${advice.again}`,
   );
 }
+
+const LOGIN = {
+  first: "token. Log in with POST /api/auth/login and send the token as Authorization: Bearer.",
+  again: "Log in again.",
+};
+
+const KEY = {
+  first: "API key. Create a token with `svc ctl token create` and send it as Authorization: Bearer.",
+  again: "Create another one with `svc ctl token create`.",
+};
 
 /** Reads the token of the header, else of the query. Returns null without one. */
 export function readToken(request: Request, url: URL): string | null {

@@ -69,13 +69,17 @@ function listFaults(issue: z.core.$ZodIssue, schema: z.ZodType, place: Place): F
     if (issue.code === "invalid_union") return listUnionFaults(issue, path);
     return [{ path, message: getMessage(issue) }];
   }
-  const known = listKnownFields(schema, issue.path).filter((name) => name !== "token");
-  const hint = known.length === 0 ? "nothing is expected here" : `known: ${known.join(", ")}`;
+  const known = listKnownFields(schema, issue.path)?.filter((name) => name !== "token");
+  const hint = known?.length === 0
+    ? "; nothing is expected here"
+    : known
+    ? `; known: ${known.join(", ")}`
+    : "";
   return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
     path: (path === "" ? key : `${path}.${key}`).slice(0, NAME_SHOWN_MAX),
     message: place === "query" && SECRETS.test(key)
       ? "must be in the body and never in an address, because addresses are written to logs"
-      : `unknown; ${hint}`,
+      : `unknown${hint}`,
   }));
 }
 
@@ -90,13 +94,22 @@ function getMessage(issue: z.core.$ZodIssue): string {
   return (issue.code === "invalid_key" ? issue.issues[0]?.message : undefined) ?? issue.message;
 }
 
-function listKnownFields(schema: z.ZodType, path: PropertyKey[]): string[] {
-  let at: unknown = schema;
+/** Lists the fields of the object at a path, or returns null if the schema does not say them. */
+function listKnownFields(schema: z.ZodType, path: PropertyKey[]): string[] | null {
+  let at = unwrap(schema);
   for (const step of path) {
-    if (at instanceof z.ZodArray) at = at.element;
-    else at = at instanceof z.ZodObject ? at.shape[String(step)] : undefined;
+    if (at instanceof z.ZodArray) at = unwrap(at.element);
+    else if (at instanceof z.ZodRecord) at = unwrap(at.valueType);
+    else at = at instanceof z.ZodObject ? unwrap(at.shape[String(step)]) : undefined;
   }
-  return at instanceof z.ZodObject ? Object.keys(at.shape) : [];
+  return at instanceof z.ZodObject ? Object.keys(at.shape) : null;
+}
+
+/** Removes what a schema says about null, absence and defaults. */
+function unwrap(schema: unknown): unknown {
+  const isWrapped = schema instanceof z.ZodOptional || schema instanceof z.ZodNullable ||
+    schema instanceof z.ZodDefault;
+  return isWrapped ? unwrap(schema.unwrap()) : schema;
 }
 
 /**

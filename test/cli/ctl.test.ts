@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { SEARCH_PAGE_ROWS } from "../../src/domain/system/search.ts";
 import { buildFakeEngines } from "../harness/fakes/agents.ts";
 import { openApp } from "../harness/service/app.ts";
 import { createTempDir, svc } from "../harness/service/process.ts";
@@ -134,6 +135,20 @@ describe("svc ctl worker (interface 4.2, contract 6)", () => {
     expect(page.err).toBe("2 of 3, use --page 2\n");
     expect(await names("--page-size", "2", "--page", "2")).toEqual(["a1"]);
     expect((await ctl(app, "worker list --page-size 201")).code).toBe(2);
+  });
+
+  it("search says with which cursor it continues, and so prints every result once", async () => {
+    await using app = await openApp({ inMemory: true });
+    const count = SEARCH_PAGE_ROWS + 2;
+    for (let at = 0; at < count; at++) {
+      await app.call("PUT /api/memory/entry", { scope: "global", key: `entry ${at}`, value: "invoice" });
+    }
+    const page = await ctl(app, "search invoice -q");
+    const cursor = /^more results: use --cursor (\S+)\n$/.exec(page.err)?.[1] ?? page.err;
+    const rest = await ctl(app, ["search", "invoice", "-q", "--cursor", cursor]);
+    expect(rest).toMatchObject({ code: 0, err: "" });
+    expect(new Set((page.out + rest.out).trim().split("\n")).size).toBe(count);
+    expect((await ctl(app, "search invoice --json")).err).toBe(page.err);
   });
 
   it("the server gets values that look like flags, are empty, or have any characters, unchanged", async () => {

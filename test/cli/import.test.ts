@@ -155,7 +155,7 @@ it("import reads no link that leaves the directory, no pipe and no huge file, an
     "  files of agent ops: its workspace (/home/ada/.openclaw/workspace-ops) is not inside",
   );
   expect(list).toContain(
-    "  state/openclaw.sqlite: it is larger than 536870912 bytes, so no schedule is imported\n",
+    "  state/openclaw.sqlite: it is larger than 536870912 bytes, so none of its schedules is imported\n",
   );
   await Deno.remove(at("openclaw.json"));
   await Deno.symlink(`${FIXTURES}/openclaw/openclaw.json`, at("openclaw.json"));
@@ -202,10 +202,52 @@ it.each<[string, string, string, string, RegExp]>([
   ],
   ["deep YAML", "hermes", "config.yaml", "[".repeat(20_000), /config.yaml: .*it is not valid YAML/],
   ["a broken list of jobs", "hermes", "cron/jobs.json", '{"canary"', /jobs.json: .*it is not valid JSON/],
+  ...([
+    ["openclaw", "openclaw.json", "[]", "it must be an object"],
+    ["openclaw", "openclaw.json", "null", "it must be an object"],
+    ["openclaw", "openclaw.json", '{"agents": 1}', "agents must be an object"],
+    ["openclaw", "openclaw.json", '{"agents": {"list": "canary"}}', "agents.list must be a list"],
+    ["openclaw", "openclaw.json", '{"agents": {"list": [{}, 1]}}', "agents.list.1 must be an object"],
+    [
+      "openclaw",
+      "openclaw.json",
+      '{"agents": {"entries": {"main": []}}}',
+      "agents.entries.main must be an object",
+    ],
+    [
+      "openclaw",
+      "openclaw.json",
+      '{"agents": {"entries": {"main": {"name": {}}}}}',
+      "agents.entries.main.name must be a text",
+    ],
+    [
+      "openclaw",
+      "openclaw.json",
+      '{"agents": {"entries": {"a\\nb": 1}}}',
+      'agents.entries."a\\\\nb" must be an object',
+    ],
+    ["openclaw", "openclaw.json", '{"channels": 7}', "channels must be an object"],
+    ["openclaw", "openclaw.json", '{"bindings": {}}', "bindings must be a list"],
+    ["openclaw", "openclaw.json", '{"mcp": {"servers": [1]}}', "mcp.servers must be an object"],
+    ["openclaw", "openclaw.json", '{"mcp": {"servers": {"a": 1}}}', "mcp.servers.a must be an object"],
+    ["openclaw", "cron/jobs.json", '{"jobs": {}}', "jobs must be a list"],
+    ["hermes", "config.yaml", "[1, 2]", "it must be an object"],
+    ["hermes", "config.yaml", "mcp_servers: 5", "mcp_servers must be an object"],
+    ["hermes", "config.yaml", "mcp_servers: {a: {args: canary}}", "mcp_servers.a.args must be a list"],
+    ["hermes", "cron/jobs.json", "[]", "it must be an object"],
+    ["hermes", "cron/jobs.json", '{"jobs": [{"enabled": "no"}]}', "jobs.0.enabled must be true or false"],
+  ] as const).map(([source, file, text, words]): [string, string, string, string, RegExp] => [
+    `${text} in ${file}`,
+    source,
+    file,
+    text,
+    new RegExp(`/${file}: ${words.replaceAll(".", "\\.")}\n$`),
+  ]),
 ])(
   "import of %s ends with 2, naming the file and quoting nothing",
   async (_what, source, file, text, words) => {
     await using folder = await copyFixture(source);
+    await Deno.mkdir(`${folder.path}/cron`, { recursive: true });
     await Deno.writeTextFile(`${folder.path}/${file}`, text);
     const { code, out, err } = await ctl(null, ["import", source, folder.path]);
     expect([code, out, err]).toEqual([2, "", expect.stringMatching(words)]);
@@ -213,6 +255,64 @@ it.each<[string, string, string, string, RegExp]>([
     expect(err.length).toBeLessThan(400);
   },
 );
+
+const JOBS = {
+  version: 1,
+  jobs: [
+    {
+      id: "j1",
+      name: "digest",
+      enabled: false,
+      schedule: { kind: "cron", expr: "0 8 * * *", tz: "Europe/Berlin" },
+      payload: { kind: "agentTurn", message: "Write the digest." },
+    },
+    {
+      id: "j2",
+      schedule: { kind: "every", everyMs: 3_600_000 },
+      payload: { kind: "systemEvent", text: "Look." },
+    },
+    {
+      id: "j3",
+      name: "once",
+      schedule: { kind: "at", atMs: 1 },
+      payload: { kind: "systemEvent", text: "Hi." },
+    },
+  ],
+};
+
+it("import openclaw reads the schedules of cron/jobs.json, unless the database has some", async () => {
+  await using folder = await createTempDir();
+  await Deno.mkdir(`${folder.path}/cron`);
+  await Deno.writeTextFile(`${folder.path}/openclaw.json`, "{}");
+  await Deno.writeTextFile(`${folder.path}/cron/jobs.json`, JSON.stringify(JOBS));
+  const found = await ctl(null, ["import", "openclaw", folder.path, "--json"]);
+  expect([found.code, JSON.parse(found.out).schedules]).toEqual([0, [
+    {
+      name: "digest",
+      worker: "main",
+      cron: "0 8 * * *",
+      time_zone: "Europe/Berlin",
+      instruction: "Write the digest.",
+      paused: true,
+    },
+    { name: "j2", worker: "main", cron: "0 * * * *", instruction: "Look." },
+  ]]);
+  const [, list = ""] = found.err.split(LISTED);
+  expect(list).toContain("  schedule once: it runs once: svc ctl schedule create --at\n");
+  expect(list).toContain(
+    "  files of agent main: its workspace (workspace) does not exist in the directory\n",
+  );
+
+  await Deno.mkdir(`${folder.path}/state`);
+  await Deno.copyFile(`${FIXTURES}/openclaw/state/openclaw.sqlite`, `${folder.path}/state/openclaw.sqlite`);
+  const both = await ctl(null, ["import", "openclaw", folder.path, "--json"]);
+  expect(JSON.parse(both.out).schedules.map(({ name }: { name: string }) => name)).toEqual([
+    "digest",
+    "often",
+    "off",
+  ]);
+  expect(both.err).toContain("  cron/jobs.json: state/openclaw.sqlite has the current schedules\n");
+});
 
 it("import reads JSON with comments, commas at the end, bare keys and single quotes", async () => {
   await using folder = await createTempDir();

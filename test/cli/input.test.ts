@@ -184,6 +184,20 @@ describe("svc ctl and its arguments (contract 6)", () => {
     const create = ["worker", "create", "-n", "a"];
     const count = await ctl(app, [...create, "--runs-on", "x", "--resources", "cpus=two,gpus=1"]);
     expect([count.code, count.err]).toEqual([2, "svc: --resources cpus: must be a number\n"]);
+    const none = await ctl(app, [...create, "--runs-on", "x", "--resources", "cpus=0"]);
+    expect([none.code, none.err]).toEqual([2, "svc: --resources cpus: must be more than 0\n"]);
+    const typo = await ctl(app, [...create, "--runs-on", "x", "--resources", "gpu=1"]);
+    expect([typo.code, typo.err]).toEqual([
+      2,
+      "svc: --resources gpu: unknown; known: cpus, memory, gpus, time\n",
+    ]);
+    for (const path of ["relative/path", "./project", "project.git"]) {
+      const repo = await ctl(app, [...create, "--repo", path]);
+      expect([repo.code, repo.err]).toEqual([
+        2,
+        `svc: --repo: ${JSON.stringify(path)} must be an address, an absolute path or a JSON object\n`,
+      ]);
+    }
     const label = await ctl(app, [...create, "--runs-on", "x,Y"]);
     expect([label.code, label.err]).toEqual([2, expect.stringMatching(/^svc: --runs-on: must be 1-50 of/)]);
   });

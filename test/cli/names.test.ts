@@ -56,6 +56,39 @@ describe("svc ctl takes names and printed IDs wherever it takes IDs (contract 8.
     }
   });
 
+  it("exit 3 for the name of no worker in every command with --worker", async () => {
+    await using app = await openApp();
+    const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
+    const commands = [
+      ...["task", "queue", "execution", "question", "schedule"].map((noun) => `${noun} list`),
+      ...["search invoice", "events", "queue cancel --expected 0", "message list-outbound"],
+      "schedule create --instruction ok --cron '0 0 1 1 *'",
+    ];
+    for (const command of commands) {
+      const found = await ctl(app, `${command} --worker nope`);
+      expect([command, found]).toEqual([command, {
+        code: 3,
+        out: "",
+        err: (await ctl(app, "worker get nope")).err,
+      }]);
+    }
+    const plan = { message_id: "m", worker_id, instruction: "ok", type: "scheduled", cron: "0 0 1 1 *" };
+    await app.call("POST /api/tasks", plan);
+    for (const command of ["search invoice", "events", "queue cancel --expected 1"]) {
+      const { code, err } = await ctl(app, `${command} --worker Ada`);
+      expect([command, code, err]).toEqual([command, 0, ""]);
+    }
+  });
+
+  it("a filter by the sender of messages also takes senders that are no workers", async () => {
+    await using app = await openApp();
+    const filter = "message list-outbound --source-id token:ci";
+    expect(await ctl(app, filter)).toEqual({ code: 0, out: "", err: "" });
+    expect((await ctl(app, `${filter} --worker x`)).err).toBe(
+      "svc: --source-id cannot be used with --worker\n",
+    );
+  });
+
   it("completion offers names", async () => {
     await using app = await openApp();
     await app.call("POST /api/workers", { name: "Ada" });

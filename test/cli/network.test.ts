@@ -158,7 +158,7 @@ describe("svc ctl and repeated flags (contract 8.7)", () => {
         expect.stringMatching(/^svc: --\w+ can be used only once\n$/),
       ]);
     }
-    const both = await ctl(app, "task list --worker-id x --status failed --status cancelled");
+    const both = await ctl(app, "queue list --status failed --status cancelled");
     expect(both.code).toBe(0);
     expect((await ctl(app, "worker list --json --json")).code).toBe(0);
     await using folder = await createTempDir();

@@ -36,7 +36,9 @@ describe("svc ctl task (interface 4.2, contract 6)", () => {
       String(Date.now() + 2_000),
     );
     expect([code, out]).toEqual([2, ""]);
-    expect(err).toMatch(/^svc: --scheduled-at: must be at least 5 seconds ahead/);
+    expect(err).toMatch(
+      /^svc: --scheduled-at: must be at least 5 seconds ahead of .*, which says \d{4}-\d\d-\d\dT[\d:.]+Z\n$/,
+    );
     expect((await ctl(app, `task list --worker-id ${id}`)).out).toBe("");
   });
 
@@ -218,8 +220,22 @@ describe("svc ctl task create --batch (contract 3, Task; contract 6)", () => {
       [[task, "[1]"], 2, /^svc: --batch: line 2 is not a JSON object\n$/],
       [[""], 2, /no tasks/],
       [Array.from({ length: 501 }, () => task), 2, /more than 500 tasks/],
-      [[task, "", { ...task, type: "never" }], 2, /^svc: line 3:\nsvc: tasks\.1\.type: must be one of/],
-      [[{ ...task, worker_id: "Nobody" }], 3, /worker/],
+      [[task, "", { ...task, type: "never" }], 2, /^svc: line 3: type: must be one of/],
+      [
+        [task, "", { ...task, after: ["#0"] }],
+        2,
+        /^svc: line 3: after: no task that you may read has the id "#0"\n$/,
+      ],
+      [
+        [{ ...task, type: "never" }, { ...task, instruction: "" }],
+        2,
+        /^svc: line 1: type: must be .*; line 2: instruction: must not be empty\n$/,
+      ],
+      [
+        ["", { ...task, worker_id: "Nobody" }],
+        3,
+        /^svc: line 2: Cannot find worker "Nobody": no such worker\n$/,
+      ],
       [[task], 2, /^svc: --worker-id cannot be used with --batch/, ["--worker-id", worker_id]],
       [[task], 2, /^svc: --wait cannot be used with --batch/, ["--wait"]],
     ];

@@ -170,7 +170,8 @@ const COMMANDS: Record<string, string> = {
   "department delete": "<id|name>",
   "message send": "message-id! stdin media-path",
   "message list": `session-key platform status received-from received-to ${PAGE}`,
-  "message list-outbound": `session-key platform status source-type source-id sent-from sent-to ${PAGE}`,
+  "message list-outbound":
+    `session-key platform status source-type worker source-id sent-from sent-to ${PAGE}`,
   "system overview": "",
   "system rotate-key": "yes",
   "system executions": "limit",

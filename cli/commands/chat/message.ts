@@ -95,15 +95,26 @@ export const group: AnyCommand[] = [
         "sender type, where bee is the coordinator",
         SOURCE_TYPES,
       ),
-      sourceId: option.text("--worker, --source-id <id|name>", "filter by the worker that sent it", {
+      worker: option.text("--worker <id|name>", "filter by the worker that sent it", {
         completion: "worker",
         ref: "worker",
       }),
+      sourceId: option.text(
+        "--source-id <id|name>",
+        "filter by the sender: a worker, or another one as listed",
+        {
+          completion: "worker",
+          ref: "worker",
+          takesOthers: true,
+          unless: "--worker",
+        },
+      ),
       text: TEXT,
       sentFrom: option.time("--sent-from <time>", "sent at or after this time"),
       sentTo: option.time("--sent-to <time>", "sent at or before this time"),
       ...pageOptions(100),
     },
+    input: ({ worker, sourceId = worker, ...options }) => toFields({ sourceId, ...options }),
     examples: ["message list-outbound --source-type worker", "message list-outbound --status failed"],
   }),
   command({

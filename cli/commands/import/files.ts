@@ -38,6 +38,11 @@ export class SourceDir {
     return inside === ".." || inside.startsWith("../") ? null : inside;
   }
 
+  /** Whether a path exists, also as a link to another place. */
+  async has(path: string): Promise<boolean> {
+    return await Deno.lstat(join(this.path, path)).catch(() => null) !== null;
+  }
+
   /** Returns the full path of a regular file, or null if there is none. Throws FileFault. */
   async findFile(path: string, maxBytes: number): Promise<string | null> {
     const full = join(this.path, path);
@@ -78,11 +83,24 @@ export class SourceDir {
     return names.sort();
   }
 
-  /** Reads a settings file, or returns null if there is none. Throws a usage error that names the file and the line. */
-  async readSettings(path: string, parse: (text: string) => unknown): Promise<Settings | null> {
+  /**
+   * Reads a settings file, or returns null if there is none. Throws a usage error that names the file, and the line or
+   * the setting.
+   */
+  async readSettings(
+    path: string,
+    parse: (text: string) => unknown,
+    types: SettingTypes = {},
+  ): Promise<Settings | null> {
     try {
       const text = await this.readText(path, SETTINGS_MAX_BYTES);
-      return text === null ? null : asSettings(parse(text));
+      if (text === null) return null;
+      const settings = parse(text);
+      checkType(settings, "object", "it");
+      for (const [setting, type] of Object.entries(types)) {
+        for (const [place, value] of findPlaces(settings, setting.split("."))) checkType(value, type, place);
+      }
+      return settings as Settings;
     } catch (error) {
       throw usageError(`Cannot import ${join(this.path, path)}: ${formatReason(error)}`);
     }
@@ -91,6 +109,45 @@ export class SourceDir {
 
 /** An unchecked object of a settings file. */
 export type Settings = Record<string, unknown>;
+
+const TYPES = {
+  object: {
+    words: "an object",
+    fits: (value: unknown) => typeof value === "object" && !Array.isArray(value),
+  },
+  list: { words: "a list", fits: Array.isArray },
+  text: { words: "a text", fits: (value: unknown) => typeof value === "string" || typeof value === "number" },
+  boolean: { words: "true or false", fits: (value: unknown) => typeof value === "boolean" },
+};
+
+/** The types of settings by their place. `*` means each element of a list and each value of an object. */
+export type SettingTypes = Record<string, keyof typeof TYPES>;
+
+// A setting without a value is none.
+function checkType(value: unknown, type: keyof typeof TYPES, place: string): void {
+  const isNone = value === undefined || value === null && place !== "it";
+  if (!isNone && (value === null || !TYPES[type].fits(value))) {
+    throw new FileFault(`${place} must be ${TYPES[type].words}`);
+  }
+}
+
+const NAME_SHOWN_MAX = 100;
+
+// A name in the file may have any characters.
+function formatName(name: string): string {
+  return name.length <= NAME_SHOWN_MAX && /^[\w-]+$/.test(name)
+    ? name
+    : JSON.stringify(name.slice(0, NAME_SHOWN_MAX));
+}
+
+/** Finds the values at a place, with their own places. Other types than a list and an object have none below. */
+function findPlaces(settings: unknown, [key = "", ...rest]: string[], above = ""): [string, unknown][] {
+  // A file that a setting includes is not read.
+  const found = Object.entries(Array.isArray(settings) ? settings : asSettings(settings))
+    .filter(([name]) => key === "*" ? name !== "$include" : name === key)
+    .map(([name, value]): [string, unknown] => [above + formatName(name), value]);
+  return rest.length === 0 ? found : found.flatMap(([place, value]) => findPlaces(value, rest, `${place}.`));
+}
 
 /** Returns the value if it is an object, else an empty object. */
 export function asSettings(value: unknown): Settings {
@@ -157,7 +214,7 @@ const ALIASES_MAX = 100;
 /** Parses YAML. Its errors have the line, and quote nothing. */
 export function parseYamlSettings(text: string): unknown {
   try {
-    return parseYaml(text).document.toJS({ maxAliasCount: ALIASES_MAX });
+    return parseYaml(text).document.toJS({ maxAliasCount: ALIASES_MAX }) ?? {};
   } catch (error) {
     const [place = ""] = /^\d+:\d+: /.exec(error instanceof Error ? error.message : "") ?? [];
     throw new Error(`${place}it is not valid YAML, or has too many aliases`);

@@ -9,8 +9,10 @@ import {
   parseStrict,
   parseYamlSettings,
   type Settings,
+  type SettingTypes,
   type SourceDir,
 } from "./files.ts";
+import { readJobsFile } from "./jobs_file.ts";
 import { Imported, type ImportedWorker, isSecretName, toText } from "./imported.ts";
 import { leaveOutFolders, readMemory } from "./memory_files.ts";
 import { convertCron, convertInterval, isTimeZone } from "./schedule_times.ts";
@@ -21,9 +23,18 @@ const MEMORY_FILES = ["SOUL.md", "memories/USER.md", "memories/MEMORY.md"];
 const MINUTE_MS = 60_000;
 const CHANNELS = ["telegram", "discord", "slack", "feishu"];
 
+const TYPES: SettingTypes = {
+  timezone: "text",
+  mcp_servers: "object",
+  "mcp_servers.*": "object",
+  "mcp_servers.*.args": "list",
+  "mcp_servers.*.env": "object",
+  "mcp_servers.*.headers": "object",
+};
+
 /** Reads the directory, with its profiles. Throws a usage error for one that is not Hermes's. */
 export async function readHermes(dir: SourceDir): Promise<Imported> {
-  const config = await dir.readSettings(CONFIG, parseYamlSettings);
+  const config = await dir.readSettings(CONFIG, parseYamlSettings, TYPES);
   if (config === null) {
     throw usageError(`Cannot import ${dir.path}: it has no ${CONFIG}. Name the directory ~/.hermes`);
   }
@@ -31,7 +42,7 @@ export async function readHermes(dir: SourceDir): Promise<Imported> {
   await addProfile(imported, dir, { folder: "", name: "hermes", config });
   for (const name of await dir.listNames("profiles")) {
     const folder = join("profiles", name);
-    const own = await dir.readSettings(join(folder, CONFIG), parseYamlSettings);
+    const own = await dir.readSettings(join(folder, CONFIG), parseYamlSettings, TYPES);
     if (own !== null) await addProfile(imported, dir, { folder, name, config: own });
   }
   return imported;
@@ -49,8 +60,8 @@ async function addProfile(
   for (const [server, settings] of Object.entries(asSettings(config.mcp_servers))) {
     imported.addServer([worker], server, asSettings(settings), resolve);
   }
-  const jobs = asSettings(await dir.readSettings(join(folder, "cron/jobs.json"), parseStrict)).jobs;
-  addJobs(imported, Array.isArray(jobs) ? jobs : [], worker, asText(config.timezone));
+  const jobs = await readJobsFile(dir, folder, parseStrict);
+  addJobs(imported, jobs ?? [], worker, asText(config.timezone));
   for (const kind of CHANNELS) addHermesChannel(imported, { kind, folder, name, env, worker });
   await leaveOutFolders(imported, dir, folder);
   for (const key of Object.keys(config).filter((key) => !["mcp_servers", "timezone"].includes(key))) {
@@ -107,7 +118,7 @@ function addJobs(imported: Imported, jobs: readonly unknown[], worker: ImportedW
       ? convertInterval(Number(minutes) * MINUTE_MS)
       : null;
     if (job.no_agent === true || instruction === "") imported.leaveOut(what, "it has no text for an agent");
-    else if (kind === "once") imported.leaveOut(what, "it runs once: svc ctl task create --at");
+    else if (kind === "once") imported.leaveOut(what, "it runs once: svc ctl schedule create --at");
     else if (cron === null) imported.leaveOut(what, "its times are no cron expression with five fields");
     else {
       const time_zone = zone !== "" && isTimeZone(zone) ? { time_zone: zone } : {};

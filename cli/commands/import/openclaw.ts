@@ -1,4 +1,4 @@
-// Reads the state directory of OpenClaw (2026.9): openclaw.json, the workspaces of its agents, and its SQLite file.
+// Reads the state directory of OpenClaw (2026.9): openclaw.json, the workspaces of its agents, and its schedules.
 import { isAbsolute, join, relative } from "node:path";
 import { usageError } from "../../terminal/exit.ts";
 import { addChannel } from "./channels.ts";
@@ -11,8 +11,10 @@ import {
   parseEnvFile,
   parseJson5,
   type Settings,
+  type SettingTypes,
   type SourceDir,
 } from "./files.ts";
+import { JOBS_FILE, readJobsFile } from "./jobs_file.ts";
 import { Imported, type ImportedWorker, isSecretName, toText } from "./imported.ts";
 import { leaveOutFolders, readMemory } from "./memory_files.ts";
 import { convertCron, convertInterval, isTimeZone } from "./schedule_times.ts";
@@ -21,13 +23,44 @@ import { resolveValue } from "./values.ts";
 const CONFIG = "openclaw.json";
 // In the order in which OpenClaw gives them to its agents.
 const MEMORY_FILES = ["AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "MEMORY.md"];
+const TYPES: SettingTypes = {
+  env: "object",
+  agents: "object",
+  "agents.defaults": "object",
+  "agents.defaults.workspace": "text",
+  "agents.entries": "object",
+  "agents.list": "list",
+  ...buildTypes(["agents.entries.*", "agents.list.*"], {
+    name: "text",
+    workspace: "text",
+    identity: "object",
+  }),
+  mcp: "object",
+  "mcp.servers": "object",
+  ...buildTypes(["mcp.servers.*"], { args: "list", env: "object", headers: "object" }),
+  channels: "object",
+  "channels.*.accounts": "object",
+  ...buildTypes(["channels.*", "channels.*.accounts.*"], { allowFrom: "list", dm: "object" }),
+  bindings: "list",
+  "bindings.*": "object",
+};
+
+function buildTypes(places: string[], types: SettingTypes): SettingTypes {
+  return Object.fromEntries(places.flatMap((place): [string, SettingTypes[string]][] => [
+    [place, "object"],
+    ...Object.entries(types).map((
+      [name, type],
+    ): [string, SettingTypes[string]] => [`${place}.${name}`, type]),
+  ]));
+}
+
 const DEPTH_MAX = 50;
 // Jobs that OpenClaw creates for itself.
 const OWN_JOBS = /^(heartbeat|memory-core|skill-collection-review):/;
 
 /** Reads the directory. Throws a usage error for one that is not OpenClaw's. */
 export async function readOpenClaw(dir: SourceDir): Promise<Imported> {
-  const config = await dir.readSettings(CONFIG, parseJson5);
+  const config = await dir.readSettings(CONFIG, parseJson5, TYPES);
   if (config === null) {
     throw usageError(`Cannot import ${dir.path}: it has no ${CONFIG}. Name the directory ~/.openclaw`);
   }
@@ -49,12 +82,17 @@ export async function readOpenClaw(dir: SourceDir): Promise<Imported> {
 }
 
 async function readTable(imported: Imported, dir: SourceDir): Promise<CronTable> {
+  const inFile = await readJobsFile(dir, "", parseJson5);
   try {
-    return await readCronTable(dir);
+    const table = await readCronTable(dir);
+    // OpenClaw moved the jobs of the file to the database, and a later change is only there.
+    if (table.jobs.length === 0) return { ...table, jobs: inFile ?? [] };
+    if (inFile !== null) imported.leaveOut(JOBS_FILE, "state/openclaw.sqlite has the current schedules");
+    return table;
   } catch (error) {
     if (!(error instanceof FileFault)) throw error;
-    imported.leaveOut("state/openclaw.sqlite", `${error.message}, so no schedule is imported`);
-    return { jobs: [], tooLarge: 0, senders: new Map() };
+    imported.leaveOut("state/openclaw.sqlite", `${error.message}, so none of its schedules is imported`);
+    return { jobs: inFile ?? [], tooLarge: 0, senders: new Map() };
   }
 }
 
@@ -73,7 +111,7 @@ async function addAgents(
   config: Settings,
 ): Promise<Map<string, ImportedWorker>> {
   const agents = asSettings(config.agents);
-  const entries = Object.entries(asSettings(agents.entries));
+  const entries = Object.entries(asSettings(agents.entries)).filter(([id]) => id !== "$include");
   // Earlier versions have a list, and a new directory has only the agent main.
   const listed = Array.isArray(agents.list)
     ? agents.list.map((one): [string, unknown] => [asText(asSettings(one).id), one])
@@ -110,16 +148,21 @@ async function findWorkspace(
   const [, moved = ""] = /\/\.openclaw\/(.+)$/.exec(path) ?? [];
   const inside = isAbsolute(path) ? relative(dir.path, path) : path;
   const plainId = id.replace(/[^\w-]/g, "_");
+  let isMissing = moved !== "" || !/^\.\.(\/|$)/.test(inside);
   for (const candidate of [inside, moved, `workspace-${plainId}`]) {
     if (candidate === "" || candidate.includes("\0")) continue;
     const found = await dir.findInside(candidate);
     if (found !== null && found !== "") return found;
+    // A link to another place.
+    if (await dir.has(candidate)) isMissing = false;
   }
   imported.leaveOut(
     `files of agent ${id}`,
-    `its workspace (${path}) is not inside the directory. Copy it to ${
-      join(dir.path, `workspace-${plainId}`)
-    }`,
+    isMissing
+      ? `its workspace (${path}) does not exist in the directory`
+      : `its workspace (${path}) is not inside the directory. Copy it to ${
+        join(dir.path, `workspace-${plainId}`)
+      }`,
   );
   return null;
 }
@@ -148,7 +191,7 @@ function addJobs(
     if (OWN_JOBS.test(asText(job.declarationKey))) imported.leaveOut(what, "it is a job of OpenClaw itself");
     else if (instruction === "" || worker === undefined) {
       imported.leaveOut(what, "it has no text for an agent");
-    } else if (kind === "at") imported.leaveOut(what, "it runs once: svc ctl task create --at");
+    } else if (kind === "at") imported.leaveOut(what, "it runs once: svc ctl schedule create --at");
     else if (cron === null) imported.leaveOut(what, "its times are no cron expression with five fields");
     else if (zone !== "" && !isTimeZone(zone)) imported.leaveOut(what, "its time zone is unknown");
     else {
@@ -210,8 +253,9 @@ const KNOWN = ["agents", "mcp", "channels", "bindings", "env", "meta", "wizard"]
 
 function leaveOutSettings(imported: Imported, config: Settings): void {
   const { entries: _entries, list: _list, workspace: _workspace, ...agents } = asSettings(config.agents);
-  for (const name of ["agents", "mcp", "channels"]) {
-    if ("$include" in asSettings(config[name])) {
+  for (const name of ["agents", "agents.entries", "mcp", "channels"]) {
+    const settings = name.split(".").reduce<Settings>((above, key) => asSettings(above[key]), config);
+    if ("$include" in settings) {
       imported.leaveOut(`$include of ${name}`, "its file is not read");
     }
   }

@@ -17,7 +17,10 @@ export const group: AnyCommand = requestCommand({
       completion: "session_key",
     }),
     since: option.time("--since <time>", "at or after this time, e.g. 2026-11-01 or 24h"),
-    cursor: option.text("--cursor <id>", "continue after this ID, which the previous page printed"),
+    cursor: option.text(
+      "--cursor <id>",
+      "continue after this place, which the previous page prints on stderr",
+    ),
   },
   columns: toColumns("at kind id session_key worker_id excerpt"),
   examples: ["search invoice", "search nightly build --in results --since 7d", "search deploy --json"],

@@ -5,6 +5,7 @@ import { EXECUTION_STATUSES, FAILURES, isEndedExecution } from "../../../src/dom
 import { toColumns } from "../../terminal/column.ts";
 import { wantsColors } from "../../terminal/style.ts";
 import { readTextArgument } from "../../terminal/input_text.ts";
+import { escapeField } from "../../terminal/output.ts";
 import { escapeLine } from "../../terminal/visible.ts";
 import { type AnyCommand, type BaseContext, command, type Context, option, toFields } from "../command.ts";
 import {
@@ -173,7 +174,7 @@ async function printDiff(
   if (out.format === "json") return out.raw(`${text}\n`);
   for (const { path, insertions, deletions } of stat.files) {
     const count = insertions === null ? "binary" : `+${insertions} -${deletions}`;
-    out.raw(`${escapeLine(path, false)}\t${count}\n`);
+    out.raw(`${escapeLine(escapeField(path), false)}\t${count}\n`);
   }
   out.raw(`${stat.branch}: ${formatChangeCounts(stat)}\n`);
 }

@@ -1,5 +1,6 @@
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import type { Api } from "../../../src/http/app.ts";
+import { Problem } from "../../client/transport.ts";
 import { resolveRef } from "../../client/resource_ref.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { readInputFile } from "../../terminal/input_text.ts";
@@ -40,24 +41,25 @@ export async function createBatch(
   file: string,
   key: string | undefined,
 ): Promise<void> {
-  const { client, io, out, note } = context;
+  const { client, io, out } = context;
   const { tasks, lines } = parseBatch(
     await readInputFile(io, file, { flag: FLAG, maxBytes: TASK_BATCH_MAX_BYTES }),
   );
   const ids = new Map<string, string>();
-  for (const task of tasks) {
+  for (const [at, task] of tasks.entries()) {
     const { worker_id: name } = task;
     if (typeof name !== "string") continue;
-    const id = ids.get(name) ?? await resolveRef(client, "worker", name);
+    const id = ids.get(name) ??
+      await resolveRef(client, "worker", name).catch((error) => {
+        throw nameLine(error, lines[at]);
+      });
     ids.set(name, id);
     task.worker_id = id;
   }
   const { json, value } = await client
     .call("POST /api/tasks/batch", { body: { tasks }, headers: toHeaders(key) })
     .catch((error) => {
-      const [, index] = /^tasks\.(\d+)/.exec(error instanceof ServiceError ? error.message : "") ?? [];
-      if (index !== undefined && out.format !== "json") note(`svc: line ${lines[Number(index)]}:`);
-      throw error;
+      throw error instanceof Problem ? nameFields(error, lines) : error;
     });
   if (out.format === "json") out.line(json);
   else for (const { id } of value.tasks) out.line(id);
@@ -71,6 +73,24 @@ export async function createBatch(
     [`${cancelled.length} tasks were cancelled:`, ...cancelled.slice(0, CANCELLED_SHOWN_MAX), ...more]
       .join("\n  "),
   );
+}
+
+/** Adds the line to an error about the worker of a task. Another error stays as it is. */
+function nameLine(error: unknown, line: number | undefined): unknown {
+  if (error instanceof Exit) return usageError(`line ${line}: ${error.message}`);
+  if (!(error instanceof ServiceError) || error.code !== "not_found") return error;
+  return new ServiceError(error.code, `line ${line}: ${error.message}`);
+}
+
+/** Replaces the server's names of the fields, such as `tasks.1.after.0`, by the line and the field. */
+function nameFields(problem: Problem, lines: readonly number[]): Problem {
+  const fields: { path: string }[] = JSON.parse(problem.json).errors ?? [];
+  return problem.reworded(fields.reduce((said, { path }) => {
+    const [, index, rest = ""] = /^tasks\.(\d+)(.*)$/.exec(path) ?? [];
+    if (index === undefined) return said;
+    const name = rest.split(".").filter((part) => part !== "" && !/^\d+$/.test(part)).join(".");
+    return said.replace(`${path}: `, () => `line ${lines[Number(index)]}: ${name === "" ? "" : `${name}: `}`);
+  }, problem.message));
 }
 
 function parseBatch(text: string): Batch {

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import type { Api } from "../../../src/http/app.ts";
 import { ServiceError } from "../../../src/domain/call/error.ts";
 import { normalizeName } from "../../../src/domain/call/name_key.ts";
+import { Problem } from "../../client/transport.ts";
 import { type Row, statusField, timeField, toColumns } from "../../terminal/column.ts";
 import { EXIT, Exit, usageError } from "../../terminal/exit.ts";
 import { confirm } from "../../terminal/prompt.ts";
@@ -216,7 +217,11 @@ export const group: AnyCommand[] = [
         await confirmLoss({ io }, `Delete worker ${name}${loss}? Its tasks are canceled and its runs end.`);
       }
       const query = toFields(fields);
-      const { json, value } = await client.call("DELETE /api/workers/:id", { params: { id }, query });
+      const { json, value } = await client.call("DELETE /api/workers/:id", { params: { id }, query })
+        .catch((error) => {
+          if (!(error instanceof Problem)) throw error;
+          throw error.reworded(error.message.replace("set delete_work_dir", "use --delete-work-dir"));
+        });
       out.object(json, value, id);
     },
   }),
@@ -343,14 +348,18 @@ type Repo = NonNullable<Api["POST /api/workers"]["body"]["repo"]>;
 // The server checks the value.
 function parseRepo(given: string): Repo {
   if (given.startsWith("/")) return { path: given };
-  if (!given.startsWith("{")) return { url: given };
   try {
-    return JSON.parse(given);
+    if (given.startsWith("{")) return JSON.parse(given);
   } catch {
-    throw usageError(
-      `--repo: ${JSON.stringify(given)} must be an address, an absolute path or a JSON object`,
-    );
+    throw buildRepoError(given);
   }
+  // Every address has a colon, so this is a relative path, which only this machine could resolve.
+  if (!given.includes(":")) throw buildRepoError(given);
+  return { url: given };
+}
+
+function buildRepoError(given: string): Exit {
+  return usageError(`--repo: ${JSON.stringify(given)} must be an address, an absolute path or a JSON object`);
 }
 
 function sumActivity(

@@ -26,11 +26,14 @@ function formatIssue(issue: z.core.$ZodRawIssue): string | undefined {
     case "invalid_value":
       return `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.join(", ")}`;
     case "too_small":
-      return issue.origin === "string" ? "must not be empty" : `must be at least ${issue.minimum}`;
+      if (issue.origin === "string" || issue.origin === "array" && issue.minimum === 1) {
+        return "must not be empty";
+      }
+      return `must be ${issue.inclusive === false ? "more than" : "at least"} ${issue.minimum}`;
     case "too_big":
       return issue.origin === "array"
         ? `must be at most ${issue.maximum} entries`
-        : `must be at most ${issue.maximum}`;
+        : `must be ${issue.inclusive === false ? "less than" : "at most"} ${issue.maximum}`;
     default:
       return undefined;
   }

@@ -63,7 +63,7 @@ function checkCountdown(at: number | undefined, now: number): number {
   if (at >= now + COUNTDOWN_LEAD_MIN_MS) return at;
   throw invalid(
     "scheduled_at",
-    `must be at least 5 seconds ahead of the server's clock, which says ${now}`,
+    `must be at least 5 seconds ahead of the server's clock, which says ${new Date(now).toISOString()}`,
   );
 }
 

@@ -16,6 +16,10 @@ const NO_QUESTION = "'' as question_id";
 const NO_RUN =
   `'' as worker_id, '' as worker_name, '' as execution_id, '' as engine, '' as task_id, ${NO_QUESTION}, ${NO_BUDGET}`;
 
+// A text that is cut ends with a mark.
+const cut = (text: string) =>
+  `iif(length(${text}) > ${INBOX_TITLE_MAX}, substr(${text}, 1, ${INBOX_TITLE_MAX - 1}) || '…', ${text})`;
+
 // The argument is the current time, for items that are snoozed.
 const isShown = (kind: InboxKind, id: string) =>
   `not exists (
@@ -54,8 +58,8 @@ export async function listInboxItems(db: Database, { since, now, lost }: InboxQu
 /** Lists runs that failed since a time and were not repeated. A repeat counts while it waits, too. Omits cancelled runs. */
 function findFailedRuns(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'run_failed' as kind, id, completed_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
-      failure || iif(error = '', '', ': ' || substr(error, 1, ${INBOX_TITLE_MAX})) as detail, worker_id, worker_name,
+    `select 'run_failed' as kind, id, completed_at as at, ${cut("instruction")} as title,
+      failure || iif(error = '', '', ': ' || ${cut("error")}) as detail, worker_id, worker_name,
       id as execution_id, message_id, session_key, engine, task_id, ${NO_QUESTION}, ${NO_BUDGET}
     from execution indexed by execution_completed
     where completed_at >= ? and status = 'failed' and failure <> 'cancelled'
@@ -85,8 +89,8 @@ function findFailedRuns(db: Database, since: number, now: number): Promise<Inbox
 /** Lists tasks since a time that the failure of another one cancelled. */
 function findStoppedTasks(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'task_stopped' as kind, task.id, task.updated_at as at, substr(instruction, 1, ${INBOX_TITLE_MAX}) as title,
-      substr(reason, 1, ${INBOX_TITLE_MAX}) as detail, worker_id, coalesce(worker.name, '') as worker_name,
+    `select 'task_stopped' as kind, task.id, task.updated_at as at, ${cut("instruction")} as title,
+      ${cut("reason")} as detail, worker_id, coalesce(worker.name, '') as worker_name,
       '' as execution_id, message_id, session_key, '' as engine, task.id as task_id, ${NO_QUESTION}, ${NO_BUDGET}
     from task indexed by task_stopped_at
     left join worker on worker.id = worker_id
@@ -100,7 +104,7 @@ function findStoppedTasks(db: Database, since: number, now: number): Promise<Inb
 /** Lists messages since a time that could not be routed. */
 function findFailedMessages(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'message_failed' as kind, id, received_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
+    `select 'message_failed' as kind, id, received_at as at, ${cut("content")} as title,
       error as detail, ${NO_RUN}, id as message_id, session_key
     from inbound_message indexed by inbound_received
     where received_at >= ? and status = 'failed' and ${isShown("message_failed", "inbound_message.id")}
@@ -113,7 +117,7 @@ function findFailedMessages(db: Database, since: number, now: number): Promise<I
 /** Lists replies since a time whose delivery has ended without success. */
 function findUndelivered(db: Database, since: number, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'undelivered' as kind, id, created_at as at, substr(content, 1, ${INBOX_TITLE_MAX}) as title,
+    `select 'undelivered' as kind, id, created_at as at, ${cut("content")} as title,
       error as detail, ${NO_RUN}, message_id, session_key
     from outbound_message indexed by outbound_given_up
     where status = 'failed' and due_at is null and created_at >= ? and ${
@@ -127,7 +131,7 @@ function findUndelivered(db: Database, since: number, now: number): Promise<Inbo
 
 function findOpenQuestions(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
-    `select 'question' as kind, question.id, question.created_at as at, substr(text, 1, ${INBOX_TITLE_MAX}) as title,
+    `select 'question' as kind, question.id, question.created_at as at, ${cut("text")} as title,
       coalesce((select group_concat(value, ' · ') from json_each(options)), '') as detail, worker_id,
       coalesce(worker.name, '') as worker_name, execution_id, message_id, session_key, '' as engine,
       question.id as question_id, question.task_id, ${NO_BUDGET}
@@ -156,7 +160,7 @@ function findPausedWorkers(db: Database, now: number): Promise<InboxItem[]> {
 function findPausedLaunchers(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'launcher_paused' as kind, name as id, paused_at as at, name as title,
-      substr(last_error, 1, ${INBOX_TITLE_MAX}) as detail, ${NO_RUN}, '' as message_id, '' as session_key
+      ${cut("last_error")} as detail, ${NO_RUN}, '' as message_id, '' as session_key
     from launcher
     where paused_at is not null and ${isShown("launcher_paused", "launcher.name")}
     order by name
@@ -168,8 +172,8 @@ function findPausedLaunchers(db: Database, now: number): Promise<InboxItem[]> {
 function findPausedSchedules(db: Database, now: number): Promise<InboxItem[]> {
   return db.read(
     `select 'schedule_paused' as kind, task.id, task.updated_at as at,
-      substr(iif(task.name = '', instruction, task.name), 1, ${INBOX_TITLE_MAX}) as title,
-      substr(reason, 1, ${INBOX_TITLE_MAX}) as detail, worker_id,
+      ${cut("iif(task.name = '', instruction, task.name)")} as title,
+      ${cut("reason")} as detail, worker_id,
       coalesce(worker.name, '') as worker_name, '' as execution_id, message_id, session_key, '' as engine,
       task.id as task_id, ${NO_QUESTION}, ${NO_BUDGET}
     from task indexed by task_paused
@@ -241,7 +245,7 @@ function listTreeItems(
 ): Promise<InboxItem[]> {
   return db.read(
     `select '${kind}' as kind, tree.id, ${at} as at, tree.branch as title,
-      substr(${detail}, 1, ${INBOX_TITLE_MAX}) as detail, tree.worker_id, coalesce(worker.name, '') as worker_name,
+      ${cut(detail)} as detail, tree.worker_id, coalesce(worker.name, '') as worker_name,
       execution_id, coalesce(message_id, '') as message_id, coalesce(session_key, '') as session_key, '' as engine,
       coalesce(task_id, '') as task_id, ${NO_QUESTION}, ${NO_BUDGET}
     from tree indexed by tree_${kind}

@@ -63,6 +63,9 @@ describe("errors in OpenAI's form (contract 30)", () => {
     const client = new OpenAI({ baseURL: `${app.url}/v1`, apiKey: "sk-wrong", maxRetries: 0 });
     const error = await fail(client.models.list());
     expect(error).toMatchObject({ status: 401, type: "authentication_error", code: "invalid_api_key" });
+    expect(error.message).toMatch(/another service\. Create another one with `svc ctl token create`\.$/);
+    const bare = await app.send("GET /v1/models", undefined, { authorization: "" });
+    expect(bare.body.error.message).not.toContain("/api/auth/login");
   });
 
   it.each([[["write:chat"], "write:tasks"], [["write:tasks"], "write:chat"], [["read:*"], "write:chat"]])(
@@ -127,6 +130,7 @@ describe("errors in OpenAI's form (contract 30)", () => {
     const body = { model: "Ada", messages: say("say hello"), ...fields };
     const error = await fail(client.post("/chat/completions", { body }));
     expect(error).toMatchObject({ status: 400, type: "invalid_request_error", param });
+    if (param === "messages") expect(error.message).toBe("400 messages: must not be empty");
   });
 
   it("a failed run is one error that the package does not retry", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createId } from "../../../src/base/id.ts";
+import { INBOX_TITLE_MAX } from "../../../src/domain/system/inbox.ts";
 import { buildFakeEngines } from "../../harness/fakes/agents.ts";
 import { openApp } from "../../harness/service/app.ts";
 import { TestClock } from "../../harness/clock.ts";
@@ -105,6 +106,20 @@ it("GET /api/inbox has budgets that block work and paused schedules, each with i
   await app.call(`PUT /api/tasks/${schedule.id}`, { paused: false });
   await app.settle();
   expect(await kinds()).toEqual([]);
+});
+
+it("GET /api/inbox marks a text that it cuts, and no other", async () => {
+  await using app = await openApp();
+  const { id: worker_id } = await app.call("POST /api/workers", { name: "Ada" });
+  const plan = { worker_id, message_id: "m", type: "scheduled", cron: "0 5 1 1 *", paused: true };
+  for (const length of [INBOX_TITLE_MAX, INBOX_TITLE_MAX + 1]) {
+    await app.call("POST /api/tasks", { ...plan, instruction: "x".repeat(length) });
+  }
+  const items = await app.call("GET /api/inbox");
+  expect(items.map(({ title }: { title: string }) => title).sort()).toEqual([
+    "x".repeat(INBOX_TITLE_MAX),
+    `${"x".repeat(INBOX_TITLE_MAX - 1)}…`,
+  ]);
 });
 
 it("GET /api/inbox shows a retried run only by its latest run, and others unchanged (contract 17)", async () => {

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { ctl } from "../../harness/terminal.ts";
 import { git } from "../../harness/service/git_server.ts";
 import { openTreeApp } from "../../harness/service/tree_app.ts";
 import { createTempDir } from "../../harness/service/process.ts";
@@ -187,8 +188,21 @@ describe("pushes of a workspace (contract 26)", () => {
     await world.run("echo 1 > a");
     const kept = await world.app.send(`DELETE /api/workers/${world.ada.id}`);
     expect([kept.status, kept.body.detail]).toEqual([409, expect.stringContaining("not pushed")]);
+    const { code, err } = await ctl(world.app, ["worker", "delete", world.ada.id]);
+    expect([code, err]).toEqual([5, expect.stringMatching(/, or use --delete-work-dir to delete them\.\n$/)]);
     await world.app.call(`DELETE /api/workers/${world.ada.id}?delete_work_dir=true`);
     await expect(Deno.stat(join(world.app.dataDir, "trees", world.ada.id))).rejects.toThrow();
+  });
+
+  it("svc ctl prints each changed file on one line, whatever its name", async () => {
+    await using world = await openTreeApp();
+    const run = await world.run("touch \"$(printf 'a\\tb\\nc\\\\d\\033[2J')\"");
+    const { out } = await ctl(world.app, ["execution", "diff", "--stat", run.id]);
+    expect(out.split("\n")).toEqual([
+      "a\\tb\\nc\\\\d\ufffd[2J\t+0 -0",
+      expect.stringContaining("1 file"),
+      "",
+    ]);
   });
 
   it("cuts a long diff and says it, and counts it whole", async () => {
