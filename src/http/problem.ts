@@ -42,7 +42,7 @@ export interface Problem {
 export function toProblem(error: unknown, requestId: string = crypto.randomUUID()): Response {
   const fault = error instanceof ServiceError ? error : new ServiceError(
     "internal",
-    "Cannot complete the request: internal error. The log of the service has details under this request id.",
+    `Cannot complete the request: internal error. The log of the service has details under the request id ${requestId}.`,
     { cause: error },
   );
   const { status, title } = PROBLEMS[fault.code];
