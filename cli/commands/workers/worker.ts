@@ -220,7 +220,7 @@ export const group: AnyCommand[] = [
       const { json, value } = await client.call("DELETE /api/workers/:id", { params: { id }, query })
         .catch((error) => {
           if (!(error instanceof Problem)) throw error;
-          throw error.reworded(error.message.replace("set delete_work_dir", "use --delete-work-dir"));
+          throw error.reworded(error.message.replace("delete_work_dir", "--delete-work-dir"));
         });
       out.object(json, value, id);
     },

@@ -215,7 +215,7 @@ function buildBlockedError({ held, held_until, reason }: CompletionTask, now: nu
   const detail = isLauncherHold(held)
     ? "Cannot answer now: no runner can be started for the worker. The operator sees why with: svc ctl launcher list"
     : held === ""
-    ? "Cannot answer now: the worker is paused. Resume it with: svc ctl worker resume"
+    ? "Cannot answer now: the worker is paused. Resume it with: svc ctl worker resume <name>"
     : `Cannot answer now: ${reason}. ${HOLD_ADVICE[kind]}`;
   return new ServiceError(kind === "budget" ? "budget" : "rate_limited", detail, { retry_after_s: seconds });
 }

@@ -5,6 +5,7 @@ import { getBoundSessionKey } from "../../domain/call/scope.ts";
 import { type Check, type Doctor, findWorstStatus } from "../../domain/system/system.ts";
 import { findFallbackFault, listFallbacks, NO_NEEDS } from "../../engine/fallback.ts";
 import { LAUNCHER_ADVICE } from "../../domain/work/block.ts";
+import { isLauncherHold } from "../../domain/work/launch.ts";
 import { createId } from "../../base/id.ts";
 import { getConnectionsMax, readOpenFilesMax } from "../../base/open_files.ts";
 import {
@@ -198,7 +199,7 @@ async function checkQueue({ db, clock, limits }: Deps<"db" | "clock" | "limits">
           "; ",
         )
       }`,
-      unplaced.some(({ held }) => held.startsWith("runner:")) ? NO_RUNNER_HINT : LAUNCHER_ADVICE,
+      unplaced.every(({ held }) => isLauncherHold(held)) ? LAUNCHER_ADVICE : NO_RUNNER_HINT,
     );
   }
   if (age(backlog.pendingSince) > WAITING_WARN_MS) {

@@ -65,7 +65,7 @@ export async function checkPushed(db: Database, { id, name }: Pick<Worker, "id" 
   if (branches === 0) return;
   throw conflict(
     `Cannot delete worker ${name}: ${branches} of its branches have changes that were not pushed. Push or discard them, ` +
-      "or set delete_work_dir to delete them.",
+      "or use delete_work_dir to delete them.",
   );
 }
 

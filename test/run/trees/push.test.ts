@@ -118,7 +118,7 @@ describe("pushes of a workspace (contract 26)", () => {
     expect(await git(world.forge.dir, "rev-parse", first.branch)).toBe(second.head_commit);
   });
 
-  it("a push takes a branch that an earlier push is still creating for its own", async () => {
+  it("a push succeeds when an earlier push of the same commit creates the branch meanwhile", async () => {
     await using world = await openTreeApp();
     const run = await world.run("echo 1 > a");
     await using folder = await createTempDir();
